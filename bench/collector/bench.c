@@ -6,7 +6,7 @@
  *   bench [ROUNDS] */
 #include "base/clock.h"
 #include "observe/trace/peer.h"
-#include "observe/trace/take.h"
+#include "observe/trace/records.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,7 +148,7 @@ static void drain(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_
     struct hec_ring_record batch[256];
     for (size_t count; (count = hec_ring_read(&peer->process.ring, batch, 256)) > 0;)
         for (size_t i = 0; i < count; i++)
-            hec_trace_peer_take(peer, run, &batch[i], now_ns);
+            hec_trace_peer_record(peer, run, &batch[i], now_ns);
     hec_trace_release(&peer->tracks, run, hec_trace_ms(run, now_ns), false);
 }
 

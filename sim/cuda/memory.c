@@ -16,7 +16,7 @@ static CUdeviceptr next_address = UINT64_C(0x7f0000000000);
 /* guards the two: allocation is rare, but each copy asks what its host memory is */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
-static bool add(uintptr_t start, size_t bytes, bool pinned, int ordinal) {
+static bool add_allocation(uintptr_t start, size_t bytes, bool pinned, int ordinal) {
     struct range *range = malloc(sizeof *range);
     if (!range)
         return false;
@@ -58,7 +58,7 @@ static CUresult allocate(CUdeviceptr *pointer, size_t bytes) {
     pthread_rwlock_wrlock(&lock);
     size_t rounded = (bytes + 511) & ~(size_t)511;
     if (rounded >= bytes && memory_in_use(context->ordinal) + rounded <= memory_total() &&
-        add((uintptr_t)next_address, rounded, false, context->ordinal)) {
+        add_allocation((uintptr_t)next_address, rounded, false, context->ordinal)) {
         *pointer = next_address;
         next_address += rounded;
         result = SIM_CUDA_SUCCESS;
@@ -119,7 +119,7 @@ static CUresult allocate_host(void **pointer, size_t bytes) {
         return SIM_CUDA_ERROR_INVALID_VALUE;
     void *memory = malloc(bytes);
     pthread_rwlock_wrlock(&lock);
-    bool added = memory && add((uintptr_t)memory, bytes, true, 0);
+    bool added = memory && add_allocation((uintptr_t)memory, bytes, true, 0);
     pthread_rwlock_unlock(&lock);
     if (!added) {
         free(memory);

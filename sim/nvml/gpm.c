@@ -60,7 +60,7 @@ SIM_EXPORT sim_nvml_ret nvmlGpmSampleFree(sim_nvml_gpm_sample sample) {
     return SIM_NVML_SUCCESS;
 }
 
-static sim_nvml_ret take(struct sim_world *world, int device, int mig, sim_nvml_gpm_sample sample) {
+static sim_nvml_ret take_sample(struct sim_world *world, int device, int mig, sim_nvml_gpm_sample sample) {
     if (!sample)
         return SIM_NVML_INVALID_ARGUMENT;
     if (!sim_world_profile(world)->has_gpm)
@@ -79,7 +79,7 @@ SIM_EXPORT sim_nvml_ret nvmlGpmSampleGet(sim_nvml_device device, sim_nvml_gpm_sa
     SIM_ENTER_WHOLE(nvmlGpmSampleGet, device);
     if (sim_world_spec(world)->mig && device->device == 0)
         return SIM_NVML_NOT_SUPPORTED; /* a divided device is read instance by instance */
-    return take(world, device->device, -1, sample);
+    return take_sample(world, device->device, -1, sample);
 }
 
 SIM_EXPORT sim_nvml_ret nvmlGpmMigSampleGet(sim_nvml_device device, unsigned instance, sim_nvml_gpm_sample sample) {
@@ -88,7 +88,7 @@ SIM_EXPORT sim_nvml_ret nvmlGpmMigSampleGet(sim_nvml_device device, unsigned ins
         return SIM_NVML_NOT_SUPPORTED;
     if (instance < 1 || !sim_world_instance_there(world, (int)instance - 1, sim_world_now_ns(world)))
         return SIM_NVML_INVALID_ARGUMENT;
-    return take(world, device->device, (int)instance - 1, sample);
+    return take_sample(world, device->device, (int)instance - 1, sample);
 }
 
 static void evaluate(struct sim_nvml_gpm_metric *metric, const struct sim_counters *mean, bool too_close) {

@@ -74,7 +74,8 @@ static bool is_covered(const struct hec_candidates *out, const struct hec_lever_
     return false;
 }
 
-static void add(struct hec_candidates *out, const struct hec_lever_row *row, double value, enum hec_cause cause) {
+static void add_candidate(struct hec_candidates *out, const struct hec_lever_row *row, double value,
+                          enum hec_cause cause) {
     if (is_covered(out, row))
         return;
     bool number = strcmp(row->value, "N") == 0 && value >= 1;
@@ -104,11 +105,11 @@ void hec_candidates_find(const struct hec_summary *run, struct hec_candidates *o
         const struct hec_finding *finding = &run->findings.list[f];
         for (int i = 0; (row = hec_lever_row(i)); i++)
             if (answers(row, finding) && can(run, row))
-                add(out, row, number_for(row, run, &finding->lever), finding->cause);
+                add_candidate(out, row, number_for(row, run, &finding->lever), finding->cause);
     }
     for (int i = 0; (row = hec_lever_row(i)); i++)
         if (row->always && can(run, row))
-            add(out, row, 0, HEC_CAUSE_COUNT);
+            add_candidate(out, row, 0, HEC_CAUSE_COUNT);
 }
 
 bool hec_candidates_foreign(const struct hec_summary *run) {

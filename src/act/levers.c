@@ -107,7 +107,7 @@ static bool value_fits(const char *kinds, const char *value) {
     return false;
 }
 
-static int add(struct hec_lever_set *set, char *word, struct hec_why *why) {
+static int add_lever(struct hec_lever_set *set, char *word, struct hec_why *why) {
     char *equals = strchr(word, '=');
     if (equals)
         *equals++ = '\0';
@@ -140,7 +140,7 @@ int hec_lever_set_add(struct hec_lever_set *set, const char *text, struct hec_wh
     int err = copy ? HEC_OK : hec_fail(why, HEC_ERR_NOMEM, "no memory for the levers");
     while (err == HEC_OK && (word = strsep(&rest, ",")))
         if (*word)
-            err = add(set, word, why);
+            err = add_lever(set, word, why);
     free(copy);
     return err;
 }

@@ -97,18 +97,18 @@ static int list(const struct hec_power_machine *machine, struct hec_power_device
 int hec_power_devices(const struct hec_power_machine *machine, const char *visible, struct hec_power_device *devices,
                       struct hec_why *why) {
     char uuids[HEC_POWER_DEVICES][96];
-    bool chosen[HEC_POWER_DEVICES], by_ordinal, alike = true;
+    bool chosen[HEC_POWER_DEVICES], by_ordinal, same_model = true;
     int found = 0, count = list(machine, devices, why);
     if (count < 0)
         return count;
     for (int i = 0; i < count; i++) {
         memcpy(uuids[i], devices[i].uuid, sizeof uuids[i]);
-        alike = alike && strcmp(devices[i].name, devices[0].name) == 0;
+        same_model = same_model && strcmp(devices[i].name, devices[0].name) == 0;
     }
     const char *order = getenv("CUDA_DEVICE_ORDER");
     hec_visible_parse(&(struct hec_visible_input){.text = visible, .uuids = uuids, .count = count}, chosen,
                       &by_ordinal);
-    if (by_ordinal && !alike && !(order && strcmp(order, "PCI_BUS_ID") == 0))
+    if (by_ordinal && !same_model && !(order && strcmp(order, "PCI_BUS_ID") == 0))
         return hec_fail(
             why, HEC_ERR_USAGE,
             "CUDA_VISIBLE_DEVICES=%.60s means other devices to CUDA than to the driver where they differ: set "

@@ -69,7 +69,7 @@ static bool take_field(const json_t *root, const struct field *field, struct hec
     return strcmp(at, json_string_value(value)) == 0 || field->offset == offsetof(struct hec_power_entry, program);
 }
 
-static int take(const json_t *root, struct hec_power_entry *entry, struct hec_why *why) {
+static int read_fields(const json_t *root, struct hec_power_entry *entry, struct hec_why *why) {
     const json_t *schema = json_object_get(root, "schema"), *knob = json_object_get(root, "knob");
     const char *name = json_is_string(schema) ? json_string_value(schema) : "";
     char key[HEC_POWER_KEY];
@@ -94,7 +94,7 @@ int hec_power_entry_parse(const char *text, size_t length, struct hec_power_entr
     json_error_t reason;
     *entry = (struct hec_power_entry){0};
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &reason);
-    int err = root ? take(root, entry, why)
+    int err = root ? read_fields(root, entry, why)
                    : hec_fail(why, HEC_ERR_CORRUPT, "it is damaged: line %d is no JSON", reason.line);
     json_decref(root);
     return err;

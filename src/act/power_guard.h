@@ -1,7 +1,7 @@
 /* Power caps and clock locks for as long as this process lives, and not a moment longer (docs/power.md).
  *
  *     struct hec_power_options options = {.simulated = spec, .visible = getenv("CUDA_VISIBLE_DEVICES"), .allowed = given};
- *     hec_power_guard_open(&options, &guard, &why)      before hec_keeper_start, hec_session_start and any thread
+ *     hec_power_guard_open(&options, &guard, &why)      before hec_supervisor_start, hec_session_start and any thread
  *     hec_power_guard_set(guard, HEC_POWER_CAP, 400000, &why) ... as often as one likes, then sessions
  *     hec_power_guard_close(guard, &why)                what was there before is there again
  *

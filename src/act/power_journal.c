@@ -2,7 +2,7 @@
 
 #include "base/live.h"
 #include "launch/descendants.h"
-#include "launch/keep.h"
+#include "launch/kept_file.h"
 #include "launch/paths.h"
 
 #include <dirent.h>
@@ -87,7 +87,7 @@ int hec_power_journal_write(const struct hec_power_entry *entry, struct hec_why 
         return err;
     hec_buf_init(&text, FILE_BYTES_MAX);
     err = hec_power_entry_print(entry, &text);
-    err = err < 0 ? hec_fail(why, err, "no memory") : hec_keep_write(path, hec_buf_text(&text), false, why);
+    err = err < 0 ? hec_fail(why, err, "no memory") : hec_kept_file_write(path, hec_buf_text(&text), false, why);
     hec_buf_free(&text);
     return err == HEC_OK && settle(path) < 0 ? hec_fail(why, HEC_ERR_IO, "cannot write %s", path) : err;
 }
@@ -104,7 +104,7 @@ static int read_entry(const char *path, struct hec_power_entry *entry, struct he
     char *text = NULL, expected[PATH_MAX];
     size_t length;
     struct hec_why reason = {""};
-    int err = hec_keep_read(path, FILE_BYTES_MAX, &text, &length, why);
+    int err = hec_kept_file_read(path, FILE_BYTES_MAX, &text, &length, why);
     if (err < 0)
         return err;
     err = hec_power_entry_parse(text, length, entry, &reason);
@@ -179,7 +179,7 @@ int hec_power_journal_lock(const char *uuid, const char *machine, int *fd, struc
     int err = path_of(uuid, machine, ".lock", path, why);
     if (err < 0)
         return err;
-    *fd = hec_keep_folders(path) != 0 ? -1 : wait_for_lock(path, uuid, machine);
+    *fd = hec_kept_file_folders(path) != 0 ? -1 : wait_for_lock(path, uuid, machine);
     if (*fd >= 0)
         return HEC_OK;
     if (errno == ENOLCK)

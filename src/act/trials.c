@@ -4,7 +4,7 @@
 #include "act/power_levers.h"
 #include "base/scratch.h"
 #include "launch/environ.h"
-#include "launch/keeper.h"
+#include "launch/supervisor.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -137,7 +137,7 @@ static int run(const struct hec_session_options *options,
                                   .stopped = result.stopped,
                                   .asked = result.asked,
                                   .seconds = (double)(result.end_ns - result.start_ns) / 1e9};
-    if (!hec_keeper_sweep())
+    if (!hec_supervisor_sweep())
         err = hec_fail(why, HEC_ERR_BUSY, "a process of the trial cannot be ended: no further trial would be like it");
     if (!err && !result.readable)
         err = hec_fail(why, HEC_ERR_IO, "the trial's run could not be recorded: %.300s", result.note.text);

@@ -5,7 +5,7 @@
  *     hec_trials_run(trials, argv, NULL, measure, context, &end, &why) ...
  *     hec_trials_close(trials)
  *
- * A process that opens trials has begun with hec_keeper_start: what it starts ends with it. */
+ * A process that opens trials has begun with hec_supervisor_start: what it starts ends with it. */
 #ifndef HEC_ACT_TRIALS_H
 #define HEC_ACT_TRIALS_H
 
@@ -23,7 +23,7 @@ struct hec_trials_options {
     struct hec_layer_options layer;
     enum hec_caches caches;
     bool in_place;                 /* no layer: trials write where the command writes */
-    struct hec_power_guard *guard; /* for levers of devices: opened before hec_keeper_start; NULL: there are none */
+    struct hec_power_guard *guard; /* for levers of devices: opened before hec_supervisor_start; NULL: there are none */
 };
 
 struct hec_trials;

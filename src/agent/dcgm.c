@@ -106,7 +106,8 @@ static bool is_dcgm(struct piece name) {
     return name.length > 5 && (memcmp(name.text, "DCGM_", 5) == 0 || memcmp(name.text, "dcgm_", 5) == 0);
 }
 
-static int take(struct hec_dcgm_list *list, const char *line, const char *end, size_t number, struct hec_why *why) {
+static int parse_line(struct hec_dcgm_list *list, const char *line, const char *end, size_t number,
+                      struct hec_why *why) {
     struct piece row[3];
     enum hec_family_kind kind;
     if (split(line, end, row) != 3)
@@ -139,7 +140,7 @@ int hec_dcgm_list_parse(struct hec_dcgm_list *list, const char *text, size_t len
         if (!stop)
             stop = end;
         if (*text != '#' && trimmed(text, stop).length > 0) {
-            int err = take(list, text, stop, number, why);
+            int err = parse_line(list, text, stop, number, why);
             if (err)
                 return err;
         }

@@ -13,14 +13,15 @@
  * 0.3 times as much (bench/results/2026-11-24-h200-agent). */
 #define TURN_NS (HEC_NS_PER_S / 1.5)
 #define SIGMAS 3         /* of that sampling: what differs by more is another mix */
-#define SPREAD 0.6       /* of a tenant's figure around the usual, before anything is known of it */
+#define SPREAD 0.6       /* of a tenant's figure around the overall figure, before anything is known of it */
 #define NOISE 0.05       /* of a block's power, besides the sampling */
 #define ROUGH_NOISE 0.50 /* and where a context adds to the floor that is known */
 #define BESIDE                                                                                                         \
     0.1 /* of a figure, which never learns it: beside others a program draws other power than alone (2 to 5 %) */
-#define KEEPS 0.9997     /* a block: what is known fades back to the usual, as programs change (half in three hours) */
-#define LEAST 0.05       /* of the usual: nothing runs for nothing */
-#define MEMORY 100       /* blocks over which the usual is averaged */
+#define KEEPS                                                                                                          \
+    0.9997 /* a block: what is known fades back to the overall figure, as programs change (half in three hours) */
+#define LEAST 0.05       /* of the overall figure: nothing runs for nothing */
+#define MEMORY 100       /* blocks over which the overall figure is averaged */
 #define IDLE_PERMILLE 20 /* a block with less says nothing */
 #define MW_A_UJ_A_NS 1e6
 
@@ -32,15 +33,15 @@ void hec_draws_set(struct hec_draws *draws, size_t i, double mean) {
     hec_draws_break(draws);
     draws->pool = (struct hec_draws_block){0};
     draws->mean[i] = mean > 0 && isfinite(mean) ? mean : 0;
-    if (draws->mean[i] > 0 && !(draws->usual > 0))
-        draws->usual = draws->mean[i];
+    if (draws->mean[i] > 0 && !(draws->overall > 0))
+        draws->overall = draws->mean[i];
     for (size_t j = 0; j < HEC_DRAWS_MAX; j++)
         draws->covariance[i][j] = draws->covariance[j][i] = 0;
     draws->covariance[i][i] = draws->mean[i] > 0 ? 0.25 * SPREAD * SPREAD * draws->mean[i] * draws->mean[i] : 0;
 }
 
 double hec_draws_of(const struct hec_draws *draws, size_t i) {
-    return draws->mean[i] > 0 ? draws->mean[i] : draws->usual > 0 ? draws->usual : 1;
+    return draws->mean[i] > 0 ? draws->mean[i] : draws->overall > 0 ? draws->overall : 1;
 }
 
 /* Of directions that nothing is seen of, no more than was assumed at first is ever in doubt. */
@@ -48,7 +49,7 @@ static void fade(struct hec_draws *draws, double keeps, double variance) {
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
         if (!(draws->mean[i] > 0))
             continue;
-        draws->mean[i] += (1 - keeps) * (draws->usual - draws->mean[i]);
+        draws->mean[i] += (1 - keeps) * (draws->overall - draws->mean[i]);
         for (size_t j = 0; j < HEC_DRAWS_MAX; j++)
             draws->covariance[i][j] *= keeps * keeps;
         draws->covariance[i][i] += (1 - keeps * keeps) * variance;
@@ -63,14 +64,14 @@ static double looks(const struct hec_draws *draws, double ns) {
 /* One step of the filter: x is the mean utilisation, y the power. Each sample found one tenant running, or none: the variance of
  * that multinomial is part of y's. */
 static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y, double ns, bool rough) {
-    double usual = draws->usual, spread = SPREAD * usual, through[HEC_DRAWS_MAX], predicted = 0, square = 0,
+    double overall = draws->overall, spread = SPREAD * overall, through[HEC_DRAWS_MAX], predicted = 0, square = 0,
            variance = 0;
     fade(draws, pow(KEEPS, ns / BLOCK_NS), spread * spread);
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
         if (!(x[i] > 0))
             continue;
         if (!(draws->mean[i] > 0)) {
-            draws->mean[i] = usual;
+            draws->mean[i] = overall;
             draws->covariance[i][i] = spread * spread;
         }
         predicted += draws->mean[i] * x[i];
@@ -89,7 +90,7 @@ static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
         if (!(draws->mean[i] > 0))
             continue;
-        draws->mean[i] = fmax(LEAST * usual, draws->mean[i] + through[i] / variance * (y - predicted));
+        draws->mean[i] = fmax(LEAST * overall, draws->mean[i] + through[i] / variance * (y - predicted));
         for (size_t j = 0; j < HEC_DRAWS_MAX; j++)
             draws->covariance[i][j] -= through[i] * through[j] / variance;
     }
@@ -149,7 +150,7 @@ static void end_block(struct hec_draws *draws) {
     if (permille < IDLE_PERMILLE || !(y > 0))
         return;
     draws->blocks += draws->blocks < MEMORY;
-    draws->usual += (y / permille - draws->usual) / draws->blocks;
+    draws->overall += (y / permille - draws->overall) / draws->blocks;
     if (draws->pool.ns > 0 && !same_mix(draws, &draws->pool, &block))
         fit_pool(draws);
     merge(&draws->pool, &block);
@@ -169,15 +170,15 @@ void hec_draws_add(struct hec_draws *draws, int64_t active_uj, int64_t duration_
         end_block(draws);
 }
 
-/* Of the figures' errors; of a tenant that has no figure yet the usual one is taken. */
+/* Of the figures' errors; of a tenant that has no figure yet the overall one is taken. */
 static double covariance(const struct hec_draws *draws, size_t i, size_t j) {
     double figure = hec_draws_of(draws, i), spread = draws->mean[i] > 0 ? 0 : SPREAD * figure;
     return draws->covariance[i][j] + (i == j ? spread * spread + BESIDE * BESIDE * figure * figure : 0);
 }
 
 /* To first order, of share = x d / sum of all x d. Looks are a multinomial; n of them show (n - 1) / n of its variance. */
-void hec_draws_doubts(const struct hec_draws *draws, const double permille[HEC_DRAWS_MAX], int64_t duration_ns,
-                      struct hec_draws_doubt doubts[HEC_DRAWS_MAX]) {
+void hec_draws_errors(const struct hec_draws *draws, const double permille[HEC_DRAWS_MAX], int64_t duration_ns,
+                      struct hec_draws_error errors[HEC_DRAWS_MAX]) {
     double through[HEC_DRAWS_MAX], sum = 0, squares = 0, variance = 0;
     double turns = draws->measured ? INFINITY : fmax(1, (double)duration_ns / TURN_NS - 1);
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
@@ -193,8 +194,8 @@ void hec_draws_doubts(const struct hec_draws *draws, const double permille[HEC_D
         double x = permille[i], d = hec_draws_of(draws, i), share = x > 0 ? x * d / sum : 0;
         double turn = 1000 * (share * share * squares + x * d * d * (1 - 2 * share)) / turns;
         double figure = x * x * covariance(draws, i, i) - 2 * share * x * through[i] + share * share * variance;
-        doubts[i] = (struct hec_draws_doubt){0};
+        errors[i] = (struct hec_draws_error){0};
         if (x > 0)
-            doubts[i] = (struct hec_draws_doubt){fmax(0, turn) / (sum * sum), fmax(0, figure) / (sum * sum)};
+            errors[i] = (struct hec_draws_error){fmax(0, turn) / (sum * sum), fmax(0, figure) / (sum * sum)};
     }
 }

@@ -1,7 +1,7 @@
 /* How much power each tenant of a device draws for its utilisation. Two programs that keep the SMs busy for the same time may
  * differ by a factor of five, and which draws what shows in how the power changes with who runs: a recursive least-squares fit
  * of power above the idle floor = sum of (mW a permille of the tenant) x (its permille), over blocks of some seconds, and
- * up to a minute while the same tenants run in the same proportion. Every tenant begins at the device's usual figure, so that two
+ * up to a minute while the same tenants run in the same proportion. Every tenant begins at the device's overall figure, so that two
  * who always ran in the same proportion share by utilisation. */
 #ifndef HEC_AGENT_DRAWS_H
 #define HEC_AGENT_DRAWS_H
@@ -20,8 +20,8 @@ struct hec_draws_block {
 };
 
 struct hec_draws {
-    double usual;                                    /* mW a permille of all together; 0: not known yet */
-    double mean[HEC_DRAWS_MAX];                      /* of each; 0: begins at the usual */
+    double overall;                                  /* mW a permille of all together; 0: not known yet */
+    double mean[HEC_DRAWS_MAX];                      /* of each; 0: begins at the overall */
     double covariance[HEC_DRAWS_MAX][HEC_DRAWS_MAX]; /* of their errors */
     struct hec_draws_block block;                    /* so far */
     struct hec_draws_block pool;                     /* blocks with the same mix of tenants, not fitted yet */
@@ -41,13 +41,13 @@ void hec_draws_break(struct hec_draws *draws);
 double hec_draws_of(const struct hec_draws *draws, size_t i);
 
 /* Variances of a tenant's share, a part of 1, of what is divided by permille x hec_draws_of. */
-struct hec_draws_doubt {
+struct hec_draws_error {
     double turns;   /* the driver looks only now and then whose turn it is; 0 where utilisation is measured */
     double figures; /* the figures are fitted */
 };
 
 /* Utilisation is the mean over so much time, some seconds at least. Both are 0 of a tenant that ran alone. */
-void hec_draws_doubts(const struct hec_draws *draws, const double permille[HEC_DRAWS_MAX], int64_t duration_ns,
-                      struct hec_draws_doubt doubts[HEC_DRAWS_MAX]);
+void hec_draws_errors(const struct hec_draws *draws, const double permille[HEC_DRAWS_MAX], int64_t duration_ns,
+                      struct hec_draws_error errors[HEC_DRAWS_MAX]);
 
 #endif

@@ -149,7 +149,7 @@ static size_t gather_tenants(const struct hec_node *node, struct tenant list[HEC
                 list[count++] = (struct tenant){.of = &share->tenant, .id = id};
             for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
                 list[at].uj[part] += share->uj[part];
-            list[at].off_uj += hec_doubt_bound_uj(&share->doubt);
+            list[at].off_uj += hec_share_error_bound_uj(&share->error);
             list[at].devices |= UINT64_C(1) << (i % 64);
         }
     }

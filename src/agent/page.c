@@ -25,7 +25,7 @@ struct labels {
     char gpu[16], device[24], instance[16], xid[24];
 };
 
-static void add(struct labels *labels, const char *name, const char *value) {
+static void add_label(struct labels *labels, const char *name, const char *value) {
     if (labels->count < LABELS_MAX)
         labels->label[labels->count++] = (struct hec_label){name, value};
 }
@@ -35,38 +35,38 @@ static void label_device(const struct hec_node_device *device, struct labels *la
     labels->count = 0;
     snprintf(labels->gpu, sizeof labels->gpu, "%d", ordinal);
     snprintf(labels->device, sizeof labels->device, "nvidia%d", ordinal);
-    add(labels, "gpu", labels->gpu);
-    add(labels, "UUID", device->info.uuid);
+    add_label(labels, "gpu", labels->gpu);
+    add_label(labels, "UUID", device->info.uuid);
 }
 
 static void label_identity(const struct hec_node_device *device, struct labels *labels, const char *model) {
-    add(labels, "pci_bus_id", device->info.pci_bus_id);
-    add(labels, "device", labels->device);
-    add(labels, model, device->info.name);
+    add_label(labels, "pci_bus_id", device->info.pci_bus_id);
+    add_label(labels, "device", labels->device);
+    add_label(labels, model, device->info.name);
 }
 
 static void label_xid(struct labels *labels, const char *name, int64_t number) {
     snprintf(labels->xid, sizeof labels->xid, "%" PRId64, number);
-    add(labels, name, labels->xid);
+    add_label(labels, name, labels->xid);
 }
 
 static void label_instance(const struct hec_gpu_instance *instance, struct labels *labels) {
     snprintf(labels->instance, sizeof labels->instance, "%d", instance->id);
-    add(labels, "GPU_I_PROFILE", instance->profile);
-    add(labels, "GPU_I_ID", labels->instance);
+    add_label(labels, "GPU_I_PROFILE", instance->profile);
+    add_label(labels, "GPU_I_ID", labels->instance);
 }
 
 static void label_pod(struct labels *labels, const struct hec_tenant *tenant) {
-    add(labels, "namespace", tenant->pod_namespace);
-    add(labels, "pod", tenant->pod);
-    add(labels, "container", tenant->container);
+    add_label(labels, "namespace", tenant->pod_namespace);
+    add_label(labels, "pod", tenant->pod);
+    add_label(labels, "container", tenant->container);
 }
 
 static void label_tenant(struct labels *labels, const struct hec_tenant *tenant) {
     label_pod(labels, tenant);
-    add(labels, "hpc_job", tenant->job);
-    add(labels, "user", tenant->user);
-    add(labels, "command", tenant->command);
+    add_label(labels, "hpc_job", tenant->job);
+    add_label(labels, "user", tenant->user);
+    add_label(labels, "command", tenant->command);
 }
 
 static void begin(struct maker *m, enum hec_agent_metric metric) {
@@ -142,9 +142,9 @@ static void label_dcgm(const struct maker *m, const struct hec_node_device *devi
     label_identity(device, labels, "modelName");
     if (instance)
         label_instance(instance, labels);
-    add(labels, m->options->hostname_label, m->options->hostname);
+    add_label(labels, m->options->hostname_label, m->options->hostname);
     if (driver)
-        add(labels, "DCGM_FI_DRIVER_VERSION", device->info.driver);
+        add_label(labels, "DCGM_FI_DRIVER_VERSION", device->info.driver);
 }
 
 static void put_dcgm_instances(struct maker *m, const struct hec_node_device *device,
@@ -188,7 +188,7 @@ static void put_dcgm(struct maker *m) {
             double value = field_value(m, device, chosen->field);
             if (chosen->field->metric == HEC_GPU_XID && !isnan(value)) {
                 label_xid(&labels, "err_code", (int64_t)value);
-                add(&labels, "err_msg", hec_xid_text((int64_t)value));
+                add_label(&labels, "err_msg", hec_xid_text((int64_t)value));
             }
             hec_exposition_sample(&m->out, labels.label, labels.count, value);
         }
@@ -205,7 +205,7 @@ static void put_device(struct maker *m, enum hec_agent_metric metric,
         label_device(device, &labels);
         if (metric == HEC_AGENT_METRIC_DEVICE_INFO) {
             label_identity(device, &labels, "model");
-            add(&labels, "driver", device->info.driver);
+            add_label(&labels, "driver", device->info.driver);
         }
         hec_exposition_sample(&m->out, labels.label, labels.count, value(m, device));
     }
@@ -257,7 +257,7 @@ static void put_totals(struct maker *m, enum hec_agent_metric metric, const char
         for (int i = 0; i < count; i++) {
             struct labels labels;
             label_device(device, &labels);
-            add(&labels, label, name(i));
+            add_label(&labels, label, name(i));
             hec_exposition_sample(&m->out, labels.label, labels.count, (double)device->total[first + i] * factor);
         }
     }
@@ -274,7 +274,7 @@ static void put_share(struct maker *m, const struct hec_node_device *device, con
                       enum hec_shares_part part, double uj) {
     struct labels labels;
     label_device(device, &labels);
-    add(&labels, "part", hec_agent_part_name((enum hec_agent_part)part));
+    add_label(&labels, "part", hec_agent_part_name((enum hec_agent_part)part));
     label_tenant(&labels, tenant);
     hec_exposition_sample(&m->out, labels.label, labels.count, uj / 1e6);
 }
@@ -294,7 +294,7 @@ static void put_energy(struct maker *m) {
     for (size_t row = 0; device->shares && row < hec_shares_count(device->shares); row++) {
         const struct hec_shares_row *share = hec_shares_row(device->shares, row);
         if (share->uj[HEC_SHARES_ACTIVE] != 0)
-            put_share(m, device, &share->tenant, HEC_SHARES_ACTIVE, hec_doubt_bound_uj(&share->doubt));
+            put_share(m, device, &share->tenant, HEC_SHARES_ACTIVE, hec_share_error_bound_uj(&share->error));
     }
 }
 
@@ -331,7 +331,7 @@ static void put_verdicts(struct maker *m) {
         if (verdict == HEC_VERDICT_UNKNOWN)
             continue;
         label_device(device, &labels);
-        add(&labels, "verdict", hec_agent_verdict_name((enum hec_agent_verdict)verdict));
+        add_label(&labels, "verdict", hec_agent_verdict_name((enum hec_agent_verdict)verdict));
         hec_exposition_sample(&m->out, labels.label, labels.count, 1);
     }
     begin(m, HEC_AGENT_METRIC_DEVICE_THROTTLE_LOST);
@@ -359,7 +359,7 @@ static void put_xids(struct maker *m) {
         if (xids->count == 0 && isnan(value_of(m, device, HEC_GPU_XID)))
             continue;
         label_device(device, &labels);
-        add(&labels, "xid", "other");
+        add_label(&labels, "xid", "other");
         hec_exposition_sample(&m->out, labels.label, labels.count, (double)xids->others);
     }
 }
@@ -389,7 +389,7 @@ static void put_job(struct maker *m, const struct hec_causes_job *job, const cha
     struct labels labels = {.count = 0};
     label_tenant(&labels, job->tenant);
     if (name)
-        add(&labels, name, value);
+        add_label(&labels, name, value);
     hec_exposition_sample(&m->out, labels.label, labels.count, amount);
 }
 

@@ -27,7 +27,7 @@ struct hec_shares {
     struct hec_floor free, held;
     struct hec_draws draws;             /* by row */
     double due_uj[HEC_SHARES_ROWS_MAX]; /* what its utilisation came to, less what it got */
-    struct hec_draws_block contest;     /* what several ran for, of which the doubt is not in their rows yet */
+    struct hec_draws_block contest;     /* what several ran for, of which the errors are not in their rows yet */
     bool idle_before;
 };
 
@@ -63,18 +63,18 @@ static size_t evictable(const struct hec_shares *shares, int64_t now_ns) {
     return oldest;
 }
 
-/* What several ran for goes into the doubt of each. */
+/* What several ran for goes into the error of each. */
 static void end_contest(struct hec_shares *shares) {
     struct hec_draws_block *contest = &shares->contest;
-    struct hec_draws_doubt doubts[HEC_SHARES_ROWS_MAX];
+    struct hec_draws_error errors[HEC_SHARES_ROWS_MAX];
     if (contest->ns > 0) {
         for (size_t row = 0; row < HEC_SHARES_ROWS_MAX; row++)
             contest->permille[row] /= (double)contest->ns;
-        hec_draws_doubts(&shares->draws, contest->permille, contest->ns, doubts);
+        hec_draws_errors(&shares->draws, contest->permille, contest->ns, errors);
         for (size_t row = 0; row < shares->count; row++)
-            hec_doubt_add(&shares->rows[row].doubt,
-                          &(struct hec_doubt){.turns_uj2 = contest->uj * contest->uj * doubts[row].turns,
-                                              .figures_uj = contest->uj * sqrt(doubts[row].figures)});
+            hec_share_error_add(&shares->rows[row].error,
+                                &(struct hec_share_error){.turns_uj2 = contest->uj * contest->uj * errors[row].turns,
+                                                          .figures_uj = contest->uj * sqrt(errors[row].figures)});
     }
     *contest = (struct hec_draws_block){0};
 }
@@ -86,7 +86,7 @@ static size_t new_row(struct hec_shares *shares, const struct hec_tenant *tenant
         shares->count++;
     } else if ((i = evictable(shares, now_ns)) != NOBODY) {
         end_contest(shares);
-        hec_doubt_add(&shares->rows[ENDED].doubt, &shares->rows[i].doubt);
+        hec_share_error_add(&shares->rows[ENDED].error, &shares->rows[i].error);
         for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
             shares->rows[ENDED].uj[part] += shares->rows[i].uj[part];
     } else {
@@ -295,15 +295,15 @@ static void give_active(struct hec_shares *shares, int64_t active_uj, int64_t du
 }
 
 /* What the floor may be off by, each has too much or too little of as far as he has of the rest. */
-static void doubt_floor(struct hec_shares *shares, const int64_t given_uj[HEC_SHARES_ROWS_MAX], int64_t active_uj,
-                        int64_t duration_ns) {
+static void add_floor_error(struct hec_shares *shares, const int64_t given_uj[HEC_SHARES_ROWS_MAX], int64_t active_uj,
+                            int64_t duration_ns) {
     double held_mw = (double)hec_floor_mw(&shares->held);
     double off_mw = held_mw >= 0                       ? FLOOR_OFF * held_mw
                     : hec_floor_mw(&shares->free) >= 0 ? FLOOR_CONTEXT_MW
                                                        : FLOOR_MOST_MW;
     double off_uj = fmin((double)active_uj, off_mw * (double)duration_ns * UJ_A_MW_NS);
     for (size_t row = 0; row < shares->count && active_uj > 0; row++)
-        shares->rows[row].doubt.floor_uj += off_uj * (double)given_uj[row] / (double)active_uj;
+        shares->rows[row].error.floor_uj += off_uj * (double)given_uj[row] / (double)active_uj;
 }
 
 static void learn(struct hec_shares *shares, int64_t active_uj, int64_t duration_ns, const struct claims *claims) {
@@ -383,7 +383,7 @@ int hec_shares_add(struct hec_shares *shares, const struct hec_shares_interval *
     shares->idle_before = idle;
     give_idle(shares, idle_uj, &claims);
     give_active(shares, energy_uj - idle_uj, interval->duration_ns, &claims, given_uj);
-    doubt_floor(shares, given_uj, energy_uj - idle_uj, interval->duration_ns);
+    add_floor_error(shares, given_uj, energy_uj - idle_uj, interval->duration_ns);
     learn(shares, energy_uj - idle_uj, interval->duration_ns, &claims);
     return HEC_OK;
 }
@@ -414,7 +414,7 @@ int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *r
     for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
         if (row->uj[part] < 0 || __builtin_add_overflow(total_uj, row->uj[part], &total_uj))
             return HEC_ERR_CORRUPT;
-    if (!hec_doubt_valid(&row->doubt))
+    if (!hec_share_error_valid(&row->error))
         return HEC_ERR_CORRUPT;
     size_t i = find_row(shares, &row->tenant);
     if (i == shares->count)
@@ -428,7 +428,7 @@ int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *r
     }
     for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
         here->uj[part] += row->uj[part];
-    hec_doubt_add(&here->doubt, &row->doubt);
+    hec_share_error_add(&here->error, &row->error);
     shares->total_uj = total_uj;
     return HEC_OK;
 }

@@ -26,7 +26,7 @@
 #ifndef HEC_AGENT_SHARES_H
 #define HEC_AGENT_SHARES_H
 
-#include "agent/doubt.h"
+#include "agent/share_error.h"
 #include "agent/draws.h"
 #include "agent/tenant.h"
 #include "base/clock.h"
@@ -68,9 +68,9 @@ struct hec_shares_interval {
 struct hec_shares_row {
     struct hec_tenant tenant;
     int64_t uj[HEC_SHARES_PART_COUNT];
-    int64_t held_ns;        /* end of the last interval in which it held the device */
-    double mw_a_permille;   /* what it draws for its utilisation, as fitted (agent/draws.h); 0: not known yet */
-    struct hec_doubt doubt; /* of uj[HEC_SHARES_ACTIVE] */
+    int64_t held_ns;              /* end of the last interval in which it held the device */
+    double mw_a_permille;         /* what it draws for its utilisation, as fitted (agent/draws.h); 0: not known yet */
+    struct hec_share_error error; /* of uj[HEC_SHARES_ACTIVE] */
 };
 
 struct hec_shares_floor {

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/live.h"
 #include "base/sha256.h"
-#include "launch/keep.h"
+#include "launch/kept_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static int64_t boot_ns(void) {
 int hec_state_file_open(struct hec_state_file *file, const char *folder, struct hec_why *why) {
     *file = (struct hec_state_file){.folder = -1, .lock = -1};
     hec_buf_init(&file->text, LENGTH_MAX);
-    if (hec_keep_folders(folder) < 0 || (mkdir(folder, 0700) != 0 && errno != EEXIST))
+    if (hec_kept_file_folders(folder) < 0 || (mkdir(folder, 0700) != 0 && errno != EEXIST))
         return hec_fail(why, hec_err_from_errno(errno), "cannot make %s: %s", folder, strerror(errno));
     file->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file->folder >= 0)
@@ -153,11 +153,11 @@ static bool take_share(struct reading *r, const char *line) {
         return false;
     int got = sscanf(line, "share %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %lf %lf %lf %lf",
                      &row.uj[HEC_SHARES_ACTIVE], &row.uj[HEC_SHARES_IDLE], &row.uj[HEC_SHARES_UNATTRIBUTED], &age_ns,
-                     &row.mw_a_permille, &row.doubt.turns_uj2, &row.doubt.figures_uj, &row.doubt.floor_uj);
+                     &row.mw_a_permille, &row.error.turns_uj2, &row.error.figures_uj, &row.error.floor_uj);
     if (got != 8 && got != 5)
         return false;
     if (got == 5 && row.uj[HEC_SHARES_ACTIVE] > 0) /* of a version that noted none */
-        row.doubt = hec_doubt_unknown();
+        row.error = hec_share_error_unknown();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *tab = strchr(line, '\t');
         if (!tab)
@@ -284,7 +284,7 @@ static void put_shares(struct hec_buf *out, const struct hec_shares *shares) {
         hec_buf_printf(
             out, "share %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %.6g %.6g %.6g %.6g\t%s\t%s\t%s\t%s\t%s\t%s\n",
             row->uj[HEC_SHARES_ACTIVE], row->uj[HEC_SHARES_IDLE], row->uj[HEC_SHARES_UNATTRIBUTED],
-            now_ns - row->held_ns, row->mw_a_permille, row->doubt.turns_uj2, row->doubt.figures_uj, row->doubt.floor_uj,
+            now_ns - row->held_ns, row->mw_a_permille, row->error.turns_uj2, row->error.figures_uj, row->error.floor_uj,
             tenant->pod_namespace, tenant->pod, tenant->container, tenant->job, tenant->user, tenant->command);
     }
 }

@@ -34,7 +34,7 @@ static inline void sip_round(uint64_t v[4]) {
     v[2] = rotate(v[2], 32);
 }
 
-static inline void take(uint64_t v[4], uint64_t word) {
+static inline void mix_word(uint64_t v[4], uint64_t word) {
     v[3] ^= word;
     sip_round(v);
     v[0] ^= word;
@@ -49,11 +49,11 @@ uint64_t hec_hash(const void *bytes, size_t length) {
     size_t left = length;
     for (; left >= 8; at += 8, left -= 8) {
         memcpy(&word, at, 8);
-        take(v, word);
+        mix_word(v, word);
     }
     for (size_t i = 0; i < left; i++)
         last |= (uint64_t)at[i] << 8 * i;
-    take(v, last);
+    mix_word(v, last);
     v[2] ^= 0xff;
     for (int i = 0; i < 3; i++)
         sip_round(v);

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "cli/experiment.h"
 #include "cli/with.h"
-#include "launch/keeper.h"
+#include "launch/supervisor.h"
 #include "report/compare/compare.h"
 
 #include <stdio.h>
@@ -150,5 +150,5 @@ int hec_verb_ab(int argc, char **argv) {
         free(ab.runs[side]);
     }
     fflush(NULL);
-    hec_keeper_exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_supervisor_exit(status); /* an abandoned driver thread must not hold the exit up */
 }

@@ -1,7 +1,7 @@
 #include "cli/calibration.h"
 
 #include "base/text.h"
-#include "launch/keep.h"
+#include "launch/kept_file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -103,7 +103,7 @@ int hec_calibration_write(const struct hec_peaks *peaks, char path[PATH_MAX], st
     json_decref(root);
     if (!text)
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for the calibration");
-    err = hec_keep_write(path, text, false, why);
+    err = hec_kept_file_write(path, text, false, why);
     free(text);
     return err;
 }
@@ -195,7 +195,7 @@ int hec_calibration_read(const char *uuid, struct hec_peaks *peaks, struct hec_w
     json_error_t reason;
     hec_peaks_init(peaks);
     int err = path_of(uuid, path, why);
-    if (err == HEC_OK && (err = hec_keep_read(path, FILE_BYTES_MAX, &text, &length, why)) == HEC_ERR_NOTFOUND)
+    if (err == HEC_OK && (err = hec_kept_file_read(path, FILE_BYTES_MAX, &text, &length, why)) == HEC_ERR_NOTFOUND)
         hec_fail(why, err, "this device was not calibrated yet; `hec calibrate` does it");
     if (err == HEC_OK) {
         json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &reason);

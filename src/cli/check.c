@@ -3,7 +3,7 @@
 #include "cli/experiment.h"
 #include "cli/receipt_read.h"
 #include "cli/receipt_verify.h"
-#include "launch/keeper.h"
+#include "launch/supervisor.h"
 #include "report/receipt/check.h"
 
 #include <errno.h>
@@ -31,20 +31,20 @@ struct check {
 static int load_baseline(struct check *c) {
     const char *path = hec_args_value(&c->run.args, HEC_OPT_BASELINE);
     struct hec_why why = {""};
-    struct hec_buf doubts;
+    struct hec_buf objections;
     json_t *root;
     int err = path ? hec_receipt_load(path, &c->baseline, &root, &why) : HEC_OK;
     if (err < 0)
         hec_error("check: %s", why.text);
     if (!path || err < 0)
         return err;
-    hec_buf_init(&doubts, 1 << 20);
-    int count = hec_receipt_verify(&c->baseline, root, &doubts);
+    hec_buf_init(&objections, 1 << 20);
+    int count = hec_receipt_verify(&c->baseline, root, &objections);
     if (count > 0) {
         hec_error("check: the baseline %s does not hold:", path);
-        fputs(hec_buf_text(&doubts), stderr);
+        fputs(hec_buf_text(&objections), stderr);
     }
-    hec_buf_free(&doubts);
+    hec_buf_free(&objections);
     json_decref(root);
     return count > 0 ? HEC_ERR_CORRUPT : count;
 }
@@ -141,5 +141,5 @@ int hec_verb_check(int argc, char **argv) {
     hec_experiment_free(&c.run);
     hec_receipt_free(&c.baseline);
     fflush(NULL);
-    hec_keeper_exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_supervisor_exit(status); /* an abandoned driver thread must not hold the exit up */
 }

@@ -42,7 +42,7 @@ static bool same_folder(const char *a, const char *b) {
     return end && strncmp(a, b, (size_t)(end - a) + 1) == 0 && strrchr(b, '/') == b + (end - a);
 }
 
-static void add(struct found *found, const char *path) {
+static void add_path(struct found *found, const char *path) {
     if (found->path[0]) {
         found->others += !same_folder(path, found->path); /* libcupti.so.13 and .so.13.0 are one */
         return;
@@ -59,7 +59,7 @@ static void look(const char *pattern, struct found *found) {
     if (glob(pattern, 0, NULL, &list) != 0)
         return;
     for (size_t i = 0; i < list.gl_pathc; i++)
-        add(found, list.gl_pathv[i]);
+        add_path(found, list.gl_pathv[i]);
     globfree(&list);
 }
 

@@ -5,7 +5,7 @@
 #include "cli/output.h"
 #include "cli/receipt_fill.h"
 #include "cli/with.h"
-#include "launch/keeper.h"
+#include "launch/supervisor.h"
 #include "report/html.h"
 
 #include <errno.h>
@@ -267,7 +267,7 @@ int hec_experiment_open(struct hec_experiment_run *run, const struct hec_lever_s
     *trials = NULL;
     if (err < 0)
         return err;
-    err = hec_keeper_start(&run->options.layer, NULL, &why);
+    err = hec_supervisor_start(&run->options.layer, NULL, &why);
     if (err == HEC_OK)
         err = hec_trials_open(&run->options, trials, &why);
     if (err < 0) {

@@ -43,7 +43,7 @@ int hec_experiment_paths(struct hec_experiment_run *run);
  * message. */
 int hec_experiment_page(const struct hec_experiment_run *run);
 
-/* Trials can be run: the keeper is started, and the layer lies; under levers as well that need a guard of a device's limits (levers:
+/* Trials can be run: the supervisor is started, and the layer lies; under levers as well that need a guard of a device's limits (levers:
  * all that may be applied; NULL: none). HEC_ERR_* after an error message. */
 int hec_experiment_open(struct hec_experiment_run *run, const struct hec_lever_set *levers, struct hec_trials **trials);
 /* After both. An error, after a message, where limits could not be put back. */

@@ -243,7 +243,7 @@ struct sums {
 /* Of the devices that the command uses; NAN where there are none. A verdict only where all of them agree. */
 static struct sums add_up(struct hec_live *live, int64_t now_ns) {
     struct sums sums = {.watts = NAN, .joules = NAN, .verdict = HEC_VERDICT_UNKNOWN};
-    bool alike = true;
+    bool all_agree = true;
     for (int i = 0; i < HEC_DEVICE_MAX; i++) {
         struct live_device *device = &live->devices[i];
         if (!device->seen || !device->used)
@@ -256,13 +256,13 @@ static struct sums add_up(struct hec_live *live, int64_t now_ns) {
                         : device->last_power_ns ? device->integral_j
                                                 : NAN;
         int verdict = hec_verdict_of(&device->verdict, &device->info, now_ns);
-        alike &= isnan(sums.joules) || verdict == sums.verdict;
+        all_agree &= isnan(sums.joules) || verdict == sums.verdict;
         sums.verdict = verdict;
         sums.about |= !device->counted;
         sums.watts = isnan(sums.watts) ? device->watts : sums.watts + device->watts;
         sums.joules = isnan(sums.joules) ? joules : sums.joules + joules;
     }
-    if (!alike)
+    if (!all_agree)
         sums.verdict = HEC_VERDICT_UNKNOWN;
     return sums;
 }

@@ -1,7 +1,7 @@
 #include "cli/output.h"
 
 #include "base/log.h"
-#include "launch/keep.h"
+#include "launch/kept_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -210,8 +210,9 @@ static int write_into(const char *path, const struct hec_buf *text, struct hec_w
 
 int hec_output_write(const char *path, const struct hec_buf *text, struct hec_why *why) {
     struct stat there;
-    return stat(path, &there) == 0 && !S_ISREG(there.st_mode) ? write_into(path, text, why)
-                                                              : hec_keep_write(path, hec_buf_text(text), true, why);
+    return stat(path, &there) == 0 && !S_ISREG(there.st_mode)
+               ? write_into(path, text, why)
+               : hec_kept_file_write(path, hec_buf_text(text), true, why);
 }
 
 int hec_output_print(const struct hec_args *args, const struct hec_buf *text) {

@@ -1,7 +1,7 @@
 #include "cli/receipt_read.h"
 
 #include "base/trace.h"
-#include "launch/keep.h"
+#include "launch/kept_file.h"
 #include "model/trace.h"
 #include "report/json_check.h"
 #include "report/receipt/words.h"
@@ -259,7 +259,7 @@ int hec_receipt_load(const char *path, struct hec_receipt *receipt, json_t **roo
     char *text;
     *receipt = (struct hec_receipt){.error = HEC_OK};
     *root = NULL;
-    int err = hec_keep_read(path, BYTES_MOST, &text, &length, why);
+    int err = hec_kept_file_read(path, BYTES_MOST, &text, &length, why);
     if (!err && (err = hec_receipt_read(text, length, receipt, root, &inner)) < 0)
         hec_fail(why, err, "%.200s: %.300s", path, inner.text);
     free(text);

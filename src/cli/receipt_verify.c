@@ -20,7 +20,7 @@ struct verify {
     bool other_version;
 };
 
-__attribute__((format(printf, 2, 3))) static void doubt(struct verify *v, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void objection(struct verify *v, const char *format, ...) {
     char line[512];
     va_list args;
     va_start(args, format);
@@ -37,12 +37,12 @@ static int check_warm_up(struct verify *v) {
     int count = 0, sides = hec_receipt_is_baseline(r) ? 1 : 2;
     while (count < r->trial_count && r->trials[count].pair < 0) {
         if (r->trials[count].side != count % sides)
-            doubt(v, "trial %d, a warm-up, is of %s and should be of %s", count + 1,
-                  hec_receipt_side_name(r->trials[count].side), hec_receipt_side_name(count % sides));
+            objection(v, "trial %d, a warm-up, is of %s and should be of %s", count + 1,
+                      hec_receipt_side_name(r->trials[count].side), hec_receipt_side_name(count % sides));
         count++;
     }
     if (count != sides * r->warm_up && (count > sides * r->warm_up || count < r->trial_count))
-        doubt(v, "there are %d warm-ups before the first pair, and the plan says %d", count, sides * r->warm_up);
+        objection(v, "there are %d warm-ups before the first pair, and the plan says %d", count, sides * r->warm_up);
     return count;
 }
 
@@ -59,11 +59,11 @@ static void check_order(struct verify *v) {
         int side = alone ? 0 : hec_sequential_b_first(r->plan.seed, pair) ^ ((i - first) & 1);
         const struct hec_experiment_trial *t = &r->trials[i];
         if (t->pair != pair || t->side != side)
-            doubt(v, "trial %d is %s of pair %d; the order of the seed asks for %s of pair %d", i + 1,
-                  hec_receipt_side_name(t->side), t->pair + 1, hec_receipt_side_name(side), pair + 1);
+            objection(v, "trial %d is %s of pair %d; the order of the seed asks for %s of pair %d", i + 1,
+                      hec_receipt_side_name(t->side), t->pair + 1, hec_receipt_side_name(side), pair + 1);
     }
     if (most && r->trial_count - first > (alone ? 1 : 2) * most)
-        doubt(v, "there are more pairs than the %d that were planned", most);
+        objection(v, "there are more pairs than the %d that were planned", most);
 }
 
 /* ---- what follows from it ---- */
@@ -121,7 +121,7 @@ static void compare(struct verify *v, const json_t *says, const json_t *gives, c
     } else if (json_is_number(says) && json_is_number(gives) ? !near(json_number_value(says), json_number_value(gives))
                                                              : !json_equal(says, gives)) {
         shown(said, given, says, gives);
-        doubt(v, "%s: the receipt says %s, its plan and trials give %s", path, said, given);
+        objection(v, "%s: the receipt says %s, its plan and trials give %s", path, said, given);
     }
 }
 
@@ -147,7 +147,7 @@ static int check_digest(struct verify *v, const json_t *root) {
     char digest[HEC_SHA256_TEXT];
     int err = hec_receipt_digest(root, digest);
     if (!err && strcmp(digest, json_string_value(json_object_get(root, "digest"))) != 0)
-        doubt(v, "digest: the receipt was changed after it was written");
+        objection(v, "digest: the receipt was changed after it was written");
     return err;
 }
 

@@ -9,7 +9,7 @@
 #include "cli/receipt_fill.h"
 #include "cli/sweep_trial.h"
 #include "cli/with.h"
-#include "launch/keeper.h"
+#include "launch/supervisor.h"
 #include "observe/marks/marks.h"
 #include "report/html.h"
 
@@ -396,5 +396,5 @@ int hec_verb_sweep(int argc, char **argv) {
         status = hec_args_has(&sweep.run.args, HEC_OPT_SCHEMA) ? print_schema() : run(&sweep);
     release(&sweep);
     fflush(NULL);
-    hec_keeper_exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_supervisor_exit(status); /* an abandoned driver thread must not hold the exit up */
 }

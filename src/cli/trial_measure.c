@@ -38,7 +38,7 @@ struct mean {
     int count;
 };
 
-static void add(struct mean *mean, double value) {
+static void add_value(struct mean *mean, double value) {
     if (isfinite(value)) {
         mean->sum += value;
         mean->count++;
@@ -60,12 +60,12 @@ static struct hec_gradients gradients_of(const struct hec_step_summary *steps, i
         if (norm->step >= of_steps || norm->part >= HEC_GRADIENT_PARTS)
             continue;
         if (norm->part >= 0) {
-            add(&parts[norm->part], norm->value);
+            add_value(&parts[norm->part], norm->value);
             continue;
         }
         if (come++ < HEC_GRADIENT_FIRST)
-            add(&first, norm->value);
-        add(&all, norm->value);
+            add_value(&first, norm->value);
+        add_value(&all, norm->value);
     }
     out.all = log_of(all);
     out.first = log_of(first);

@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "cli/receipt_fill.h"
 #include "cli/with.h"
-#include "launch/keeper.h"
+#include "launch/supervisor.h"
 #include "report/words/findings.h"
 #include "report/receipt/try.h"
 #include "store/copy.h"
@@ -427,5 +427,5 @@ int hec_verb_try(int argc, char **argv) {
     hec_search_free(&t.found);
     hec_experiment_free(&t.run);
     fflush(NULL);
-    hec_keeper_exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_supervisor_exit(status); /* an abandoned driver thread must not hold the exit up */
 }

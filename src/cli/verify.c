@@ -4,7 +4,7 @@
 #include "cli/receipt_read.h"
 #include "cli/receipt_verify.h"
 #include "cli/replay.h"
-#include "launch/keeper.h"
+#include "launch/supervisor.h"
 #include "report/html.h"
 #include "report/receipt/words.h"
 
@@ -24,21 +24,21 @@ static void put_verified(const struct hec_receipt *receipt, const char *path, co
 /* It holds, so far: HEC_OK, with root; else an error message, and HEC_ERR_FAILED where it does not. */
 static int load(const char *path, struct hec_receipt *receipt, json_t **root) {
     struct hec_why why = {""};
-    struct hec_buf doubts;
+    struct hec_buf objections;
     int err = hec_receipt_load(path, receipt, root, &why);
     if (err < 0) {
         hec_error("verify: %s", why.text);
         return err;
     }
-    hec_buf_init(&doubts, 1 << 20);
-    int count = hec_receipt_verify(receipt, *root, &doubts);
+    hec_buf_init(&objections, 1 << 20);
+    int count = hec_receipt_verify(receipt, *root, &objections);
     if (count > 0) {
         hec_error("verify: %s does not hold:", path);
-        fputs(hec_buf_text(&doubts), stderr);
+        fputs(hec_buf_text(&objections), stderr);
     } else if (count < 0) {
         hec_error("verify: %s: %s", path, hec_err_text(count));
     }
-    hec_buf_free(&doubts);
+    hec_buf_free(&objections);
     return count > 0 ? HEC_ERR_FAILED : count;
 }
 
@@ -89,7 +89,7 @@ static int replay(struct hec_experiment_run *run) {
     hec_receipt_free(&receipt);
     json_decref(root);
     fflush(NULL);
-    hec_keeper_exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_supervisor_exit(status); /* an abandoned driver thread must not hold the exit up */
 }
 
 int hec_verb_verify(int argc, char **argv) {

@@ -120,7 +120,7 @@ static void again(struct hec_buf *out) {
                       "sub.u64 %ns, %ns, %since;\nmov.f64 %sum, 0d0000000000000000;\n");
 }
 
-static void add(struct hec_buf *out, const char *type, const char *name, int index) {
+static void declare_register(struct hec_buf *out, const char *type, const char *name, int index) {
     if (strcmp(type, "f64") == 0)
         hec_buf_printf(out, "add.rn.f64 %%sum, %%sum, %s%d;\n", name, index);
     else
@@ -160,10 +160,10 @@ static void vector(const struct row *row, struct hec_buf *out) {
     for (int i = 0; i < FMA_ACCUMULATORS; i++) {
         if (pairs) {
             hec_buf_printf(out, "mov.b32 {%%g0, %%g1}, %%x%d;\n", i);
-            add(out, "f16", "%g", 0);
-            add(out, "f16", "%g", 1);
+            declare_register(out, "f16", "%g", 0);
+            declare_register(out, "f16", "%g", 1);
         } else {
-            add(out, type, "%x", i);
+            declare_register(out, type, "%x", i);
         }
     }
 }
@@ -224,7 +224,7 @@ static void mma(const struct row *row, struct hec_buf *out) {
         }
     again(out);
     for (int i = 0; i < row->c * MMA_SETS; i++)
-        add(out, row->accumulator, "%x", i);
+        declare_register(out, row->accumulator, "%x", i);
 }
 
 /* Both operands lie in shared memory, in rows of 128 bytes with the 128-byte swizzle (a descriptor: address / 16 in bits
@@ -256,7 +256,7 @@ static void wgmma(const struct row *row, struct hec_buf *out) {
     hec_buf_puts(out, "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n");
     again(out);
     for (int i = 0; i < WGMMA_REGISTERS; i++)
-        add(out, row->accumulator, "%x", i);
+        declare_register(out, row->accumulator, "%x", i);
 }
 
 int hec_cuda_kernel_ptx(int index, struct hec_buf *out) {

@@ -198,7 +198,7 @@ static bool take_ring(struct hec_jobs *jobs, struct hec_intake_ring *arrived, in
     return true;
 }
 
-static bool take(void *context, const struct hec_intake_ring *arrived, int64_t now_ns) {
+static bool accept_ring(void *context, const struct hec_intake_ring *arrived, int64_t now_ns) {
     struct hec_jobs *jobs = context;
     struct hec_intake_ring taken = *arrived;
     bool request = taken.role == HEC_RING_REQUEST;
@@ -223,7 +223,7 @@ static void forget_ended(struct hec_jobs *jobs, int64_t now_ns) {
 }
 
 int64_t hec_jobs_poll(struct hec_jobs *jobs, int64_t now_ns) {
-    hec_intake_poll(&jobs->intake, now_ns, take, jobs);
+    hec_intake_poll(&jobs->intake, now_ns, accept_ring, jobs);
     forget_ended(jobs, now_ns);
     int64_t next_ns = hec_jobs_windows(jobs, now_ns);
     if (jobs->ring_count > 0 && jobs->looked_ns + LOOK_NS < next_ns)

@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "base/trace.h"
-#include "launch/keep.h"
+#include "launch/kept_file.h"
 #include "launch/paths.h"
 
 #include <jansson.h>
@@ -141,7 +141,7 @@ int hec_guard_read(struct hec_guard *guard, struct hec_why *why) {
     guard->count = 0;
     int err = hec_guard_path(path, why);
     if (err == HEC_OK)
-        err = hec_keep_read(path, FILE_BYTES_MAX, &text, &length, why);
+        err = hec_kept_file_read(path, FILE_BYTES_MAX, &text, &length, why);
     if (err == HEC_ERR_NOTFOUND)
         return HEC_OK;
     if (err == HEC_OK) {
@@ -168,7 +168,7 @@ int hec_guard_write(const struct hec_guard *guard, struct hec_why *why) {
     json_object_set_new(root, "deaths", list);
     char *text = json_dumps(root, JSON_INDENT(2));
     json_decref(root);
-    err = text ? hec_keep_write(path, text, false, why) : hec_fail(why, HEC_ERR_NOMEM, "no memory for %s", path);
+    err = text ? hec_kept_file_write(path, text, false, why) : hec_fail(why, HEC_ERR_NOMEM, "no memory for %s", path);
     free(text);
     return err;
 }

@@ -9,11 +9,11 @@
  *         ... why.text: why not here; --in-place has to be asked for ...
  *     for each trial
  *         hec_session_start with .layer = layer; hec_session_wait; hec_session_close
- *         hec_keeper_sweep();                 nothing of the trial writes any more
+ *         hec_supervisor_sweep();                 nothing of the trial writes any more
  *         hec_layer_renew(layer, &why);       the next one finds everything as it was
  *     hec_layer_close(layer);
  *
- * A killed process leaves the scratch folder; hec_layer_sweep removes it (launch/keeper.h does so by itself). */
+ * A killed process leaves the scratch folder; hec_layer_sweep removes it (launch/supervisor.h does so by itself). */
 #ifndef HEC_LAUNCH_LAYER_H
 #define HEC_LAUNCH_LAYER_H
 

@@ -27,7 +27,7 @@ static int failed(const struct entry *e, enum hec_layer_step step, size_t at) {
     return -1;
 }
 
-static char *add(char *to, const char *text) {
+static char *append_text(char *to, const char *text) {
     size_t length = strlen(text);
     memcpy(to, text, length + 1);
     return to + length;
@@ -40,12 +40,12 @@ static char *add_number(char *to, int number) {
     do
         digits[--at] = (char)('0' + number % 10);
     while ((number /= 10) > 0);
-    return add(to, digits + at);
+    return append_text(to, digits + at);
 }
 
 /* A descriptor as a path: it leads to what is beneath later mounts, and has no characters that mount options would need escaped. */
 static char *add_descriptor(char *to, int fd) {
-    return add_number(add(to, "/proc/self/fd/"), fd);
+    return add_number(append_text(to, "/proc/self/fd/"), fd);
 }
 
 static int write_file(const char *path, const char *text) {
@@ -73,8 +73,8 @@ static pid_t start_mapping(const struct hec_layer *layer, const int go[2]) {
     if (pid != 0)
         return pid;
     close(go[1]);
-    add(add_number(add(uid_path, "/proc/"), entering), "/uid_map");
-    add(add_number(add(gid_path, "/proc/"), entering), "/gid_map");
+    append_text(add_number(append_text(uid_path, "/proc/"), entering), "/uid_map");
+    append_text(add_number(append_text(gid_path, "/proc/"), entering), "/gid_map");
     bool done = read(go[0], &byte, 1) == 1 && write_file(uid_path, layer->uid_map) == 0 &&
                 write_file(gid_path, layer->gid_map) == 0;
     _exit(done ? 0 : EPERM);
@@ -134,11 +134,11 @@ static int open_sources(struct entry *e, const char *const *also) {
 
 static int mount_overlay(const struct hec_layer *layer, int lower, int upper, int work, const char *path,
                          unsigned long flags) {
-    char data[256], *at = add_descriptor(add(data, "lowerdir="), lower);
-    at = add_descriptor(add(at, ",upperdir="), upper);
-    at = add_descriptor(add(at, ",workdir="), work);
+    char data[256], *at = add_descriptor(append_text(data, "lowerdir="), lower);
+    at = add_descriptor(append_text(at, ",upperdir="), upper);
+    at = add_descriptor(append_text(at, ",workdir="), work);
     /* without privileges, folders that were there before cannot be renamed: programs then copy them */
-    add(at, layer->user_xattr ? ",userxattr" : ",redirect_dir=on");
+    append_text(at, layer->user_xattr ? ",userxattr" : ",redirect_dir=on");
     return mount("overlay", path, "overlay", flags, data);
 }
 

@@ -8,7 +8,7 @@
 #include "launch/flusher.h"
 #include "launch/guard_watch.h"
 #include "launch/inject.h"
-#include "launch/keeper.h"
+#include "launch/supervisor.h"
 #include "launch/paths.h"
 #include "launch/python_watch.h"
 #include "launch/simulation.h"
@@ -175,8 +175,8 @@ static int start_observing(struct hec_session *s, struct hec_why *why) {
     prepare_rings(s);
     if (options->knobs && options->knobs[0])
         hec_environ_set(&s->env, HEC_MARKS_ENV_KNOBS, options->knobs);
-    if (options->tied && hec_keeper_mark())
-        hec_environ_set(&s->env, HEC_KEEPER_ENV, hec_keeper_mark());
+    if (options->tied && hec_supervisor_mark())
+        hec_environ_set(&s->env, HEC_SUPERVISOR_ENV, hec_supervisor_mark());
     s->child.also[0] = s->folder.path[0] ? s->folder.path : NULL; /* the locks in it are not seen through an overlay */
     s->observe.visible_devices = hec_environ_get(&s->env, "CUDA_VISIBLE_DEVICES");
     s->observe.gpm_window_ns = options->gpm_window_ns;

@@ -46,7 +46,7 @@ struct hec_session_options {
     bool wait_for_all;     /* until the last descendant has ended, not only the command */
     const struct hec_layer *layer; /* what the command writes goes there (launch/layer.h); NULL: none */
     int command_output; /* descriptor of a file for what the command prints; it reads nothing then. 0: as this process's */
-    bool tied;          /* the command is killed where this process is, and bears the keeper's mark (launch/keeper.h) */
+    bool tied; /* the command is killed where this process is, and bears the supervisor's mark (launch/supervisor.h) */
     /* the sink that everything goes to, which passes it on to the run file's; NULL: that one itself */
     const struct hec_sink *(*through)(void *context, const struct hec_sink *to);
     void *through_context;

@@ -140,7 +140,7 @@ static void take_new(struct hec_intake *intake, const struct receiver *to) {
             wait_for(intake, connection, peer.pid, to->now_ns);
         }
     }
-    intake->crowded = true;
+    intake->full = true;
 }
 
 void hec_intake_poll(struct hec_intake *intake, int64_t now_ns,

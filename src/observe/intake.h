@@ -28,7 +28,7 @@ struct hec_intake {
     uint64_t strangers; /* connections of another user */
     bool
         everybody; /* set after opening: other users' rings, of any role, and requests are taken as well; descriptors are kept */
-    bool crowded; /* so many connected at once that the kernel may have turned some away */
+    bool full; /* so many connected at once that the kernel may have turned some away */
 };
 
 /* A ring that arrived. pid 0: a process of another pid namespace, not visible from here; pid_fd -1: the kernel gave

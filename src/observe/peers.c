@@ -208,7 +208,7 @@ static void report_refused(struct hec_peers *peers, int64_t t_ns) {
     if (intake->silent > 0)
         hec_reporter_event(peers->reporter, HEC_EVENT_NOTE, t_ns,
                            "%" PRIu64 " connections were given up: they said nothing", intake->silent);
-    if (intake->crowded)
+    if (intake->full)
         hec_reporter_event(peers->reporter, HEC_EVENT_NOTE, t_ns,
                            "thousands of processes connected at once: %s may be missing", things);
     if (intake->strangers > 0)

@@ -151,7 +151,7 @@ static bool ids(struct hec_decoder *d, int64_t *values, size_t count, uint32_t h
     return numbers(d, values, count) && all_below(values, count, (uint64_t)highest + 1);
 }
 
-static int64_t add(int64_t a, int64_t b) {
+static int64_t wrapping_sum(int64_t a, int64_t b) {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
@@ -163,8 +163,8 @@ static bool unpack_times(const struct hec_packer *p, int64_t t0_ns, size_t count
     int64_t before = t0_ns, end = t0_ns;
     bool good = within(t0_ns) && p->gap[0] == 0;
     for (size_t i = 0; i < count; i++) {
-        int64_t start = add(end, p->gap[i]);
-        end = add(start, p->duration[i]);
+        int64_t start = wrapping_sum(end, p->gap[i]);
+        end = wrapping_sum(start, p->duration[i]);
         good &= start >= before && end >= start && end <= HEC_RECORD_TIME_MAX_NS;
         a[i].start_ns = before = start;
         a[i].end_ns = end;
@@ -185,11 +185,11 @@ static bool unpack_launches(struct hec_packer *p, struct hec_decoder *d, int64_t
             good &= state == 0;
             continue;
         }
-        int64_t launch = add(end, p->launch[i]);
+        int64_t launch = wrapping_sum(end, p->launch[i]);
         end = launch;
         a[i].launch_ns = launch;
         if (state & LAUNCH_END_KNOWN)
-            a[i].launch_end_ns = end = add(launch, p->length[i]);
+            a[i].launch_end_ns = end = wrapping_sum(launch, p->length[i]);
         good &= within(launch) && end >= launch && end <= HEC_RECORD_TIME_MAX_NS;
     }
     return good;

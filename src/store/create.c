@@ -135,31 +135,31 @@ void hec_create_remove(const char *path) {
     clear_companions(path, false, NULL);
 }
 
-static int create(const char *path, bool overwrite, bool claim, const struct hec_image *image, int *keeper,
+static int create(const char *path, bool overwrite, bool claim, const struct hec_image *image, int *file_fd,
                   struct hec_why *why) {
     char *temporary = NULL;
-    *keeper = -1;
+    *file_fd = -1;
     int err = hec_create_check(path, overwrite, why);
     if (err != HEC_OK)
         return err;
     /* a name that nobody can foresee and take */
     if (asprintf(&temporary, "%s.%ld-%llx.new", path, (long)getpid(), (long long)hec_clock_mono_ns()) < 0)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    int errnum = write_temporary(temporary, image, keeper);
+    int errnum = write_temporary(temporary, image, file_fd);
     err = errnum ? fail_errno(why, path, errnum) : place(temporary, path, overwrite, claim, why);
     if (err != HEC_OK && !errnum) {
         unlink(temporary);
-        close(*keeper);
+        close(*file_fd);
     }
     free(temporary);
     return err;
 }
 
-int hec_create_file(const char *path, bool overwrite, int *keeper, struct hec_why *why) {
+int hec_create_file(const char *path, bool overwrite, int *file_fd, struct hec_why *why) {
     struct hec_image image;
     int err = hec_schema_image(&image.bytes, &image.length, why);
     if (err == HEC_OK)
-        err = create(path, overwrite, true, &image, keeper, why);
+        err = create(path, overwrite, true, &image, file_fd, why);
     free(image.bytes);
     return err;
 }
@@ -182,9 +182,9 @@ void hec_create_opened(const char *path, bool shared) {
         remove_companion(path, "-shm");
 }
 
-bool hec_create_is_there(const char *path, int keeper) {
+bool hec_create_is_there(const char *path, int file_fd) {
     struct stat there, ours;
-    return stat(path, &there) == 0 && fstat(keeper, &ours) == 0 && there.st_dev == ours.st_dev &&
+    return stat(path, &there) == 0 && fstat(file_fd, &ours) == 0 && there.st_dev == ours.st_dev &&
            there.st_ino == ours.st_ino;
 }
 

@@ -13,9 +13,9 @@
 int hec_create_check(const char *path, bool overwrite, struct hec_why *why);
 
 /* The same, then an empty run file and an empty log beside it, both new and this user's: SQLite takes what it finds
- * there for its own, and in a shared folder others could have put it there (HEC_ERR_PERMISSION). *keeper is a descriptor
+ * there for its own, and in a shared folder others could have put it there (HEC_ERR_PERMISSION). *file_fd is a descriptor
  * of the file, which marks it as being written until it is closed. */
-int hec_create_file(const char *path, bool overwrite, int *keeper, struct hec_why *why);
+int hec_create_file(const char *path, bool overwrite, int *file_fd, struct hec_why *why);
 
 /* The log anew. */
 int hec_create_claim(const char *path, struct hec_why *why);
@@ -23,8 +23,8 @@ int hec_create_claim(const char *path, struct hec_why *why);
 /* After SQLite has opened the file: what it does not use goes. shared: it shares the index of the log with readers. */
 void hec_create_opened(const char *path, bool shared);
 
-/* Is the file at path the one that keeper is of? It may have been removed, renamed or replaced. */
-bool hec_create_is_there(const char *path, int keeper);
+/* Is the file at path the one that file_fd is of? It may have been removed, renamed or replaced. */
+bool hec_create_is_there(const char *path, int file_fd);
 
 /* A file of these bytes. */
 int hec_create_write(const char *path, bool overwrite, const struct hec_image *image, struct hec_why *why);

@@ -52,13 +52,13 @@ struct hec_activity *hec_ahead_room(struct hec_ahead *a) {
     return stopping ? NULL : a->chunk[a->filled % CHUNKS];
 }
 
-static void take(struct taker *t, unsigned at) {
+static void visit_chunk(struct taker *t, unsigned at) {
     for (size_t i = 0; i < t->count && !t->stop; i++)
         t->stop = t->visitors[i].visit(t->visitors[i].context, t->ahead->chunk[at], t->ahead->length[at]);
 }
 
 /* After a chunk, or where a taker stops. */
-static void taken(struct taker *t) {
+static void chunk_done(struct taker *t) {
     struct hec_ahead *a = t->ahead;
     pthread_mutex_lock(&a->mutex);
     t->taken++;
@@ -81,8 +81,8 @@ void hec_ahead_put(struct hec_ahead *a, size_t count) {
         pthread_cond_broadcast(&a->taking);
     pthread_mutex_unlock(&a->mutex);
     if (!a->threaded) {
-        take(&a->takers[0], (a->filled - 1) % CHUNKS);
-        taken(&a->takers[0]);
+        visit_chunk(&a->takers[0], (a->filled - 1) % CHUNKS);
+        chunk_done(&a->takers[0]);
     }
 }
 
@@ -113,8 +113,8 @@ static void *take_all(void *context) {
     struct taker *t = context;
     for (unsigned some; !t->stop && (some = wait_for_some(t)) > 0;)
         for (; some > 0 && !t->stop; some--) {
-            take(t, t->taken % CHUNKS);
-            taken(t);
+            visit_chunk(t, t->taken % CHUNKS);
+            chunk_done(t);
         }
     return NULL;
 }

@@ -303,7 +303,8 @@ static void add_total(struct hec_store_timeline *t, const struct hec_activity *a
     sums->dirty = t->totals[a->kind].dirty = true;
 }
 
-static bool add(struct hec_store_timeline *t, const struct hec_activity *a, const struct hec_activity_limits *limits) {
+static bool append(struct hec_store_timeline *t, const struct hec_activity *a,
+                   const struct hec_activity_limits *limits) {
     if (!makes_sense(a, limits) || !make_total(t, a))
         return false;
     struct chain *chain = find(t, a->track, a->kind, false);
@@ -320,7 +321,7 @@ void hec_store_timeline_add(struct hec_store_timeline *t, const struct hec_activ
                             const struct hec_activity_limits *limits) {
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < count; i++)
-        if (!add(t, &activities[i], limits))
+        if (!append(t, &activities[i], limits))
             t->lost++;
     pthread_mutex_unlock(&t->lock);
 }

@@ -39,7 +39,7 @@ struct hec_writer {
     struct hec_store_timeline *timeline;
     struct hec_commit commit;
     char *path;    /* NULL: in memory */
-    int keeper;    /* descriptor of the file, -1 in memory */
+    int file_fd;   /* descriptor of the file, -1 in memory */
     bool reported; /* hec_writer_finish was called; what it returned last */
     bool whole;    /* it committed everything */
     int finished;
@@ -212,8 +212,8 @@ static void destroy(struct hec_writer *writer) {
     hec_store_timeline_free(writer->timeline);
     hec_definitions_free(&writer->definitions);
     pthread_mutex_destroy(&writer->lock);
-    if (writer->keeper >= 0)
-        close(writer->keeper); /* after SQLite: hec_live_hold */
+    if (writer->file_fd >= 0)
+        close(writer->file_fd); /* after SQLite: hec_live_hold */
     free(writer->path);
     free(writer);
 }
@@ -227,7 +227,7 @@ static struct hec_writer *new_writer(int64_t origin_ns) {
     hec_queue_init(&writer->incoming, SAMPLES_BYTES);
     hec_queue_init(&writer->records, RECORDS_BYTES);
     writer->origin_ns = origin_ns;
-    writer->keeper = -1;
+    writer->file_fd = -1;
     writer->sink = (struct hec_sink){
         .context = writer,
         .sample = sink_sample,
@@ -260,7 +260,7 @@ static int create_file(struct hec_writer *writer, const char *path, bool overwri
         writer->path = NULL;
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     }
-    int err = hec_create_file(writer->path, overwrite, &writer->keeper, why);
+    int err = hec_create_file(writer->path, overwrite, &writer->file_fd, why);
     if (err == HEC_OK && (err = hec_commit_open(&writer->commit, writer->path, why)) != HEC_OK)
         hec_create_remove(writer->path);
     return err;
@@ -447,7 +447,7 @@ static int64_t count_lost(struct hec_writer *writer) {
 }
 
 static bool is_there(const struct hec_writer *writer) {
-    return hec_create_is_there(writer->path, writer->keeper);
+    return hec_create_is_there(writer->path, writer->file_fd);
 }
 
 /* A file that is not whole is folded as far as that goes; one that is no more at its path is left alone. */
@@ -499,8 +499,8 @@ int hec_writer_to_memory(struct hec_writer *writer, struct hec_why *why) {
     writer->commit = memory;
     free(writer->path);
     writer->path = NULL;
-    close(writer->keeper);
-    writer->keeper = -1;
+    close(writer->file_fd);
+    writer->file_fd = -1;
     return HEC_OK;
 }
 

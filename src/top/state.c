@@ -116,7 +116,7 @@ static void take_joules(struct hec_top_state *state, struct hec_top_process *out
     if (!row)
         return;
     out->joules = (double)now.uj * 1e-6;
-    out->joules_off = hec_doubt_bound_uj(&row->doubt) * 1e-6;
+    out->joules_off = hec_share_error_bound_uj(&row->error) * 1e-6;
     out->from = out->later = now;
     for (int i = 0; i < state->before_count; i++) {
         const struct hec_top_process *before = &state->before[i];

@@ -89,7 +89,7 @@ static bool enter_burst(struct hec_caller *caller) {
 }
 
 /* The totals are read by the tracer's thread. */
-static void add(uint64_t *total, uint64_t by) {
+static void add_to_total(uint64_t *total, uint64_t by) {
     __atomic_store_n(total, *total + by, __ATOMIC_RELAXED);
 }
 
@@ -146,17 +146,17 @@ static void ended(struct hec_caller *caller, uint64_t end) {
 void hec_caller_leave(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call) {
     bool copies = call->call_class == HEC_TRACE_CALL_COPY;
     end_burst(caller);
-    add(copies ? &caller->copies : &caller->others, 1);
+    add_to_total(copies ? &caller->copies : &caller->others, 1);
     __atomic_store_n(&caller->waiting_since, 0, __ATOMIC_RELAXED);
     if (call->call_class == HEC_TRACE_CALL_SYNC || (copies && end - begin >= hec_callers_hot.limits.blocked))
-        add(&caller->waited_ticks, end - begin);
+        add_to_total(&caller->waited_ticks, end - begin);
     ended(caller, end);
     write_call(caller, begin, end, call);
 }
 
 void hec_caller_alone(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call) {
     if (end - begin >= hec_callers_hot.limits.blocked && call->call_class != HEC_TRACE_CALL_MEMSET)
-        add(&caller->waited_ticks, end - begin);
+        add_to_total(&caller->waited_ticks, end - begin);
     ended(caller, end);
     write_call(caller, begin, end, call);
 }
@@ -179,7 +179,7 @@ static __attribute__((noinline, cold)) bool joined_rarely(struct hec_caller *cal
 
 bool hec_caller_joined(struct hec_caller *caller, uint64_t begin, uint64_t end, bool graph) {
     struct hec_caller_burst *burst = &caller->burst;
-    add(graph ? &caller->graphs : &caller->launches, 1);
+    add_to_total(graph ? &caller->graphs : &caller->launches, 1);
     if (__builtin_expect(!enter_burst(caller), 0))
         return false;
     uint64_t took = end - begin, pause = begin > caller->last_tick ? begin - caller->last_tick : 0;

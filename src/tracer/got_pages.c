@@ -31,7 +31,7 @@ void hec_got_pages_begin(void) {
 }
 
 /* false: the table is full. */
-static bool add(uintptr_t start, uintptr_t end, uintptr_t flags) {
+static bool add_range(uintptr_t start, uintptr_t end, uintptr_t flags) {
     if (end <= known_from)
         return true;
     uintptr_t *last = count > 0 ? &ranges[count - 1].end_flags : NULL;
@@ -78,7 +78,7 @@ static bool parse(struct parser *parser, char c) {
                                      : c == 'x' ? PROT_EXEC
                                      : c == 's' ? HEC_GOT_SHARED
                                                 : 0);
-        return c != ' ' || add(parser->start, parser->end, parser->flags);
+        return c != ' ' || add_range(parser->start, parser->end, parser->flags);
     case REST:
         if (c == '\n')
             *parser = (struct parser){START, 0, 0, 0};

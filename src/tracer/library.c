@@ -52,8 +52,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *context) {
     return 0;
 }
 
-static void add(char (*out)[HEC_LIBRARY_PATH_MAX], uint32_t *count, uint32_t max, const char *format,
-                const char *folder, const char *suffix) {
+static void add_candidate(char (*out)[HEC_LIBRARY_PATH_MAX], uint32_t *count, uint32_t max, const char *format,
+                          const char *folder, const char *suffix) {
     if (*count >= max)
         return;
     int length = snprintf(out[*count], HEC_LIBRARY_PATH_MAX, format, folder, suffix);
@@ -69,7 +69,7 @@ uint32_t hec_library_candidates(const struct hec_library_places *places, uint32_
                                 char (*out)[HEC_LIBRARY_PATH_MAX], uint32_t max) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < places->cupti_count; i++)
-        add(out, &count, max, "%s%s", places->cupti[i], "");
+        add_candidate(out, &count, max, "%s%s", places->cupti[i], "");
     char runtime[HEC_LIBRARY_PATH_MAX] = "";
     if (places->cudart[0])
         copy_path(runtime, places->cudart, (size_t)(base_name(places->cudart) - places->cudart));
@@ -80,21 +80,21 @@ uint32_t hec_library_candidates(const struct hec_library_places *places, uint32_
         char suffix[16];
         snprintf(suffix, sizeof suffix, version == 11 ? "11.8" : "%u", version);
         if (runtime[0]) {
-            add(out, &count, max, "%slibcupti.so.%s", runtime, suffix);
-            add(out, &count, max, "%s../../cuda_cupti/lib/libcupti.so.%s", runtime, suffix);
-            add(out, &count, max, "%s../extras/CUPTI/lib64/libcupti.so.%s", runtime, suffix);
-            add(out, &count, max, "%s../../../extras/CUPTI/lib64/libcupti.so.%s", runtime, suffix);
+            add_candidate(out, &count, max, "%slibcupti.so.%s", runtime, suffix);
+            add_candidate(out, &count, max, "%s../../cuda_cupti/lib/libcupti.so.%s", runtime, suffix);
+            add_candidate(out, &count, max, "%s../extras/CUPTI/lib64/libcupti.so.%s", runtime, suffix);
+            add_candidate(out, &count, max, "%s../../../extras/CUPTI/lib64/libcupti.so.%s", runtime, suffix);
         }
         if (places->packages[0]) {
             char folder[64];
             snprintf(folder, sizeof folder, "cu%u/lib/libcupti.so.%s", version, suffix);
-            add(out, &count, max, "%s/nvidia/%s", places->packages, folder);
-            add(out, &count, max, "%s/nvidia/cuda_cupti/lib/libcupti.so.%s", places->packages, suffix);
+            add_candidate(out, &count, max, "%s/nvidia/%s", places->packages, folder);
+            add_candidate(out, &count, max, "%s/nvidia/cuda_cupti/lib/libcupti.so.%s", places->packages, suffix);
         }
-        add(out, &count, max, "%slibcupti.so.%s", "", suffix); /* where the loader looks */
+        add_candidate(out, &count, max, "%slibcupti.so.%s", "", suffix); /* where the loader looks */
         if (version == first) {
-            add(out, &count, max, "%s/extras/CUPTI/lib64/libcupti.so.%s", "/usr/local/cuda", suffix);
-            add(out, &count, max, "%s/lib64/libcupti.so.%s", "/usr/local/cuda", suffix);
+            add_candidate(out, &count, max, "%s/extras/CUPTI/lib64/libcupti.so.%s", "/usr/local/cuda", suffix);
+            add_candidate(out, &count, max, "%s/lib64/libcupti.so.%s", "/usr/local/cuda", suffix);
         }
     }
     return count;

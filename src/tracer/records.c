@@ -130,12 +130,12 @@ static void kernel(const struct pass *pass) {
 }
 
 /* What copies, copies between devices and memsets have alike: CUPTI has a struct for each. */
-struct alike {
+struct transfer {
     uint64_t start, end, bytes, graph_node;
     uint32_t correlation, stream, context, graph, device;
 };
-#define ALIKE(record)                                                                                                  \
-    &(struct alike) {                                                                                                  \
+#define TRANSFER(record)                                                                                               \
+    &(struct transfer) {                                                                                               \
         .start = GET(record, start), .end = GET(record, end), .bytes = GET(record, bytes),                             \
         .graph_node = GET(record, graph_node), .correlation = GET(record, correlation), .stream = GET(record, stream), \
         .context = GET(record, context), .graph = GET(record, graph), .device = (uint32_t)GET(record, device),         \
@@ -143,7 +143,7 @@ struct alike {
 #define GET(record, field) HEC_CUPTI_GET(pass->bytes, record, field)
 
 /* NULL: it makes no sense, and is counted. */
-static struct hec_trace_copy *fill_copy(const struct pass *pass, const struct alike *in,
+static struct hec_trace_copy *fill_copy(const struct pass *pass, const struct transfer *in,
                                         struct hec_ring_record *record) {
     struct hec_trace_copy *out = &hec_out_payload(record)->copy;
     if (!device_sane(in->device) || !times(pass, in->start, in->end, record, &out->duration_ns))
@@ -162,7 +162,7 @@ static struct hec_trace_copy *fill_copy(const struct pass *pass, const struct al
 
 static void copy(const struct pass *pass) {
     struct hec_ring_record record = {0};
-    struct hec_trace_copy *out = fill_copy(pass, ALIKE(copy), &record);
+    struct hec_trace_copy *out = fill_copy(pass, TRANSFER(copy), &record);
     if (!out)
         return;
     out->from = memory_of(GET(copy, from));
@@ -172,7 +172,7 @@ static void copy(const struct pass *pass) {
 
 static void peer(const struct pass *pass) {
     struct hec_ring_record record = {.flags = HEC_TRACE_PEER};
-    struct hec_trace_copy *out = device_sane(GET(peer, to_device)) ? fill_copy(pass, ALIKE(peer), &record) : NULL;
+    struct hec_trace_copy *out = device_sane(GET(peer, to_device)) ? fill_copy(pass, TRANSFER(peer), &record) : NULL;
     if (!out)
         return;
     out->peer = (uint16_t)GET(peer, to_device);
@@ -183,14 +183,14 @@ static void peer(const struct pass *pass) {
 
 static void set(const struct pass *pass) {
     struct hec_ring_record record = {0};
-    struct hec_trace_copy *out = fill_copy(pass, ALIKE(memset), &record);
+    struct hec_trace_copy *out = fill_copy(pass, TRANSFER(memset), &record);
     if (!out)
         return;
     out->to = memory_of(GET(memset, memory));
     hec_out_write(&record, HEC_TRACE_MEMSET);
 }
 #undef GET
-#undef ALIKE
+#undef TRANSFER
 
 static void graph(const struct pass *pass) {
 #define GET(field) HEC_CUPTI_GET(pass->bytes, graph, field)

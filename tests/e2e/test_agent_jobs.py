@@ -1,5 +1,5 @@
 """Jobs that report to the agent of their node: windows of them on the simulated GPU against the truth of what is played there, and what
-becomes of both where one is killed or hostile. The agent is its registry of jobs alone (jobs_keeper.c)."""
+becomes of both where one is killed or hostile. The agent is its registry of jobs alone (jobs_registry.c)."""
 import array
 import concurrent.futures
 import contextlib
@@ -19,7 +19,7 @@ import pytest
 
 from conftest import BINARY, Hec
 
-KEEPER = pathlib.Path(BINARY).parent.parent / "tests" / "bin" / "jobs_keeper"
+KEEPER = pathlib.Path(BINARY).parent.parent / "tests" / "bin" / "jobs_registry"
 MAGIC, MARKS, TRACE, REQUEST = 0x31474E4952434548, 1, 2, 3
 REQUEST_MAGIC = 0x31514552434548
 PLANTED = {"data-starved": ("data", "data"), "host-bound": ("host", "host"), "healthy-train": ("none", "compute")}  # cause, state
@@ -77,7 +77,7 @@ class Keeper:
 
 
 @contextlib.contextmanager
-def keeper(folder, **options):
+def registry(folder, **options):
     kept = Keeper(folder, **options)
     try:
         yield kept
@@ -99,7 +99,7 @@ def windows_of(case, folder):
 def windows_of_play(case, folder):
     """Every window of a case that plays to its end, and its truth."""
     folder.mkdir()
-    with keeper(folder, window=2.2, period=2.6) as kept:
+    with registry(folder, window=2.2, period=2.6) as kept:
         job = kept.job(BINARY, "sim", case, "--device", 1, "--seconds", 6.8, "--marks", "--json")
         truth = json.loads(job.communicate(timeout=WAIT_S)[0])
         assert job.returncode == 0
@@ -138,7 +138,7 @@ def test_windows_say_what_was_planted(observed, case):
 
 
 def test_a_job_is_killed_in_its_window(tmp_path):
-    with keeper(tmp_path, window=20, period=1) as kept:
+    with registry(tmp_path, window=20, period=1) as kept:
         job = kept.job(BINARY, "sim", "data-starved", "--seconds", 60)
         kept.state(lambda line: line["jobs"] and line["jobs"][0]["rings"])
         time.sleep(1)
@@ -159,7 +159,7 @@ def test_the_agent_is_restarted(tmp_path, killed):
     (before,) = first.state(lambda line: line["jobs"])["jobs"]
     first.process.kill() if killed else first.close()
     first.reader.join()
-    with keeper(tmp_path) as second:
+    with registry(tmp_path) as second:
         (after,) = second.state(lambda line: line["jobs"] and line["jobs"][0]["rings"] == 2)["jobs"]
         assert (after["id"], after["pid"], after["processes"]) == (before["id"], job.pid, 1)
         assert hec("record", f"--agent={second.socket}", "--job", job.pid, "-s", 1.5, "-o", "after.hec").returncode == 0
@@ -174,7 +174,7 @@ def test_the_agent_is_restarted(tmp_path, killed):
 
 def test_what_records_a_window_is_killed(tmp_path):
     """It counts as failed, and the next one is recorded."""
-    with keeper(tmp_path, window=1.5, period=2) as kept:
+    with registry(tmp_path, window=1.5, period=2) as kept:
         job = kept.job(BINARY, "sim", "healthy-train", "--seconds", 60)
         deadline = time.monotonic() + WAIT_S
         helper = None
@@ -216,7 +216,7 @@ def ring(role=TRACE, records=64, seal=True):
 
 
 def test_hostile_peers(tmp_path):
-    with keeper(tmp_path) as kept:
+    with registry(tmp_path) as kept:
         job = kept.job(BINARY, "sim", "idle-allocated", "--seconds", 60, stderr=subprocess.DEVNULL)
         before = kept.state(lambda line: line["jobs"])
         silent = [connect(kept.socket) for _ in range(100)]
@@ -264,7 +264,7 @@ def headers(kept):
 
 def test_nothing_is_written_while_nobody_reads(tmp_path):
     hec = Hec(BINARY, tmp_path)
-    with keeper(tmp_path) as kept:
+    with registry(tmp_path) as kept:
         job = kept.job(BINARY, "sim", "small-kernels", "--seconds", 60, "--marks")
         kept.state(lambda line: line["jobs"] and line["jobs"][0]["rings"] == 2)
         time.sleep(0.3)  # the tracer's thread looks every 0.1 s
@@ -284,7 +284,7 @@ def test_nothing_is_written_while_nobody_reads(tmp_path):
 
 def test_a_run_file_of_a_window(tmp_path):
     hec = Hec(BINARY, tmp_path)
-    with keeper(tmp_path) as kept:
+    with registry(tmp_path) as kept:
         agent = f"--agent={kept.socket}"
         job = kept.job(BINARY, "sim", "data-starved", "--seconds", 60, "--marks")
         (entry,) = kept.state(lambda line: line["jobs"] and line["jobs"][0]["rings"] == 2)["jobs"]
@@ -321,7 +321,7 @@ def test_stacks_of_every_window(tmp_path):
     (tmp_path / "jax.py").write_text("import ctypes\n\ndef device_put():\n    ctypes.CDLL('libcuda.so.1')\n")
     (tmp_path / "program.py").write_text("import jax, time\n\ndef busy():\n    time.sleep(0.05)\n\njax.device_put()\n"
                                          "while True:\n    busy()\n")
-    with keeper(tmp_path) as kept:
+    with registry(tmp_path) as kept:
         job = kept.job(sys.executable, tmp_path / "program.py")
         kept.state(lambda line: line["jobs"] and line["jobs"][0]["rings"] == 1)
         for window in ("first.hec", "second.hec"):

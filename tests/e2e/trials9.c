@@ -1,4 +1,4 @@
-/* kill -9 of `hec ab` at random moments: of its keeper, of its worker, of both at once. No process of a trial is left, no
+/* kill -9 of `hec ab` at random moments: of its supervisor, of its worker, of both at once. No process of a trial is left, no
  * mount, no scratch folder; the receipt so far can be verified; the user's folders are bit for bit as before. After both were killed:
  * when the next one has started. trials9 HEC [ROUNDS [SEED [UID]]], in the current folder. */
 #include "base/clock.h"
@@ -121,11 +121,11 @@ static pid_t start(const char *hec, const char *marker, uid_t user, const char *
     _exit(103);
 }
 
-/* The first child of the keeper, once there is one. */
-static pid_t worker_of(pid_t keeper) {
+/* The first child of the supervisor, once there is one. */
+static pid_t worker_of(pid_t supervisor) {
     char path[64];
     int worker = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)keeper, (int)keeper);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)supervisor, (int)supervisor);
     FILE *file = fopen(path, "r");
     if (file && fscanf(file, "%d", &worker) != 1)
         worker = 0;
@@ -175,7 +175,7 @@ static const char *wait_until_clean(const char *marker) {
 }
 
 enum victim { KEEPER, WORKER, BOTH, NOBODY, VICTIMS };
-static const char *const victims[VICTIMS] = {"the keeper", "the worker", "both", "nobody"};
+static const char *const victims[VICTIMS] = {"the supervisor", "the worker", "both", "nobody"};
 
 /* There is none before the first pair. */
 static bool receipt_holds(const char *hec) {
@@ -191,16 +191,16 @@ static int one_round(const char *hec, int number, uid_t user, const char *expect
     uint64_t after_us = random_below(5) ? random_below(1500000) : random_below(50000);
     bool verified = true;
     int status, next;
-    pid_t keeper = start(hec, marker, user, victim == NOBODY ? "2" : "40", trial), worker;
+    pid_t supervisor = start(hec, marker, user, victim == NOBODY ? "2" : "40", trial), worker;
     if (victim != NOBODY) {
         pause_us(after_us);
-        kill(keeper, SIGSTOP); /* for both at once */
-        worker = victim == KEEPER ? 0 : worker_of(keeper);
+        kill(supervisor, SIGSTOP); /* for both at once */
+        worker = victim == KEEPER ? 0 : worker_of(supervisor);
         if (worker)
             kill(worker, SIGKILL);
-        kill(keeper, victim == WORKER && worker ? SIGCONT : SIGKILL);
+        kill(supervisor, victim == WORKER && worker ? SIGCONT : SIGKILL);
     }
-    waitpid(keeper, &status, 0);
+    waitpid(supervisor, &status, 0);
     if (victim == NOBODY && status != 0)
         return printf("round %d: the experiment ended with %x\n", number, (unsigned)status),
                shell("cat '%s/out'", base), 1;

@@ -3,7 +3,7 @@
  * operation, then what it takes. */
 #include "base/clock.h"
 #include "observe/trace/peer.h"
-#include "observe/trace/take.h"
+#include "observe/trace/records.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static struct hec_trace_peer *begin(struct hec_peers *peers, struct hec_ring *ri
     struct hec_ring_record first = {.t_ns = now_ns, .kind = HEC_TRACE_PROCESS};
     struct hec_trace_process process = {.abi = HEC_TRACE_ABI, .mode = HEC_TRACE_FULL};
     memcpy(first.u.bytes, &process, sizeof process);
-    hec_trace_peer_take(peer, peers->run, &first, now_ns);
+    hec_trace_peer_record(peer, peers->run, &first, now_ns);
     return peer;
 }
 
@@ -107,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             record.kind = (uint16_t)(HEC_TRACE_PROCESS + record.kind % (HEC_TRACE_LIMIT - HEC_TRACE_PROCESS));
             record.flags = (uint16_t)take(&data, &size, NULL, 1);
             take(&data, &size, record.u.bytes, HEC_RING_PAYLOAD_BYTES);
-            hec_trace_peer_take(peer, &run, &record, now_ns);
+            hec_trace_peer_record(peer, &run, &record, now_ns);
         } else {
             now_ns += (int64_t)take(&data, &size, NULL, 1) << what / 8;
             hec_peer_drain(&peers, &peer->process, now_ns, true);

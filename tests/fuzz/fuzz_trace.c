@@ -3,7 +3,7 @@
  * flags, thread, time, payload. Times and ids are made small by default, so that records meet each other. */
 #include "base/clock.h"
 #include "observe/trace/peer.h"
-#include "observe/trace/take.h"
+#include "observe/trace/records.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct hec_trace_process process = {.abi = HEC_TRACE_ABI, .mode = HEC_TRACE_FULL};
         process.attached_ns = choice & 128 ? t0_ns + 1 : 0; /* calls and what they launched are brought together */
         memcpy(first.u.bytes, &process, sizeof process);
-        hec_trace_peer_take(peer, &run, &first, t0_ns + 2);
+        hec_trace_peer_record(peer, &run, &first, t0_ns + 2);
     }
     size_t of_others = choice & 2 ? run.budget.left - (1 << 16) : 0; /* memory runs out */
     run.budget.left -= of_others;
@@ -139,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         record.t_ns = choice & 32 ? (int64_t)((uint64_t)t << 31) : t0_ns + t;
         memcpy(record.u.bytes, data + 8, HEC_RING_PAYLOAD_BYTES);
         now_ns += choice & 64 ? (int64_t)data[3] * 20 * HEC_NS_PER_MS : 1000;
-        hec_trace_peer_take(peer, &run, &record, now_ns);
+        hec_trace_peer_record(peer, &run, &record, now_ns);
         if (taken % 64 == 63)
             hec_trace_release(&peer->tracks, &run, hec_trace_ms(&run, now_ns), false);
     }

@@ -107,7 +107,7 @@ static struct sums play(const char *divided, int count) {
         for (int i = 0; i < count; i++)
             if (share->tenant.pid == tenants[i].pid) {
                 tenants[i].active = (double)share->uj[HEC_SHARES_ACTIVE] * 1e-6;
-                tenants[i].bound = hec_doubt_bound_uj(&share->doubt) * 1e-6;
+                tenants[i].bound = hec_share_error_bound_uj(&share->error) * 1e-6;
             }
         sums.tenants += (double)share->uj[HEC_SHARES_ACTIVE] * 1e-6;
         sums.nobody += (double)share->uj[HEC_SHARES_UNATTRIBUTED] * 1e-6;

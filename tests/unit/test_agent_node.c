@@ -510,11 +510,11 @@ static const struct hec_shares_row *tenant_kept(void) {
 
 /* How far a tenant's joules may be off goes on after a restart. Of joules of a version that did not note it nothing is known, of those that
  * it gave nobody nothing is in doubt. */
-static void test_doubt_kept(void **state) {
+static void test_error_kept(void **state) {
     (void)state;
     static char text[4096], old[4096];
     const struct hec_shares_row row = {
-        .tenant = {.user = "ann"}, .uj = {7000000, 2000000, 0}, .doubt = {9e10, 4e5, 3e5}};
+        .tenant = {.user = "ann"}, .uj = {7000000, 2000000, 0}, .error = {9e10, 4e5, 3e5}};
     remove_folder("doubt");
     open_file("doubt");
     see(0, UUID);
@@ -524,8 +524,8 @@ static void test_doubt_kept(void **state) {
     size_t length = slurp("doubt/state", text, sizeof text);
     renew();
     assert_int_equal(hec_state_file_load(&file, node, NULL), HEC_OK);
-    assert_true(near(hec_doubt_bound_uj(&tenant_kept()->doubt), hec_doubt_bound_uj(&row.doubt), 1));
-    assert_true(near(hec_doubt_bound_uj(&row.doubt), sqrt(1.96 * 1.96 * (9e10 + 16e10) + 9e10), 1));
+    assert_true(near(hec_share_error_bound_uj(&tenant_kept()->error), hec_share_error_bound_uj(&row.error), 1));
+    assert_true(near(hec_share_error_bound_uj(&row.error), sqrt(1.96 * 1.96 * (9e10 + 16e10) + 9e10), 1));
 
     char *doubt = strstr(text, " 9e+10 400000 300000\t"), digest[HEC_SHA256_TEXT];
     assert_non_null(doubt);
@@ -540,11 +540,11 @@ static void test_doubt_kept(void **state) {
     renew();
     assert_int_equal(hec_state_file_load(&file, node, NULL), HEC_OK);
     assert_int_equal(tenant_kept()->uj[HEC_SHARES_ACTIVE], 7000000);
-    assert_true(isnan(hec_doubt_bound_uj(&tenant_kept()->doubt)));
+    assert_true(isnan(hec_share_error_bound_uj(&tenant_kept()->error)));
     hec_state_file_save(&file, node, false); /* and stays unknown */
     renew();
     assert_int_equal(hec_state_file_load(&file, node, NULL), HEC_OK);
-    assert_true(isnan(hec_doubt_bound_uj(&tenant_kept()->doubt)));
+    assert_true(isnan(hec_share_error_bound_uj(&tenant_kept()->error)));
     hec_state_file_close(&file);
     remove_folder("doubt");
 }
@@ -678,7 +678,7 @@ int main(void) {
         TEST(test_states),      TEST(test_floor_by_power), TEST(test_verdicts),  TEST(test_throttle_lost),
         TEST(test_counter_set), TEST(test_lost_and_back),  TEST(test_xid),       TEST(test_no_lists),
         TEST(test_exchanged),   TEST(test_bounds),         TEST(test_instances), TEST(test_kept),
-        TEST(test_doubt_kept),  TEST(test_damaged),        TEST(test_day),       TEST(test_history),
+        TEST(test_error_kept),  TEST(test_damaged),        TEST(test_day),       TEST(test_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,7 +171,7 @@ static bool near(double a, double b, double within) {
 }
 
 static double bound_j(const struct hec_shares *shares, const char *command) {
-    return hec_doubt_bound_uj(&row_of(shares, command)->doubt) * 1e-6;
+    return hec_share_error_bound_uj(&row_of(shares, command)->error) * 1e-6;
 }
 
 /* Who is alone may be off by the floor's error, whoever waits beside him; two at once by the driver's looks and by what they draw. */
@@ -188,13 +188,13 @@ static void doubt_is_of_turns_figures_and_floor(void **state) {
     both[0].sm_permille = 1000;
     play(shares, 100, 620, 1000, both, 2); /* 5 % of 120 W */
     assert_true(near(bound_j(shares, "a"), 1500 + 600, 1));
-    assert_true(near(sqrt(row_of(shares, "a")->doubt.turns_uj2) + row_of(shares, "a")->doubt.figures_uj, 0, 1000));
+    assert_true(near(sqrt(row_of(shares, "a")->error.turns_uj2) + row_of(shares, "a")->error.figures_uj, 0, 1000));
     assert_true(near(bound_j(shares, "b"), 0, 1e-3));
 
-    struct hec_doubt alone = row_of(shares, "a")->doubt;
+    struct hec_share_error alone = row_of(shares, "a")->error;
     both[0].sm_permille = both[1].sm_permille = 500;
     play(shares, 500, 620, 1000, both, 2); /* 100 blocks of 2500 J at 500 W, each of 7.5 looks' worth */
-    struct hec_doubt of_a = row_of(shares, "a")->doubt, of_b = row_of(shares, "b")->doubt;
+    struct hec_share_error of_a = row_of(shares, "a")->error, of_b = row_of(shares, "b")->error;
     double p = (double)row_of(shares, "b")->uj[HEC_SHARES_ACTIVE] * 1e-6 / 250e3;
     assert_true(near(p, 0.5, 0.02));
     assert_true(near(sqrt(of_b.turns_uj2) * 1e-6, sqrt(100 * 0.25 / 6.5) * 2500, 30));
@@ -255,13 +255,13 @@ static void no_row_falls_and_no_joule_is_lost(void **state) {
                     assert_true(row->uj[part] >= before[j].uj[part]);
             for (size_t j = 0; j < before_count; j++)
                 if (hec_tenant_equal(&before[j].tenant, &row->tenant))
-                    assert_true(hec_doubt_bound_uj(&row->doubt) >= before[j].bound_uj);
+                    assert_true(hec_share_error_bound_uj(&row->error) >= before[j].bound_uj);
         }
         before_count = hec_shares_count(shares);
         for (size_t i = 0; i < before_count; i++) {
             before[i].tenant = hec_shares_row(shares, i)->tenant;
             memcpy(before[i].uj, hec_shares_row(shares, i)->uj, sizeof before[i].uj);
-            before[i].bound_uj = hec_doubt_bound_uj(&hec_shares_row(shares, i)->doubt);
+            before[i].bound_uj = hec_share_error_bound_uj(&hec_shares_row(shares, i)->error);
         }
     }
     assert_true(row_of(shares, "(other)")->uj[HEC_SHARES_ACTIVE] > 0);
@@ -277,8 +277,8 @@ static void no_row_falls_and_no_joule_is_lost(void **state) {
     assert_int_equal(hec_shares_floor(again).held_mw, hec_shares_floor(shares).held_mw);
     assert_true(near(bound_j(again, "(ended)"), bound_j(shares, "(ended)"), 1e-6));
     assert_true(bound_j(shares, "(ended)") > 0);
-    struct hec_shares_row more = {.tenant = named("one more"), .uj = {7, 0, 0}, .doubt = hec_doubt_unknown()},
-                          bad = {.uj = {5, -1, 0}}, odd = {.doubt = {.floor_uj = -1}};
+    struct hec_shares_row more = {.tenant = named("one more"), .uj = {7, 0, 0}, .error = hec_share_error_unknown()},
+                          bad = {.uj = {5, -1, 0}}, odd = {.error = {.floor_uj = -1}};
     assert_int_equal(hec_shares_restore(again, &more), HEC_OK);
     assert_int_equal(hec_shares_restore(again, &bad), HEC_ERR_CORRUPT);
     assert_int_equal(hec_shares_restore(again, &odd), HEC_ERR_CORRUPT);

@@ -192,8 +192,9 @@ static void take_shares(struct world *world, const struct hec_shares *shares) {
         for (int p = 0; p < world->count; p++)
             if (hec_tenant_equal(&row->tenant, &world->processes[p].tenant)) {
                 world->processes[p].shared = (double)row->uj[HEC_SHARES_ACTIVE] * 1e-6;
-                world->processes[p].bound = hec_doubt_bound_uj(&row->doubt) * 1e-6;
-                world->processes[p].of_turns = hec_doubt_bound_uj(&(struct hec_doubt){row->doubt.turns_uj2}) * 1e-6;
+                world->processes[p].bound = hec_share_error_bound_uj(&row->error) * 1e-6;
+                world->processes[p].of_turns =
+                    hec_share_error_bound_uj(&(struct hec_share_error){row->error.turns_uj2}) * 1e-6;
             }
     }
 }

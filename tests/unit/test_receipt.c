@@ -2,7 +2,7 @@
 #include "base/sha256.h"
 #include "cli/receipt_read.h"
 #include "cli/receipt_verify.h"
-#include "launch/keep.h"
+#include "launch/kept_file.h"
 #include "receipt_world.h"
 #include "report/receipt/digest.h"
 #include "report/receipt/words.h"
@@ -158,8 +158,8 @@ static void pages(void **state) {
     assert_null(strchr(out.data, '\033'));
     hec_buf_puts(&out, "```\n");
     if (getenv("HEC_GOLDEN_UPDATE"))
-        assert_int_equal(hec_keep_write(path, out.data, true, NULL), 0);
-    assert_int_equal(hec_keep_read(path, 1 << 20, &kept, &length, NULL), 0);
+        assert_int_equal(hec_kept_file_write(path, out.data, true, NULL), 0);
+    assert_int_equal(hec_kept_file_read(path, 1 << 20, &kept, &length, NULL), 0);
     if (length != out.length || memcmp(kept, out.data, length) != 0)
         fail_msg("it is not what tests/golden/receipt.md says:\n%s", out.data);
     free(kept);
@@ -200,7 +200,7 @@ static void words(void **state) {
 
 /* ---- every change is found ---- */
 
-static int doubts_of(json_t *root, char **lines) {
+static int objections_of(json_t *root, char **lines) {
     struct hec_receipt receipt;
     struct hec_why why = {""};
     struct hec_buf out;
@@ -259,7 +259,7 @@ static int tamper(json_t *root, json_t *parent, bool forge, int *unseen) {
         char text[HEC_SHA256_TEXT];
         if (forge && hec_receipt_digest(root, text) == 0)
             json_object_set_new(root, "digest", json_string(text));
-        if (doubts_of(root, NULL) == 0)
+        if (objections_of(root, NULL) == 0)
             (*unseen)++;
         json_object_set_new(root, "digest", digest);
         if (json_is_array(parent))
@@ -277,7 +277,7 @@ static void every_change_is_found(void **state) {
     char *text = made(2), *lines;
     int unseen = 0;
     json_t *root = json_loads(text, 0, NULL);
-    assert_int_equal(doubts_of(root, NULL), 0);
+    assert_int_equal(objections_of(root, NULL), 0);
     assert_true(tamper(root, root, false, &unseen) > 150);
     assert_int_equal(unseen, 0);
     /* what follows from the trials is found even where the digest was made anew */
@@ -289,7 +289,7 @@ static void every_change_is_found(void **state) {
     json_t *verdict = json_object_get(root, "verdict");
     json_object_set_new(verdict, "sentence",
                         json_sprintf("%s!", json_string_value(json_object_get(verdict, "sentence"))));
-    doubts_of(root, &lines);
+    objections_of(root, &lines);
     assert_non_null(strstr(lines, "!\", its plan")); /* what differs is shown, at the end of a long sentence too */
     assert_non_null(strstr(lines, "digest: the receipt was changed"));
     assert_non_null(strstr(lines, "verdict.look.ratio[1]: the receipt says 0.5, its plan and trials give 0.8"));
@@ -329,7 +329,7 @@ static void order_is_that_of_the_seed(void **state) {
         hec_receipt_judge(&r);
         char *text = text_of(&r), *lines;
         json_t *root = json_loads(text, 0, NULL);
-        assert_true(doubts_of(root, &lines) > 0);
+        assert_true(objections_of(root, &lines) > 0);
         if (!strstr(lines, said[way]))
             fail_msg("\"%s\" does not say \"%s\"", lines, said[way]);
         assert_null(strstr(lines, "digest"));

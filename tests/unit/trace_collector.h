@@ -44,7 +44,7 @@ static void give(struct process *process, uint16_t kind, double t_us, const void
                  double now_us) {
     struct hec_ring_record record = {.t_ns = at_us(process, t_us), .tid = 77, .kind = kind, .flags = flags};
     memcpy(record.u.bytes, payload, size);
-    hec_trace_peer_take(process->peer, process->run, &record, at_us(process, now_us));
+    hec_trace_peer_record(process->peer, process->run, &record, at_us(process, now_us));
 }
 #define GIVE(process, kind, t_us, now_us, flags, type, ...)                                                            \
     give(process, kind, t_us, &(struct type)__VA_ARGS__, sizeof(struct type), flags, now_us)

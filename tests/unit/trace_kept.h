@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "observe/trace/peer.h"
-#include "observe/trace/take.h"
+#include "observe/trace/records.h"
 #include "unit.h"
 
 #include <unistd.h>

@@ -194,7 +194,7 @@ static void divide(struct hec_node_device *device, const struct way *way, const 
         if (i + 1 == count)
             row.uj[HEC_SHARES_IDLE] = left_uj - row.uj[HEC_SHARES_ACTIVE];
         /* two who share a device are less sure than one who has it alone */
-        row.doubt.floor_uj = (count > 1 ? 0.1 : 0.01) * (double)row.uj[HEC_SHARES_ACTIVE];
+        row.error.floor_uj = (count > 1 ? 0.1 : 0.01) * (double)row.uj[HEC_SHARES_ACTIVE];
         left_uj -= row.uj[HEC_SHARES_ACTIVE] + row.uj[HEC_SHARES_IDLE];
         hec_shares_restore(device->shares, &row);
     }

@@ -85,7 +85,7 @@ static bool cut_interval(const struct hec_marks_run *run, struct hec_ring_record
     return reaches || before_ns <= 0;
 }
 
-static void take(void *context, struct hec_peer *process, const struct hec_ring_record *read, int64_t now_ns) {
+static void on_record(void *context, struct hec_peer *process, const struct hec_ring_record *read, int64_t now_ns) {
     struct hec_marks_run *run = context;
     struct hec_marks_peer *peer = (struct hec_marks_peer *)process;
     struct hec_ring_record cut = *read;
@@ -176,7 +176,7 @@ const struct hec_peers_kind hec_marks_peers = {
     .things = "marks",
     .records = "marks",
     .make = make,
-    .take = take,
+    .take = on_record,
     .drained = drained,
     .end = end,
     .free = release,

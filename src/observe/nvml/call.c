@@ -33,9 +33,9 @@ int64_t nvml_thread_cpu_ns(void) {
     return (int64_t)ts.tv_sec * HEC_NS_PER_S + ts.tv_nsec;
 }
 
-int64_t nvml_interval(const struct nvml_device *device, int64_t usual_ns) {
-    int64_t paced_ns = device->observer->options->interval_ns;
-    return paced_ns ? paced_ns : usual_ns;
+int64_t nvml_interval(const struct nvml_device *device, int64_t default_ns) {
+    int64_t fixed_ns = device->observer->options->interval_ns;
+    return fixed_ns ? fixed_ns : default_ns;
 }
 
 void nvml_emit(struct nvml_device *device, enum hec_metric metric, int64_t t_ns, int64_t value) {

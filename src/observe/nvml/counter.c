@@ -26,11 +26,11 @@ static void pace(struct nvml_device *device, int64_t cpu_ns) {
     for (int i = 0; i < observer->count; i++)
         if (!observer->devices[i].lost)
             total += observer->devices[i].energy_cpu_ns;
-    bool paced = observer->options->interval_ns > 0;
-    int64_t interval = (int64_t)((double)total / (paced ? HEC_TUNE_PACED_ENERGY_SHARE : HEC_TUNE_ENERGY_CPU_SHARE));
+    bool fixed = observer->options->interval_ns > 0;
+    int64_t interval = (int64_t)((double)total / (fixed ? HEC_TUNE_FIXED_ENERGY_SHARE : HEC_TUNE_ENERGY_CPU_SHARE));
     int64_t shortest = nvml_interval(device, HEC_TUNE_ENERGY_INTERVAL_NS);
     int64_t longest = shortest > HEC_TUNE_ENERGY_INTERVAL_MAX_NS ? shortest : HEC_TUNE_ENERGY_INTERVAL_MAX_NS;
-    if (paced && shortest < nvml_utilization_interval(observer))
+    if (fixed && shortest < nvml_utilization_interval(observer))
         shortest = nvml_utilization_interval(observer); /* joules are divided by it */
     if (interval < shortest)
         interval = shortest;
@@ -63,9 +63,9 @@ static bool read_counter(struct nvml_device *device) {
     }
     if (before > 0) /* the first call of a driver may wake the device */
         pace(device, cpu);
-    bool paced = device->observer->options->interval_ns > 0, reset;
+    bool fixed = device->observer->options->interval_ns > 0, reset;
     int64_t old = device->tracker.held_count ? device->tracker.held[device->tracker.held_count - 1].value_mj : 0;
-    if (paced) {
+    if (fixed) {
         old = device->energy_mj;
         take_plainly(device, t0, t1, value, &reset);
     } else {

@@ -114,7 +114,7 @@ static void not_here(struct nvml_device *device) {
 /* As long as asked for, if that is long enough; else as short as the CPU share, which the devices share, allows. */
 int64_t nvml_gpm_interval(const struct nvml_observer *observer) {
     int64_t wanted = observer->options->gpm_window_ns, least = HEC_TUNE_GPM_WINDOW_LEAST_NS + HEC_NS_PER_MS;
-    int64_t paced = observer->options->interval_ns;
+    int64_t fixed = observer->options->interval_ns;
     if (wanted > 0)
         return wanted > least ? wanted : least;
     int64_t cpu_ns = 0;
@@ -125,9 +125,9 @@ int64_t nvml_gpm_interval(const struct nvml_observer *observer) {
         for (int k = 0; k < device->instances.count && !device->lost; k++)
             cpu_ns += device->instances.items[k].gpm.cpu_ns;
     }
-    int64_t window = (int64_t)((double)cpu_ns / (paced ? HEC_TUNE_PACED_GPM_SHARE : HEC_TUNE_GPM_CPU_SHARE));
-    int64_t longest = paced ? HEC_TUNE_PACED_GPM_MAX_NS : HEC_TUNE_GPM_WINDOW_MAX_NS;
-    int64_t shortest = paced > HEC_TUNE_GPM_WINDOW_NS ? paced : HEC_TUNE_GPM_WINDOW_NS;
+    int64_t window = (int64_t)((double)cpu_ns / (fixed ? HEC_TUNE_FIXED_GPM_SHARE : HEC_TUNE_GPM_CPU_SHARE));
+    int64_t longest = fixed ? HEC_TUNE_FIXED_GPM_MAX_NS : HEC_TUNE_GPM_WINDOW_MAX_NS;
+    int64_t shortest = fixed > HEC_TUNE_GPM_WINDOW_NS ? fixed : HEC_TUNE_GPM_WINDOW_NS;
     if (window > longest)
         window = longest;
     return window > shortest ? window : shortest;

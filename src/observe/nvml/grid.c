@@ -62,7 +62,7 @@ static double extreme(const struct hec_grid *grid, double k, int sign) {
     return sign > 0 ? latest(grid, k, period) : earliest(grid, k, period);
 }
 
-static bool add(struct hec_grid *grid, struct hec_grid_bound *bounds, int *count, struct hec_grid_bound bound) {
+static bool add_bound(struct hec_grid *grid, struct hec_grid_bound *bounds, int *count, struct hec_grid_bound bound) {
     if (*count == HEC_GRID_BOUNDS_MAX) {
         memmove(bounds, bounds + 1, (size_t)(*count - 1) * sizeof *bounds);
         (*count)--;
@@ -76,14 +76,14 @@ bool hec_grid_add_upper(struct hec_grid *grid, int64_t k, int64_t t_ns) {
     struct hec_grid_bound bound = {(double)k, (double)(t_ns - grid->origin_ns)};
     if (grid->upper_count > 0 && extreme(grid, bound.k, 1) <= bound.t)
         return true;
-    return add(grid, grid->upper, &grid->upper_count, bound);
+    return add_bound(grid, grid->upper, &grid->upper_count, bound);
 }
 
 bool hec_grid_add_lower(struct hec_grid *grid, int64_t k, int64_t t_ns) {
     struct hec_grid_bound bound = {(double)k, (double)(t_ns - grid->origin_ns)};
     if (grid->lower_count > 0 && extreme(grid, bound.k, -1) >= bound.t)
         return true;
-    return add(grid, grid->lower, &grid->lower_count, bound);
+    return add_bound(grid, grid->lower, &grid->lower_count, bound);
 }
 
 static int forget(struct hec_grid_bound *bounds, int count, double t) {

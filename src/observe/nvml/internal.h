@@ -129,8 +129,8 @@ bool nvml_code_is_unsupported(int code);
 
 /* CPU time of this thread, to pace calls that spin. */
 int64_t nvml_thread_cpu_ns(void);
-/* How often to do what is done every `usual_ns` for a run. */
-int64_t nvml_interval(const struct nvml_device *device, int64_t usual_ns);
+/* How often to do what is done every `default_ns` for a run. */
+int64_t nvml_interval(const struct nvml_device *device, int64_t default_ns);
 /* How often the utilisation of processes is read. */
 int64_t nvml_utilization_interval(const struct nvml_observer *observer);
 

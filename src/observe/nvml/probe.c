@@ -36,7 +36,8 @@ static int compare_times(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static struct hec_nvml_reading *add(struct hec_nvml_probed *probed, const char *name, int code, const char *remedy) {
+static struct hec_nvml_reading *add_reading(struct hec_nvml_probed *probed, const char *name, int code,
+                                            const char *remedy) {
     struct hec_nvml_reading *reading = &probed->readings[probed->reading_count++];
     *reading = (struct hec_nvml_reading){.works = code == HEC_NVML_SUCCESS, .cost_us = NAN};
     snprintf(reading->name, sizeof reading->name, "%s", name);
@@ -58,7 +59,8 @@ static void probe_scalars(const struct hec_nvml *nvml, hec_nvml_device handle, s
             code = nvml_read(nvml, handle, scalars[i].sensor, &value, &unused);
             took[n] = hec_clock_mono_ns() - t0;
         }
-        struct hec_nvml_reading *reading = add(probed, nvml_sensor_text(scalars[i].sensor), code, scalars[i].remedy);
+        struct hec_nvml_reading *reading =
+            add_reading(probed, nvml_sensor_text(scalars[i].sensor), code, scalars[i].remedy);
         if (!reading->works)
             continue;
         qsort(took, CALLS, sizeof took[0], compare_times);
@@ -79,7 +81,7 @@ static void probe_history(const struct hec_nvml *nvml, hec_nvml_device handle, s
     unsigned count = HEC_TUNE_HISTORY_BUFFER;
     int type, code = HEC_NVML_FUNCTION_NOT_FOUND;
     if (!samples) {
-        add(probed, nvml_sensor_text(NVML_SENSOR_HISTORY), HEC_NVML_MEMORY, "");
+        add_reading(probed, nvml_sensor_text(NVML_SENSOR_HISTORY), HEC_NVML_MEMORY, "");
         return;
     }
     int64_t t0 = hec_clock_mono_ns();
@@ -87,7 +89,7 @@ static void probe_history(const struct hec_nvml *nvml, hec_nvml_device handle, s
         code = nvml->samples(handle, HEC_NVML_SAMPLES_TOTAL_POWER, 0, &type, &count, samples);
     int64_t took = hec_clock_mono_ns() - t0;
     struct hec_nvml_reading *reading =
-        add(probed, nvml_sensor_text(NVML_SENSOR_HISTORY), code, "nothing: power is polled instead");
+        add_reading(probed, nvml_sensor_text(NVML_SENSOR_HISTORY), code, "nothing: power is polled instead");
     if (reading->works) {
         uint64_t first = UINT64_MAX, last = 0;
         unsigned used = 0;
@@ -118,7 +120,7 @@ static void probe_processes(const struct hec_nvml *nvml, hec_nvml_device handle,
     else if (list && nvml->compute_processes_v1)
         code = nvml->compute_processes_v1(handle, &count, (struct hec_nvml_process_v1 *)list);
     int64_t took = hec_clock_mono_ns() - t0;
-    struct hec_nvml_reading *reading = add(probed, nvml_sensor_text(NVML_SENSOR_COMPUTE), code, "");
+    struct hec_nvml_reading *reading = add_reading(probed, nvml_sensor_text(NVML_SENSOR_COMPUTE), code, "");
     if (reading->works) {
         reading->cost_us = (double)took / 1e3;
         snprintf(reading->value, sizeof reading->value, "%u", count);
@@ -143,9 +145,10 @@ static void end_gpm(const struct hec_nvml *nvml, hec_nvml_device handle, hec_nvm
     const char *name = nvml_sensor_text(NVML_SENSOR_GPM);
     hec_nvml_gpm_sample second = NULL;
     if (!first) {
-        struct hec_nvml_reading *reading = add(probed, name, HEC_NVML_NOT_SUPPORTED,
-                                               "a device of the Hopper generation or newer, not divided by MIG, with "
-                                               "driver 525 or newer");
+        struct hec_nvml_reading *reading =
+            add_reading(probed, name, HEC_NVML_NOT_SUPPORTED,
+                        "a device of the Hopper generation or newer, not divided by MIG, with "
+                        "driver 525 or newer");
         probed->device.has_gpm = 0;
         snprintf(reading->why, sizeof reading->why, "this device or driver has no GPM");
         return;
@@ -165,7 +168,7 @@ static void end_gpm(const struct hec_nvml *nvml, hec_nvml_device handle, hec_nvm
         code = nvml->gpm_metrics(&request);
     for (unsigned i = 0; code == HEC_NVML_SUCCESS && i < request.count; i++)
         works += request.metrics[i].code == HEC_NVML_SUCCESS && isfinite(request.metrics[i].value);
-    struct hec_nvml_reading *reading = add(probed, name, code, "");
+    struct hec_nvml_reading *reading = add_reading(probed, name, code, "");
     if (reading->works) {
         reading->cost_us = (double)took / 1e3;
         snprintf(reading->value, sizeof reading->value, "%u of %u metrics", works, request.count);
@@ -193,7 +196,7 @@ static int probe_all(const struct hec_nvml *nvml, const char *visible_devices, u
         samples[i] = handles[i] ? begin_gpm(nvml, handles[i], infos[i]) : NULL;
         any_gpm |= samples[i] != NULL;
         if (!handles[i])
-            add(&probed[i], "device", code, "");
+            add_reading(&probed[i], "device", code, "");
     }
     if (any_gpm)
         nanosleep(&(struct timespec){0, HEC_TUNE_GPM_WINDOW_NS}, NULL);

@@ -129,9 +129,9 @@ int64_t nvml_utilization_interval(const struct nvml_observer *observer) {
     int64_t cpu_ns = 0;
     for (int i = 0; i < observer->count; i++)
         cpu_ns += observer->devices[i].processes.util_cpu_ns;
-    int64_t interval = (int64_t)((double)cpu_ns / HEC_TUNE_PACED_PROCESS_UTIL_SHARE);
-    if (interval > HEC_TUNE_PACED_PROCESS_UTIL_MAX_NS)
-        interval = HEC_TUNE_PACED_PROCESS_UTIL_MAX_NS;
+    int64_t interval = (int64_t)((double)cpu_ns / HEC_TUNE_FIXED_PROCESS_UTIL_SHARE);
+    if (interval > HEC_TUNE_FIXED_PROCESS_UTIL_MAX_NS)
+        interval = HEC_TUNE_FIXED_PROCESS_UTIL_MAX_NS;
     /* a little less than a multiple of the interval, so that it is due when the lists are read */
     return interval / observer->options->interval_ns * observer->options->interval_ns +
            observer->options->interval_ns / 2;
@@ -192,7 +192,7 @@ static void report(struct nvml_device *device, struct nvml_process *process, int
     process->changed = false;
 }
 
-/* Reported when new, when gone, when its memory grew by more than a sixteenth, and every 10 s; paced: always. */
+/* Reported when new, when gone, when its memory grew by more than a sixteenth, and every 10 s; fixed: always. */
 static void settle(struct nvml_device *device, struct nvml_process *process, int64_t now_ns) {
     struct hec_gpu_process *record = &process->record;
     record->memory_kib = process->memory_kib;
@@ -200,8 +200,8 @@ static void settle(struct nvml_device *device, struct nvml_process *process, int
         process->changed |= process->memory_kib > record->memory_max_kib + record->memory_max_kib / 16;
         record->memory_max_kib = process->memory_kib;
     }
-    bool paced = device->observer->options->interval_ns > 0;
-    bool due = process->seen && (paced || now_ns >= process->reported_ns + HEC_TUNE_PROCESS_REPORT_NS);
+    bool fixed = device->observer->options->interval_ns > 0;
+    bool due = process->seen && (fixed || now_ns >= process->reported_ns + HEC_TUNE_PROCESS_REPORT_NS);
     if (process->changed || due || (process->was_seen && !process->seen))
         report(device, process, now_ns);
 }

@@ -137,7 +137,8 @@ static const struct reading monitored[] = {
 };
 
 /* One reading, if it is due; true when it was good. */
-static bool take(struct nvml_device *device, enum nvml_sensor sensor, enum hec_metric metric, enum hec_metric second) {
+static bool sample(struct nvml_device *device, enum nvml_sensor sensor, enum hec_metric metric,
+                   enum hec_metric second) {
     int64_t t0 = hec_clock_mono_ns(), value = 0, value2 = -1;
     if (!nvml_call_due(device, sensor, t0))
         return false;
@@ -153,7 +154,7 @@ static bool take(struct nvml_device *device, enum nvml_sensor sensor, enum hec_m
 
 int64_t nvml_run_state(struct nvml_device *device, int64_t now_ns) {
     for (size_t i = 0; i < sizeof readings / sizeof readings[0]; i++)
-        take(device, readings[i].sensor, readings[i].metric, readings[i].second);
+        sample(device, readings[i].sensor, readings[i].metric, readings[i].second);
     if (!device->reserved_reported && !device->observer->nvml.memory_v2 && !device->health[NVML_SENSOR_MEMORY].off) {
         nvml_event(device, HEC_EVENT_NOTE, "this driver counts the memory it reserves for itself as memory in use");
         device->reserved_reported = true;
@@ -165,14 +166,14 @@ int64_t nvml_run_monitored(struct nvml_device *device, int64_t now_ns) {
     if (!device->observer->options->interval_ns)
         return INT64_MAX;
     for (size_t i = 0; i < sizeof monitored / sizeof monitored[0]; i++)
-        take(device, monitored[i].sensor, monitored[i].metric, monitored[i].second);
+        sample(device, monitored[i].sensor, monitored[i].metric, monitored[i].second);
     return now_ns + nvml_interval(device, HEC_TUNE_MONITORED_INTERVAL_NS);
 }
 
 /* Beside a history only to compare with; without one, what power is known by. */
 int64_t nvml_run_instant(struct nvml_device *device, int64_t now_ns) {
     bool history = device->info.has_power_history, first = device->health[NVML_SENSOR_INSTANT].calls == 0;
-    bool good = take(device, NVML_SENSOR_INSTANT, history ? HEC_GPU_POWER_INSTANT : HEC_GPU_POWER, HEC_METRIC_COUNT);
+    bool good = sample(device, NVML_SENSOR_INSTANT, history ? HEC_GPU_POWER_INSTANT : HEC_GPU_POWER, HEC_METRIC_COUNT);
     if (device->health[NVML_SENSOR_INSTANT].off)
         return INT64_MAX;
     if (good && first && !history && !device->observer->options->interval_ns)
@@ -186,7 +187,7 @@ int64_t nvml_run_usage(struct nvml_device *device, int64_t now_ns) {
     if (device->info.has_power_history || !device->health[NVML_SENSOR_INSTANT].off)
         return INT64_MAX;
     bool first = device->health[NVML_SENSOR_USAGE].calls == 0;
-    bool good = take(device, NVML_SENSOR_USAGE, HEC_GPU_POWER, HEC_METRIC_COUNT);
+    bool good = sample(device, NVML_SENSOR_USAGE, HEC_GPU_POWER, HEC_METRIC_COUNT);
     if (good && first)
         nvml_event(device, HEC_EVENT_NOTE,
                    "no power history and no instant power: power is the driver's average, over 1 s on newer parts");

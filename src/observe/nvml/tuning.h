@@ -51,11 +51,11 @@
 
 /* Beside an observer that never ends: shares of one core, for all devices together. At these rates a reading of eight
  * counters of 4.5 ms comes every 36 s where the driver spins, every interval where it sleeps. */
-#define HEC_TUNE_PACED_ENERGY_SHARE 0.001
-#define HEC_TUNE_PACED_GPM_SHARE 0.0005
-#define HEC_TUNE_PACED_GPM_MAX_NS (60 * HEC_NS_PER_S)
-#define HEC_TUNE_PACED_PROCESS_UTIL_SHARE 0.0005
-#define HEC_TUNE_PACED_PROCESS_UTIL_MAX_NS (10 * HEC_NS_PER_S)
+#define HEC_TUNE_FIXED_ENERGY_SHARE 0.001
+#define HEC_TUNE_FIXED_GPM_SHARE 0.0005
+#define HEC_TUNE_FIXED_GPM_MAX_NS (60 * HEC_NS_PER_S)
+#define HEC_TUNE_FIXED_PROCESS_UTIL_SHARE 0.0005
+#define HEC_TUNE_FIXED_PROCESS_UTIL_MAX_NS (10 * HEC_NS_PER_S)
 
 /* Faults. */
 #define HEC_TUNE_BACKOFF_MIN_NS (1 * HEC_NS_PER_S) /* first retry of a failed sensor; doubles up to ... */

@@ -21,7 +21,7 @@ static int watch(struct nvml_device *device) {
 }
 
 /* Each is a value of its own, and where there is none a reading is 0. */
-static int take(struct nvml_device *device, int *taken) {
+static int drain_events(struct nvml_device *device, int *taken) {
     int code = HEC_NVML_SUCCESS;
     *taken = 0;
     for (int i = 0; i < EVENTS_MAX && code == HEC_NVML_SUCCESS; i++) {
@@ -43,7 +43,7 @@ int64_t nvml_run_xid(struct nvml_device *device, int64_t now_ns) {
     if (nvml_call_due(device, NVML_SENSOR_XID, t0)) {
         int code = watch(device), taken = 0;
         if (code == HEC_NVML_SUCCESS)
-            code = take(device, &taken);
+            code = drain_events(device, &taken);
         if (!nvml_call_done(device, NVML_SENSOR_XID, t0, code))
             nvml_xid_close(device);
         else if (taken == 0)
@@ -55,7 +55,7 @@ int64_t nvml_run_xid(struct nvml_device *device, int64_t now_ns) {
 
 void nvml_xid_last(struct nvml_device *device) {
     if (device->events)
-        take(device, &(int){0});
+        drain_events(device, &(int){0});
 }
 
 void nvml_xid_close(struct nvml_device *device) {

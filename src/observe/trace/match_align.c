@@ -111,8 +111,8 @@ static int score_step(uint32_t ids_per_call, const struct hec_match_call *from, 
     if (ids + spare < calls) /* each call takes one */
         return -40;
     if (from->blind != to->blind) { /* about as many as a call takes on average */
-        uint32_t usual = (uint32_t)((uint64_t)calls * ids_per_call / 256), allowed = 3 + usual / 3;
-        uint32_t off = ids > usual ? ids - usual : usual - ids;
+        uint32_t expected = (uint32_t)((uint64_t)calls * ids_per_call / 256), allowed = 3 + expected / 3;
+        uint32_t off = ids > expected ? ids - expected : expected - ids;
         return ids_per_call == 0 || off <= allowed ? 0 : off <= 2 * allowed ? -15 : -40;
     }
     return to->expect - from->expect == ids ? 12 : -25;
@@ -168,7 +168,7 @@ static void accept(struct hec_trace_match *match, struct hec_match_lane *lane, u
 }
 
 /* Equal calls in a row, from the next on, are as many as equal activities: none of them was lost. */
-static bool repeats_alike(const struct hec_trace_match *match, const struct hec_match_lane *lane) {
+static bool has_repeats(const struct hec_trace_match *match, const struct hec_match_lane *lane) {
     const struct hec_match_group *group = queued(match, &lane->queue, 0);
     const struct hec_match_call *call = laned(match, lane, lane->cursor);
     for (uint32_t i = 1; i < REPEATS_MAX && i < lane->queue.count && lane->cursor + i < lane->calls.count; i++) {
@@ -193,7 +193,7 @@ static bool goes_on(struct hec_trace_match *match, struct hec_match_lane *lane) 
     int score = score_pair(match, call, group, lane->last_end_ns, &says);
     if (score < 0 || (call->reported.match_class == HEC_TRACE_MATCH_KERNEL && says != HEC_MATCH_AGREE) ||
         !hec_match_step_get(match->learned, step_key(last, call), &ids) || ids != group->correlation - lane->last_id ||
-        is_twin(match, lane, lane->cursor) || !repeats_alike(match, lane))
+        is_twin(match, lane, lane->cursor) || !has_repeats(match, lane))
         return false;
     accept(match, lane, lane->cursor, false);
     return true;
@@ -594,8 +594,8 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
                 if (step <= -40 && timed < TIMED_MIN)
                     continue;
                 /* as many calls as activities were left out, or something was lost */
-                uint32_t usual = lane->cursor + lane->misses + from;
-                score += (step > 0 ? 40 : step) + score_skip(at > usual ? at - usual : usual - at);
+                uint32_t expected = lane->cursor + lane->misses + from;
+                score += (step > 0 ? 40 : step) + score_skip(at > expected ? at - expected : expected - at);
             }
             /* the first of all is the first of all, if anything speaks for it */
             if (from == 0 && at == first)

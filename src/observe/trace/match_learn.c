@@ -20,8 +20,8 @@ static const struct hec_match_fact *find(const struct hec_match_fact *facts, uin
     return NULL;
 }
 
-/* A contradiction weighs as `doubt` agreements. */
-static void seen(struct hec_match_fact *facts, uint32_t size, uint64_t key, uint32_t value, uint32_t doubt) {
+/* A contradiction weighs as `penalty` agreements. */
+static void seen(struct hec_match_fact *facts, uint32_t size, uint64_t key, uint32_t value, uint32_t penalty) {
     uint32_t at = place(key, size);
     struct hec_match_fact *least = &facts[at];
     for (uint32_t i = 0; i < PROBES; i++) {
@@ -29,8 +29,8 @@ static void seen(struct hec_match_fact *facts, uint32_t size, uint64_t key, uint
         if (fact->key == key) {
             if (fact->value == value)
                 fact->trust += fact->trust < TRUST_MAX;
-            else if (fact->trust > doubt)
-                fact->trust -= doubt;
+            else if (fact->trust > penalty)
+                fact->trust -= penalty;
             else
                 *fact = (struct hec_match_fact){key, value, 1};
             return;

@@ -1,7 +1,7 @@
 #include "observe/trace/peer.h"
 
 #include "base/clock.h"
-#include "observe/trace/take.h"
+#include "observe/trace/records.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,8 +69,8 @@ static void report_row(struct hec_trace_peer *peer, struct hec_trace_run *run, i
     run->sink->tracer(run->sink->context, &row);
 }
 
-static void take(void *run, struct hec_peer *process, const struct hec_ring_record *record, int64_t now_ns) {
-    hec_trace_peer_take((struct hec_trace_peer *)process, run, record, now_ns);
+static void on_record(void *run, struct hec_peer *process, const struct hec_ring_record *record, int64_t now_ns) {
+    hec_trace_peer_record((struct hec_trace_peer *)process, run, record, now_ns);
 }
 
 static void drained(void *context, struct hec_peer *process, int64_t now_ns) {
@@ -142,7 +142,7 @@ const struct hec_peers_kind hec_trace_peers = {
     .things = "traces",
     .records = "records of the trace",
     .make = make,
-    .take = take,
+    .take = on_record,
     .drained = drained,
     .replaced = replaced,
     .end = end,

@@ -180,14 +180,15 @@ struct taking {
     uint32_t now_ms;
 };
 
-static void take(void *context, const struct hec_activity *activity, uint32_t track) {
+static void add_matched(void *context, const struct hec_activity *activity, uint32_t track) {
     const struct taking *t = context;
     hec_trace_track_add(t->tracks, t->run, &t->tracks->list[track], activity, t->now_ms);
 }
 
 void hec_trace_release(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t now_ms, bool final) {
     struct taking taking = {tracks, run, now_ms};
-    hec_trace_pending_advance(&tracks->pending, run->opened_ns + (int64_t)now_ms * HEC_NS_PER_MS, final, take, &taking);
+    hec_trace_pending_advance(&tracks->pending, run->opened_ns + (int64_t)now_ms * HEC_NS_PER_MS, final, add_matched,
+                              &taking);
     release_all(tracks, run, now_ms, final);
 }
 

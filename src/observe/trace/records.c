@@ -1,4 +1,4 @@
-#include "observe/trace/take.h"
+#include "observe/trace/records.h"
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -473,8 +473,8 @@ static bool take_holder(const struct taking *t) {
     return true;
 }
 
-void hec_trace_peer_take(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_ring_record *record,
-                         int64_t now_ns) {
+void hec_trace_peer_record(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_ring_record *record,
+                           int64_t now_ns) {
     static bool (*const takers[HEC_TRACE_LIMIT])(const struct taking *) = {
         [HEC_TRACE_PROCESS] = take_process, [HEC_TRACE_DEVICE] = take_device,      [HEC_TRACE_CONFIG] = take_config,
         [HEC_TRACE_KERNEL] = take_kernel,   [HEC_TRACE_COPY] = take_copy,          [HEC_TRACE_MEMSET] = take_copy,

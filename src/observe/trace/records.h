@@ -1,6 +1,6 @@
 /* The records of a traced process, one function a kind: checked field by field, then reported. */
-#ifndef HEC_OBSERVE_TRACE_TAKE_H
-#define HEC_OBSERVE_TRACE_TAKE_H
+#ifndef HEC_OBSERVE_TRACE_RECORDS_H
+#define HEC_OBSERVE_TRACE_RECORDS_H
 
 #include "base/ring.h"
 
@@ -8,8 +8,8 @@ struct hec_trace_peer;
 struct hec_trace_run;
 
 /* One record, valid or not; now_ns is when it was read. */
-void hec_trace_peer_take(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_ring_record *record,
-                         int64_t now_ns);
+void hec_trace_peer_record(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_ring_record *record,
+                           int64_t now_ns);
 
 /* The process ended in it (killed, or the run is over): it was open as long as activities came, not only until the
  * tracer last said so, which may be a second ago. */

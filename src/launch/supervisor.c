@@ -1,4 +1,4 @@
-#include "launch/keeper.h"
+#include "launch/supervisor.h"
 
 #include "base/log.h"
 #include "launch/child.h"
@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What the mark says: the keeper's namespace of process ids, its id there, and when it was started, as ids are used again. */
-struct keeper_id {
+/* What the mark says: the supervisor's namespace of process ids, its id there, and when it was started, as ids are used again. */
+struct supervisor_id {
     uint64_t namespace;
     pid_t pid;
     unsigned long long start;
@@ -30,14 +30,14 @@ static struct {
     char mark[96];
     struct hec_layer_options layers;
     const char *const *folders;
-    int alive; /* pipe: ends with the keeper */
-} keeper = {.alive = -1};
+    int alive; /* pipe: ends with the supervisor */
+} supervisor = {.alive = -1};
 
-const char *hec_keeper_mark(void) {
-    return keeper.mark[0] ? keeper.mark : NULL;
+const char *hec_supervisor_mark(void) {
+    return supervisor.mark[0] ? supervisor.mark : NULL;
 }
 
-bool hec_keeper_sweep(void) {
+bool hec_supervisor_sweep(void) {
     return hec_descendants_kill(true);
 }
 
@@ -46,19 +46,19 @@ static uint64_t own_namespace(void) {
     return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
-/* Of a keeper that is gone. */
+/* Of a supervisor that is gone. */
 static bool is_orphan(const char *mark) {
-    struct keeper_id id = {0};
+    struct supervisor_id id = {0};
     return sscanf(mark, "%" SCNu64 ":%d:%llu", &id.namespace, &id.pid, &id.start) == 3 &&
            id.namespace == own_namespace() && hec_process_start(id.pid) != id.start;
 }
 
 static void clean(void) {
-    hec_marked_kill(HEC_KEEPER_ENV, is_orphan);
+    hec_marked_kill(HEC_SUPERVISOR_ENV, is_orphan);
     hec_path_sweep();
-    hec_layer_sweep(&keeper.layers);
-    for (size_t i = 0; keeper.folders && keeper.folders[i]; i++)
-        hec_scratch_sweep(keeper.folders[i]);
+    hec_layer_sweep(&supervisor.layers);
+    for (size_t i = 0; supervisor.folders && supervisor.folders[i]; i++)
+        hec_scratch_sweep(supervisor.folders[i]);
 }
 
 static _Noreturn void end_as(const struct hec_child *worker) {
@@ -74,7 +74,7 @@ static _Noreturn void end_as(const struct hec_child *worker) {
     _exit(worker->exit_code);
 }
 
-/* Held for good by the thread that finds the keeper gone: nobody else starts a process any more, or ends this one. */
+/* Held for good by the thread that finds the supervisor gone: nobody else starts a process any more, or ends this one. */
 static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool ends;
 
@@ -83,7 +83,7 @@ static void hold(void) {
         pthread_mutex_lock(&ending);
 }
 
-void hec_keeper_exit(int status) {
+void hec_supervisor_exit(int status) {
     hold();
     _exit(status);
 }
@@ -111,7 +111,7 @@ static void clean_after(pid_t worker) {
 static void *watch(void *context) {
     char byte;
     (void)context;
-    while (read(keeper.alive, &byte, 1) < 0 && errno == EINTR) {
+    while (read(supervisor.alive, &byte, 1) < 0 && errno == EINTR) {
     }
     hold();
     ends = true;
@@ -136,16 +136,16 @@ static int start_watching(void) {
     return errnum;
 }
 
-int hec_keeper_start(const struct hec_layer_options *layers, const char *const *folders, struct hec_why *why) {
+int hec_supervisor_start(const struct hec_layer_options *layers, const char *const *folders, struct hec_why *why) {
     struct hec_child worker = {0};
     int alive[2];
-    keeper.layers = *layers;
-    keeper.folders = folders;
+    supervisor.layers = *layers;
+    supervisor.folders = folders;
     clean();
-    snprintf(keeper.mark, sizeof keeper.mark, "%" PRIu64 ":%d:%llu", own_namespace(), (int)getpid(),
+    snprintf(supervisor.mark, sizeof supervisor.mark, "%" PRIu64 ":%d:%llu", own_namespace(), (int)getpid(),
              hec_process_start(getpid()));
     if (pipe2(alive, O_CLOEXEC) != 0)
-        return hec_fail(why, hec_err_from_errno(errno), "cannot start a keeper: %s", strerror(errno));
+        return hec_fail(why, hec_err_from_errno(errno), "cannot start a supervisor: %s", strerror(errno));
     fflush(NULL);
     hec_child_prepare(&worker);
     worker.pid = fork();
@@ -160,10 +160,11 @@ int hec_keeper_start(const struct hec_layer_options *layers, const char *const *
     hec_child_release(&worker);
     close(alive[1]);
     if (errnum == 0) {
-        keeper.alive = alive[0];
+        supervisor.alive = alive[0];
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         errnum = start_watching();
     } else
         close(alive[0]);
-    return errnum ? hec_fail(why, hec_err_from_errno(errnum), "cannot start a keeper: %s", strerror(errnum)) : HEC_OK;
+    return errnum ? hec_fail(why, hec_err_from_errno(errnum), "cannot start a supervisor: %s", strerror(errnum))
+                  : HEC_OK;
 }

@@ -1,4 +1,4 @@
-#include "launch/keep.h"
+#include "launch/kept_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int hec_keep_folders(const char *path) {
+int hec_kept_file_folders(const char *path) {
     char folder[PATH_MAX];
     if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder) {
         errno = ENAMETOOLONG;
@@ -72,11 +72,11 @@ static int give_name(int fd, const char *path, char temporary[PATH_MAX + 16]) {
     return result;
 }
 
-int hec_keep_write(const char *path, const char *text, bool for_others, struct hec_why *why) {
+int hec_kept_file_write(const char *path, const char *text, bool for_others, struct hec_why *why) {
     char temporary[PATH_MAX + 16] = "";
     int fd = -1;
     size_t length = strlen(text);
-    bool done = hec_keep_folders(path) == 0, ended = length && text[length - 1] == '\n';
+    bool done = hec_kept_file_folders(path) == 0, ended = length && text[length - 1] == '\n';
     if (done) {
         fd = open_new(path, temporary);
         done = fd >= 0 && (!for_others || give_rights(fd) == 0) && write_text(fd, text) == 0 &&
@@ -93,7 +93,7 @@ int hec_keep_write(const char *path, const char *text, bool for_others, struct h
 }
 
 /* O_NONBLOCK: a named pipe must not hold hec up. */
-int hec_keep_read(const char *path, size_t bytes_max, char **text, size_t *length, struct hec_why *why) {
+int hec_kept_file_read(const char *path, size_t bytes_max, char **text, size_t *length, struct hec_why *why) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err = HEC_OK;
     struct stat status;
     *text = NULL;

@@ -1,5 +1,5 @@
 /* The registry of jobs (jobs/jobs.h) with nothing of an agent around it, for test_agent_jobs.py:
- *     jobs_keeper HEC SOCKET SPEC WINDOW_S PERIOD_S
+ *     jobs_registry HEC SOCKET SPEC WINDOW_S PERIOD_S
  * makes the simulated machine SPEC, prints the variables by which a program finds it, an empty line, and then a line of
  * JSON for each window and, once a second, for the jobs; until standard input ends. */
 #include "jobs/jobs.h"

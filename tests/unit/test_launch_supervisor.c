@@ -1,7 +1,7 @@
-/* The keeper: signals, job control and the end of an experiment are as if it were not there. */
+/* The supervisor: signals, job control and the end of an experiment are as if it were not there. */
 #include "base/clock.h"
 #include "launch/descendants.h"
-#include "launch/keeper.h"
+#include "launch/supervisor.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -44,9 +44,9 @@ static void until_said_no_more(void) {
     }
 }
 
-static void start_keeper(void) {
+static void start_supervisor(void) {
     struct hec_why why;
-    if (hec_keeper_start(&nowhere, NULL, &why) < 0)
+    if (hec_supervisor_start(&nowhere, NULL, &why) < 0)
         _exit(99);
 }
 
@@ -71,8 +71,8 @@ static void test_ends_as_the_worker(void **state) {
     static const int signals[] = {SIGTERM, SIGABRT, SIGKILL};
     pid_t pid = fork();
     if (pid == 0) {
-        start_keeper();
-        hec_keeper_exit(7);
+        start_supervisor();
+        hec_supervisor_exit(7);
     }
     int status = ended(pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
@@ -80,7 +80,7 @@ static void test_ends_as_the_worker(void **state) {
         pid = fork();
         if (pid == 0) {
             setrlimit(RLIMIT_CORE, &(struct rlimit){0});
-            start_keeper();
+            start_supervisor();
             signal(signals[i], SIG_DFL); /* cmocka takes some */
             raise(signals[i]);
             pause();
@@ -105,9 +105,9 @@ static void test_signals_reach_the_worker_once(void **state) {
     open_words();
     pid_t pid = fork();
     if (pid == 0) {
-        start_keeper();
+        start_supervisor();
         wait_for_interrupts();
-        hec_keeper_exit(0);
+        hec_supervisor_exit(0);
     }
     expect("ready 1\n");
     kill(pid, SIGINT);
@@ -126,9 +126,9 @@ static void test_terminal(void **state) {
         pid_t job = fork();
         if (job == 0) {
             setpgid(0, 0);
-            start_keeper();
+            start_supervisor();
             wait_for_interrupts();
-            hec_keeper_exit(3);
+            hec_supervisor_exit(3);
         }
         setpgid(job, job);
         signal(SIGTTOU, SIG_IGN);
@@ -164,20 +164,20 @@ static void test_nothing_survives(void **state) {
         open_words();
         pid_t pid = fork();
         if (pid == 0) {
-            start_keeper();
+            start_supervisor();
             start_all_kinds();
             if (victim == 0) { /* nobody dies */
-                bool swept = hec_keeper_sweep() && waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
+                bool swept = hec_supervisor_sweep() && waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
                 say("swept %d\n", swept);
-                hec_keeper_exit(0);
+                hec_supervisor_exit(0);
             }
             say("ready %d\n", 1);
             if (victim == 1)
-                kill(getppid(), SIGKILL); /* the keeper */
+                kill(getppid(), SIGKILL); /* the supervisor */
             if (victim == 2)
                 raise(SIGKILL);
             if (victim == 3)
-                hec_keeper_exit(0); /* what is left after an orderly end is not kept either */
+                hec_supervisor_exit(0); /* what is left after an orderly end is not kept either */
             pause();
         }
         expect(victim ? "ready 1\n" : "swept 1\n");
