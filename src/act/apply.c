@@ -2,16 +2,17 @@
 
 #include "act/place.h"
 #include "act/power_levers.h"
+#include "diagnose/input.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void fact(struct hec_applied *out, const char *lever, const char *state, const char *what) {
+static void fact(struct hec_applied *out, const char *lever, enum hec_attest state, const char *what) {
     int at = 0;
     while (out->facts[2 * at])
         at++;
-    snprintf(out->facts_text[at][0], HEC_SESSION_FACT, "lever.%s", lever);
-    snprintf(out->facts_text[at][1], HEC_SESSION_FACT, "%s: %s", state, what);
+    snprintf(out->facts_text[at][0], HEC_SESSION_FACT, "lever.%s.%s", lever, hec_attest_name(state));
+    snprintf(out->facts_text[at][1], HEC_SESSION_FACT, "%s", what);
     out->facts[2 * at] = out->facts_text[at][0];
     out->facts[2 * at + 1] = out->facts_text[at][1];
 }
@@ -59,7 +60,7 @@ static int set_variables(const struct hec_lever_use *use, struct hec_applied *ou
                  strcmp(variable->value, "%s") == 0 ? use->value : variable->value);
     }
     if (err == HEC_OK && i)
-        fact(out, use->row->name, already ? "already" : "set", what);
+        fact(out, use->row->name, already ? HEC_ATTEST_ALREADY : HEC_ATTEST_SET, what);
     return err;
 }
 
@@ -77,11 +78,11 @@ int hec_apply(const struct hec_lever_set *set, char *const *from, struct hec_app
         if (use->row->place ==
             HEC_LEVER_PLACE_DEVICE) { /* set and read back by the guard, or the command does not run */
             hec_power_lever_words(use, what);
-            fact(out, use->row->name, "set", what);
+            fact(out, use->row->name, HEC_ATTEST_SET, what);
         } else if (strcmp(use->row->name, "numa") == 0) {
             out->placed = true;
             if ((err = hec_place_beside_devices(&out->environ, NULL, &out->placement, what, why)) == HEC_OK)
-                fact(out, use->row->name, "set", what);
+                fact(out, use->row->name, HEC_ATTEST_SET, what);
         } else {
             err = set_variables(use, out, why);
         }

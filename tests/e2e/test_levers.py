@@ -1,8 +1,10 @@
 """`hec levers`, `--with` and `hec try` on the simulated GPU."""
+import contextlib
 import json
 import pathlib
 import re
 import signal
+import sqlite3
 import subprocess
 import time
 
@@ -65,6 +67,23 @@ def test_run_with(hec):
         done = hec("run", "--with", *words, "--", "touch", "ran")
         assert done.returncode and sentence in done.stderr and done.stderr.count("\n") == 1
     assert not (hec.folder / "ran").exists()
+
+
+def test_levers_of_older_run_files(hec):
+    """Until 2026-11-25 the state of a lever stood in front of its text, and why it did nothing was a fact of its own."""
+    hec("run", "--sim", "h200", "-o", "x.hec", "--with", "keep_heap", "--with", "threads=2", "--with", "huge_pages", "--", "true")
+    levers = hec.report("x.hec")["levers"]
+    assert [lever["attest"] for lever in levers] == ["set", "set", "set"]
+    with contextlib.closing(sqlite3.connect(hec.folder / "x.hec")) as db, db:
+        for key, text in db.execute("SELECT key, value FROM meta WHERE key LIKE 'lever.%'").fetchall():
+            lever, state = key.rsplit(".", 1)
+            db.execute("UPDATE meta SET key=?, value=? WHERE key=?", (lever, f"{state}: {text}", key))
+    assert hec.report("x.hec")["levers"] == levers
+    with contextlib.closing(sqlite3.connect(hec.folder / "x.hec")) as db, db:
+        db.execute("DELETE FROM meta WHERE key='lever.keep_heap'")
+        db.executemany("INSERT INTO meta VALUES (?, ?)", [("python.lever.keep_heap.why", "no heap"), ("python.lever.threads", "on: two: of them")])
+    assert [(lever["attest"], lever["text"]) for lever in hec.report("x.hec")["levers"]][:2] == [
+        ("nothing", "no heap"), ("on", "two: of them")]
 
 
 def test_try_finds_proves_and_keeps(hec, program, place):

@@ -53,7 +53,7 @@ torch.ones(3, requires_grad=True).sum().backward()
 def test_tf32_is_put_in_held_and_taken_out(run):
     found, _ = run(TF32, "numa,tf32,no_such,threads=2")  # the others are of any program, or none
     said = {key: text for key, text in found.facts.items() if key.startswith("lever.")}
-    assert said == {"lever.tf32.why": "no weights in fp32 on a GPU"}  # on a CPU there is nothing of it
+    assert said == {"lever.tf32.nothing": "no weights in fp32 on a GPU"}  # on a CPU there is nothing of it
 
 
 EXACT = """
@@ -162,7 +162,7 @@ assert torch.backends.cudnn.benchmark
 
 def test_optimizers_and_gradients(run):
     found, _ = run(EXACT)
-    assert found.facts["lever.set_to_none"].startswith("on: ")
+    assert "lever.set_to_none.on" in found.facts
 
 
 OLD = """

@@ -62,7 +62,7 @@ def loader(state="", item="pass", epoch="pass", options=""):
 def test_workers_give_the_same_batches_and_leave_random_numbers_alone(run):
     found = run(loader(), "loader_workers=2")
     # the first batch of the first pass comes from the main process
-    assert found.facts["lever.loader_workers"] == "on: 1 loaders with up to 2 workers, 38 batches from them"
+    assert found.facts["lever.loader_workers.on"] == "1 loaders with up to 2 workers, 38 batches from them"
     assert found.facts["loader_workers"] == "2"
 
 
@@ -327,7 +327,7 @@ def test_other_kinds_of_tensors_know_pytorchs_own_methods(run):
 def test_batches_on_their_way_to_the_device(run):
     found = run(DEVICE, "pin_memory,copy_ahead", alike=False)
     assert found.printed.splitlines() == DEVICE_SAYS.splitlines()
-    assert found.facts["lever.pin_memory.why"] == "no CUDA device"
+    assert found.facts["lever.pin_memory.nothing"] == "no CUDA device"
 
 
 CHECKPOINTS = """
@@ -523,14 +523,14 @@ MEMORY = """
 def test_memory_is_kept_while_there_is_room(run):
     found = run(MEMORY, "keep_memory,expandable_segments", alike=False)
     assert found.printed.split() == ["3", "True", "True", "on", "_FuncPtr"]
-    assert found.facts["lever.keep_memory"] == "on: 3 of 6 calls of empty_cache() kept the memory"
-    assert found.facts["lever.expandable_segments"] == "on: 2 of 5 segments grow in place, 6 MB"
+    assert found.facts["lever.keep_memory.on"] == "3 of 6 calls of empty_cache() kept the memory"
+    assert found.facts["lever.expandable_segments.on"] == "2 of 5 segments grow in place, 6 MB"
 
 
 def test_prefetch_keeps_workers_while_the_data_set_stays_the_same(run):
     code = loader(options="num_workers=1, generator=torch.Generator()", state="n = 0", epoch="data.m = epoch // 2")
     found = run(code, "prefetch=3")
-    assert found.facts["lever.prefetch"] == "on: workers 3 batches ahead in 2 passes, kept for 1 more"
+    assert found.facts["lever.prefetch.on"] == "workers 3 batches ahead in 2 passes, kept for 1 more"
 
 
 @pytest.fixture

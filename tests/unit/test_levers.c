@@ -100,9 +100,10 @@ static void test_environment(void **state) {
     assert_string_equal(variable_of(&applied, "HEC_LEVERS"),
                         "threads=3,huge_pages,expandable_segments,lazy_modules,tf32");
     hec_apply_to(&applied, &session);
-    assert_string_equal(session.facts[0], "lever.threads");
-    assert_string_equal(session.facts[1], "set: OMP_NUM_THREADS=3 MKL_NUM_THREADS=3 OPENBLAS_NUM_THREADS=3");
-    assert_string_equal(session.facts[7], "already: CUDA_MODULE_LOADING=LAZY");
+    assert_string_equal(session.facts[0], "lever.threads.set");
+    assert_string_equal(session.facts[1], "OMP_NUM_THREADS=3 MKL_NUM_THREADS=3 OPENBLAS_NUM_THREADS=3");
+    assert_string_equal(session.facts[6], "lever.lazy_modules.already");
+    assert_string_equal(session.facts[7], "CUDA_MODULE_LOADING=LAZY");
     assert_null(session.facts[8]); /* tf32 says it itself */
     assert_null(session.placement);
     hec_applied_free(&applied);

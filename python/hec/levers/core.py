@@ -50,9 +50,8 @@ class Lever:
         if (state, text) == (self.state, self.text):
             return
         self.state, self.text = state, text
-        # one that does nothing here may be on in another process of the program: their facts have one name
-        key = "lever.%s%s" % (self.name, ".why" if state == "nothing" else "")
-        text = text if state == "nothing" else "%s: %s" % (state, text)
+        # the state is in the key: one that does nothing here may be on in another process of the program
+        key = "lever.%s.%s" % (self.name, state)
         if hooks.dormant:
             hooks.facts[key] = text  # a helper of the program, so far: reported when it proves to be more
         else:
