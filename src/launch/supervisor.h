@@ -1,10 +1,10 @@
 /* Nothing of a trial survives its experimenter.
  *
- * hec_supervisor_start forks. The process that the user knows becomes a supervisor: it passes signals on, follows job control, waits, and
- * exits as the worker does; where the worker dies, it kills all that is left below it and removes the scratch folders. The worker goes on as
- * hec, and a thread of it does the same where the supervisor is killed. Where both are killed at once, the kernel ends the trial's command
- * (hec_session_options.tied), and the next start kills what that had started, which it knows by a mark in its environment, and removes the
- * folders. */
+ * hec_supervisor_start forks. The process that the user knows becomes a supervisor: it passes signals on, follows job control,
+ * waits, and exits as the worker does; where the worker dies, it kills all that is left below it and removes the scratch folders.
+ * The worker goes on as hec, and a thread of it does the same where the supervisor is killed. Where both are killed at once, the
+ * kernel ends the trial's command (hec_session_options.tied), and the next start kills what that had started, which it knows by a
+ * mark in its environment, and removes the folders. */
 #ifndef HEC_LAUNCH_SUPERVISOR_H
 #define HEC_LAUNCH_SUPERVISOR_H
 

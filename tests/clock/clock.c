@@ -4,8 +4,8 @@
  *
  * Every thread of every process on the machine has a slot in memory that all map. A thread that waits for a time, or for a
  * condition variable, says so in its slot, and only the clock or who signals it wakes it. All other threads run as far as the
- * slots say, but may sleep all the same: for a lock, a pipe, a child. Of those the kernel knows (/proc). A thread sleeps if it is found asleep,
- * and has not run since it was found asleep before: what has slept all the while between two looks at everybody
+ * slots say, but may sleep all the same: for a lock, a pipe, a child. Of those the kernel knows (/proc). A thread sleeps if it is
+ * found asleep, and has not run since it was found asleep before: what has slept all the while between two looks at everybody
  * can have been woken by nobody but somebody who is awake, and there is none.
  *
  * Whoever begins to wait looks whether time may move; where somebody is still awake, one of those who wait looks again and again. */
@@ -247,8 +247,8 @@ static bool move(struct sim_clock *clock, const struct outside *outside) {
     return false;
 }
 
-/* Whether this one, that waits, is the one to look; where there is none, or it may be dead, it becomes that. One that cannot look has one of
- * the process that made the world do it. */
+/* Whether this one, that waits, is the one to look; where there is none, or it may be dead, it becomes that. One that cannot look has one
+ * of the process that made the world do it. */
 static bool watches(struct sim_clock *clock, const struct sim_clock_slot *slot, int turn) {
     for (uint32_t i = 0; i < clock->used && !blind && turn % TURNS != TURNS - 1; i++)
         if (clock->slots[i].tid == clock->watching && clock->slots[i].state == SIM_CLOCK_WAITS)
