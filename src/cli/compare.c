@@ -44,10 +44,10 @@ static int second_side(const struct hec_args *args, int after) {
 static int compare(const struct hec_side *side, struct hec_versus *versus) {
     int count = side[0].count + side[1].count;
     struct hec_trial *trials = calloc((size_t)count, sizeof *trials);
-    struct hec_trial_block *blocks = calloc((size_t)count * HEC_PACED_MAX, sizeof *blocks);
+    struct hec_trial_block *blocks = calloc((size_t)count * HEC_STEADY_BLOCKS_MAX, sizeof *blocks);
     int err = trials && blocks ? HEC_OK : HEC_ERR_NOMEM;
     for (int i = 0; i < count && !err; i++)
-        hec_trial_of(&side[0].runs[i], blocks + (size_t)i * HEC_PACED_MAX, &trials[i]); /* those of B follow */
+        hec_trial_of(&side[0].runs[i], blocks + (size_t)i * HEC_STEADY_BLOCKS_MAX, &trials[i]); /* those of B follow */
     if (!err)
         err = hec_compare(trials, side[0].count, trials + side[0].count, side[1].count, NULL, versus->quantity);
     free(trials);

@@ -92,8 +92,8 @@ void hec_receipt_fill_facts(struct hec_receipt *r, const struct hec_summary *run
         hec_receipt_add_fact_of_trial(r, hec_alike_name(what), value);
     }
     add_effects(r, run);
-    if (strcmp(r->unit, run->paced.unit) != 0)
-        snprintf(r->unit, sizeof r->unit, "%s", r->trial_count ? "" : run->paced.unit);
+    if (strcmp(r->unit, run->blocks.unit) != 0)
+        snprintf(r->unit, sizeof r->unit, "%s", r->trial_count ? "" : run->blocks.unit);
 }
 
 int hec_receipt_fill_trials(struct hec_receipt *r, const struct hec_experiment_plan *plan,

@@ -9,7 +9,7 @@
 
 static const struct hec_trial_block unknown = {NAN, NAN, NAN, NAN};
 
-_Static_assert((int)HEC_SWEEP_BLOCKS_MOST >= (int)HEC_PACED_MAX, "blocks of a trial");
+_Static_assert((int)HEC_SWEEP_BLOCKS_MOST >= (int)HEC_STEADY_BLOCKS_MAX, "blocks of a trial");
 
 void hec_sweep_trial_failed(struct hec_sweep_trial *out) {
     *out = (struct hec_sweep_trial){
@@ -48,9 +48,9 @@ int hec_sweep_trial_measure(struct hec_trial_measure *measure, const struct hec_
     out->steady = trial.steady;
     out->run = trial.run;
     out->stopped = trial.stopped;
-    out->step_p50 = s->paced.step_p50;
-    out->step_p99 = s->paced.step_p99;
-    out->steps_seen = s->paced.whole.steps;
+    out->step_p50 = s->blocks.step_p50;
+    out->step_p99 = s->blocks.step_p99;
+    out->steps_seen = s->blocks.whole.steps;
     find_memory(s, out);
     return HEC_OK;
 }
@@ -60,7 +60,7 @@ void hec_sweep_trial_fill(struct hec_receipt *conditions, const struct hec_summa
     char before[sizeof conditions->unit];
     snprintf(before, sizeof before, "%s", conditions->unit);
     hec_receipt_fill_facts(conditions, run);
-    if (first || strcmp(before, run->paced.unit) == 0)
+    if (first || strcmp(before, run->blocks.unit) == 0)
         return;
     conditions->unit[0] = '\0';
     trial->steady.units = NAN;

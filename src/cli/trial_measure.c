@@ -80,7 +80,7 @@ int hec_trial_measure(struct hec_trial_measure *m, const struct hec_session *ses
     struct hec_price price = hec_price_default(); /* no cost of a trial is printed */
     struct hec_reader *reader;
     struct hec_trial trial;
-    struct hec_trial_block blocks[HEC_PACED_MAX];
+    struct hec_trial_block blocks[HEC_STEADY_BLOCKS_MAX];
     hec_summary_free(&m->summary);
     int err = hec_session_open_run(session, &reader, why);
     if (err == HEC_OK)

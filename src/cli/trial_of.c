@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-static struct hec_trial_block block_of(const struct hec_paced_block *b) {
+static struct hec_trial_block block_of(const struct hec_steady_block *b) {
     return (struct hec_trial_block){.seconds = b->seconds, .joules = b->joules, .units = b->units, .steps = b->steps};
 }
 
@@ -11,11 +11,11 @@ void hec_trial_of(const struct hec_summary *s, struct hec_trial_block *blocks, s
     static const struct hec_trial_block unknown = {NAN, NAN, NAN, NAN};
     bool whole = s->complete || s->imported[0];
     *out = (struct hec_trial){
-        .whole = unknown, .run = unknown, .block = blocks, .block_count = s->paced.count, .pair = -1};
-    for (int i = 0; i < s->paced.count; i++)
-        blocks[i] = block_of(&s->paced.block[i]);
-    if (s->paced.count)
-        out->whole = block_of(&s->paced.whole);
+        .whole = unknown, .run = unknown, .block = blocks, .block_count = s->blocks.count, .pair = -1};
+    for (int i = 0; i < s->blocks.count; i++)
+        blocks[i] = block_of(&s->blocks.block[i]);
+    if (s->blocks.count)
+        out->whole = block_of(&s->blocks.whole);
     if (whole) {
         out->run.seconds = s->seconds;
         out->run.joules = s->joules;

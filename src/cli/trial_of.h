@@ -5,7 +5,7 @@
 #include "diagnose/result.h"
 #include "prove/trial.h"
 
-/* blocks: room for HEC_PACED_MAX; out refers to them. */
+/* blocks: room for HEC_STEADY_BLOCKS_MAX; out refers to them. */
 void hec_trial_of(const struct hec_summary *summary, struct hec_trial_block *blocks, struct hec_trial *out);
 
 #endif

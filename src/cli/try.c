@@ -143,8 +143,8 @@ static void set_end(struct try *t, double steady_s) {
 static int choose_end(struct try *t, bool ended, struct hec_why *why) {
     const struct hec_summary *first = &t->run.measure.summary;
     t->steps_by = first->timeline.steps.source;
-    t->step_s = first->paced.count && first->paced.whole.steps > 0
-                    ? first->paced.whole.seconds / first->paced.whole.steps
+    t->step_s = first->blocks.count && first->blocks.whole.steps > 0
+                    ? first->blocks.whole.seconds / first->blocks.whole.steps
                     : NAN;
     if (isnan(t->step_s) && !ended && !t->by_user)
         return hec_fail(why, HEC_ERR_UNSUPPORTED,

@@ -3,17 +3,13 @@
 #include "base/clock.h"
 #include "base/trace.h"
 #include "diagnose/meter/attribution.h"
-#include "diagnose/meter/energy.h"
-#include "diagnose/meter/feed.h"
+#include "diagnose/meter/device.h"
 #include "diagnose/rules/findings.h"
 #include "diagnose/host.h"
 #include "diagnose/timeline/others.h"
 #include "diagnose/timeline/pass.h"
-#include "diagnose/phase_energy.h"
+#include "diagnose/phases.h"
 #include "diagnose/rules/predict.h"
-#include "diagnose/meter/split.h"
-#include "diagnose/meter/telemetry.h"
-#include "diagnose/meter/use.h"
 #include "diagnose/view/view.h"
 
 #include <math.h>
@@ -31,10 +27,10 @@ struct build {
     int64_t lost_ns[HEC_DEVICE_MAX];
     char sensor_failed[HEC_DEVICE_MAX][160];
     char no_answer[160]; /* the driver was given up at the end of the run */
-    struct hec_telemetry telemetry;
+    struct hec_meter meter;
     struct hec_attribution *attribution;
     struct hec_pass pass;
-    struct hec_phase_energy *phases;
+    struct hec_phases *phases;
     struct hec_schedule_builder *schedule;
     struct hec_step_list found;      /* steps in the sequence of kernels, where there are no others */
     struct hec_predictor *predictor; /* NULL: nothing to replay */
@@ -140,144 +136,18 @@ static int take_device(void *context, const struct hec_device *device) {
     return 0;
 }
 
-/* The passes over power: the energy meter, which hands its steps on to the split and to the statistics. */
-struct device_pass {
-    struct hec_energy_meter meter;
-    struct hec_split *split;
-    struct hec_accumulator all, active;
-    int64_t end_ns, active_from_ns, active_to_ns;
-};
-
-static void feed_slack(void *context, int64_t t_ns, int64_t value, bool valid) {
-    if (valid)
-        hec_energy_slack(&((struct device_pass *)context)->meter, t_ns, value);
-}
-
-static void feed_counter(void *context, int64_t t_ns, int64_t value, bool valid) {
-    if (valid)
-        hec_energy_counter(&((struct device_pass *)context)->meter, t_ns, value);
-}
-
-static void feed_spacing(void *context, int64_t t_ns, int64_t value, bool valid) {
-    (void)value;
-    if (valid)
-        hec_energy_spacing(&((struct device_pass *)context)->meter, t_ns);
-}
-
-static void feed_power(void *context, int64_t t_ns, int64_t value, bool valid) {
-    if (valid)
-        hec_energy_power(&((struct device_pass *)context)->meter, t_ns, value);
-}
-
-static void add_within(struct hec_accumulator *to, int64_t start_ns, int64_t end_ns, int64_t from_ns, int64_t to_ns,
-                       double value) {
-    start_ns = start_ns > from_ns ? start_ns : from_ns;
-    end_ns = end_ns < to_ns ? end_ns : to_ns;
-    if (end_ns > start_ns)
-        hec_accumulator_add(to, value, (double)(end_ns - start_ns));
-}
-
-static void power_step(void *context, int64_t start_ns, int64_t end_ns, double watts) {
-    struct device_pass *pass = context;
-    hec_split_power(pass->split, start_ns, end_ns, watts);
-    add_within(&pass->all, start_ns, end_ns, 0, pass->end_ns, watts);
-    add_within(&pass->active, start_ns, end_ns, pass->active_from_ns, pass->active_to_ns, watts);
-}
-
-struct activity_feed {
-    struct hec_steps steps;
-    struct hec_split *split;
-};
-
-static void feed_activity(void *context, int64_t t_ns, int64_t value, bool valid) {
-    if (valid)
-        hec_steps_add(&((struct activity_feed *)context)->steps, t_ns, (double)value / 1000);
-}
-
-static void feed_contexts(void *context, int64_t t_ns, int64_t value, bool valid) {
-    hec_split_contexts(context, t_ns, value, valid);
-}
-
-static int run_passes(const struct build *b, struct device_pass *pass, struct hec_device_summary *d,
-                      struct hec_why *why) {
-    const struct hec_summary_input *in = b->input;
-    int subject = d->device.index, err;
-    struct activity_feed activity = {.split = pass->split};
-    hec_steps_init(&activity.steps, HEC_METRIC_MEAN, hec_split_activity, pass->split);
-    enum hec_metric engine = d->activity.has_gpm ? HEC_GPM_GR_ACTIVE : HEC_GPU_UTIL;
-    if (engine == HEC_GPU_UTIL)
-        hec_split_coarse(pass->split);
-    if ((err = hec_feed(in, HEC_GPU_ENERGY_SLACK, subject, feed_slack, pass, why)) != 0 ||
-        (err = hec_feed(in, HEC_GPU_POWER, subject, feed_spacing, pass, why)) != 0 ||
-        (err = hec_feed(in, HEC_GPU_ENERGY, subject, feed_counter, pass, why)) != 0 ||
-        (pass->meter.reset_count && (err = hec_feed(in, HEC_GPU_ENERGY_SLACK, subject, feed_slack, pass, why)) != 0))
-        return err;
-    hec_energy_prepare(&pass->meter);
-    if ((err = hec_feed(in, HEC_GPU_POWER, subject, feed_power, pass, why)) != 0 ||
-        (err = hec_feed(in, engine, subject, feed_activity, &activity, why)) != 0 ||
-        (err = hec_feed(in, HEC_GPU_CONTEXTS, subject, feed_contexts, pass->split, why)) != 0)
-        return err;
-    hec_steps_end(&activity.steps, b->end_ns);
-    hec_split_contexts_end(pass->split);
-    return 0;
-}
-
-static int measure_energy(struct build *b, struct hec_device_summary *d, struct hec_why *why) {
-    struct device_pass *pass = calloc(1, sizeof *pass);
-    if (!pass)
-        return HEC_ERR_NOMEM;
+static int build_device(struct build *b, struct hec_device_summary *d, struct hec_why *why) {
     int index = d->device.index;
     bool known = index >= 0 && index < HEC_DEVICE_MAX;
-    struct hec_range quantum;
-    int err = hec_feed_range(b->input, HEC_GPU_ENERGY_QUANTUM, index, &quantum, why);
-    if (err) {
-        free(pass);
-        return err;
-    }
-    struct hec_energy_options options = {
-        .end_ns = b->end_ns,
-        .quantum_ns =
-            quantum.count && quantum.last > 0 && quantum.last < 3600 * 1000000LL ? quantum.last * HEC_NS_PER_US : 0,
-        .limit_w = d->power_limit_w,
-        .lost_ns = known ? b->lost_ns[index] : INT64_MAX,
+    const struct hec_meter_hints hints = {
         .simulated = d->device.simulated || b->out->simulated[0],
-        .has_power_history = d->device.has_power_history != 0,
+        .lost_ns = known ? b->lost_ns[index] : INT64_MAX,
         .unavailable = known && b->sensor_failed[index][0] ? b->sensor_failed[index] : b->no_answer,
-        .visit_power = power_step,
-        .context = pass,
     };
-    pass->end_ns = b->end_ns;
-    if (isfinite(d->activity.from_s)) {
-        pass->active_from_ns = llround(d->activity.from_s * HEC_NS_PER_S);
-        pass->active_to_ns = llround(d->activity.to_s * HEC_NS_PER_S);
-    }
-    hec_accumulator_init(&pass->all, &b->telemetry.power, 10);
-    hec_accumulator_init(&pass->active, NULL, 1);
-    hec_energy_init(&pass->meter, &options);
-    err = hec_split_create(b->end_ns, &pass->split);
+    int err = hec_meter_device(&b->meter, &hints, d, why);
     if (!err)
-        err = run_passes(b, pass, d, why);
-    if (!err) {
-        hec_energy_finish(&pass->meter, &d->energy);
-        if (fmax(d->activity.pcie_rx, d->activity.pcie_tx) >= hec_use_transfers_from(&d->device))
-            hec_split_copies(pass->split);
-        hec_split_result(pass->split, &d->energy);
-        d->power_w = hec_accumulator_result(&pass->all, 1);
-        d->activity.power_w = hec_accumulator_result(&pass->active, 1).mean;
-    }
-    hec_split_free(pass->split);
-    free(pass);
+        hec_attribution_apply(b->attribution, d);
     return err;
-}
-
-static int build_device(struct build *b, struct hec_device_summary *d, struct hec_why *why) {
-    int err = hec_telemetry_span(b->input, b->end_ns, d, why);
-    if (!err)
-        err = hec_telemetry_fill(b->input, b->end_ns, &b->telemetry, d, why);
-    if (err)
-        return err;
-    hec_attribution_apply(b->attribution, d);
-    return measure_energy(b, d, why);
 }
 
 /* Joules of the used devices among those (bits by index); both are NAN unless all of them are valid. Returns how many. */
@@ -356,9 +226,9 @@ static int last_of(struct build *b, enum hec_metric metric, enum hec_metric othe
                    struct hec_why *why) {
     struct hec_range range = {0}, second = {0};
     *last_ns = 0;
-    int err = hec_feed_range(b->input, metric, subject, &range, why);
+    int err = hec_meter_range(&b->meter, metric, subject, &range, why);
     if (!err)
-        err = hec_feed_range(b->input, other, subject, &second, why);
+        err = hec_meter_range(&b->meter, other, subject, &second, why);
     if (!err && range.count)
         *last_ns = range.last_ns;
     if (!err && second.count && second.last_ns > *last_ns)
@@ -437,7 +307,7 @@ static int read_trace(struct build *b, struct hec_timeline_builder **timeline, s
     struct hec_pass_consumer consumers[4 + HEC_DIAGNOSIS_CONSUMERS] = {{0}};
     int err = hec_timeline_begin(&b->pass, timeline, &consumers[0]);
     if (!err)
-        err = hec_phase_energy_begin(&b->pass.tables, b->end_ns, out, &b->phases, &consumers[1]);
+        err = hec_phases_begin(&b->pass.tables, b->end_ns, out, &b->phases, &consumers[1]);
     if (!err)
         err = hec_diagnosis_begin(&b->pass, !out->imported[0], out->view, diagnosis, &consumers[3]);
     if (!err && out->view)
@@ -464,7 +334,7 @@ static int finish_timeline(struct build *b, struct hec_timeline_builder *timelin
 static int finish_diagnosis(struct build *b, struct hec_diagnosis_builder *diagnosis, struct hec_why *why) {
     struct hec_summary *out = b->out;
     int err =
-        hec_diagnosis_end(diagnosis, b->input, &out->timeline, out->devices, out->device_count, &out->diagnosis, why);
+        hec_diagnosis_end(diagnosis, &b->meter, &out->timeline, out->devices, out->device_count, &out->diagnosis, why);
     for (int i = 0; i < out->diagnosis.ledger.device_count && !err; i++)
         mark_used(out, out->diagnosis.ledger.devices[i].device, "the command's calls give it work");
     for (int i = 0; i < out->device_count && strcmp(out->timeline.trace.why, HEC_TRACE_WHY_NOBODY) == 0; i++)
@@ -488,15 +358,15 @@ static void end_diagnosis(void *to) {
     struct build *b = e->b;
     struct hec_summary *out = b->out;
     for (int i = 0; i < out->device_count && !e->err; i++)
-        e->err = hec_others_find(b->input, &out->timeline, &out->devices[i], &e->why);
+        e->err = hec_others_find(&b->meter, &out->timeline, &out->devices[i], &e->why);
     if (!e->err) {
         e->err = finish_diagnosis(b, e->diagnosis, &e->why);
         e->diagnosis = NULL;
     }
     if (!e->err)
-        e->err = hec_paced_build(&b->pass, b->input, out, b->end_ns, &out->paced, &e->why);
+        e->err = hec_steady_blocks_build(&b->pass, &b->meter, out, &out->blocks, &e->why);
     if (!e->err && out->view)
-        e->err = hec_view_end(out->view, &b->pass, b->input, out, &e->why);
+        e->err = hec_view_end(out->view, &b->pass, &b->meter, out, &e->why);
 }
 
 /* Nothing to replay is no error. */
@@ -525,7 +395,7 @@ static int end_all(struct build *b, struct hec_timeline_builder *timeline, struc
     if (b->input->schedule)
         *b->input->schedule = replayed.schedule;
     else if (replayed.schedule.count > 0)
-        err = hec_predictor_begin(b->input, b->out, &replayed.schedule, &b->predictor, why);
+        err = hec_predictor_begin(&b->meter, b->out, &replayed.schedule, &b->predictor, why);
     return err;
 }
 
@@ -582,8 +452,9 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
         (err = derive_end(b, why)) != 0)
         return err;
     out->seconds = (double)b->end_ns / HEC_NS_PER_S;
+    b->meter.end_ns = b->end_ns;
     if ((err = hec_attribution_create(in, b->end_ns, &b->attribution, &out->host.processes, why)) != 0 ||
-        (err = hec_host_fill(in, b->end_ns, out, why)) != 0 || (err = hec_telemetry_init(&b->telemetry)) != 0)
+        (err = hec_host_fill(&b->meter, out, why)) != 0)
         return err;
     for (int i = 0; i < out->device_count; i++)
         if ((err = build_device(b, &out->devices[i], why)) != 0)
@@ -603,7 +474,7 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
         report_left_out(b, left_out);
     add_totals(out, price);
     price_units(out);
-    if ((err = hec_phase_energy_end(b->phases, in, why)) != 0)
+    if ((err = hec_phases_end(b->phases, &b->meter, why)) != 0)
         return err;
     if (in->schedule)
         return 0;
@@ -623,6 +494,7 @@ int hec_summary_build(const struct hec_summary_input *input, const struct hec_pr
         why->text[0] = '\0';
     b->input = input;
     b->out = out;
+    hec_meter_open(&b->meter, input, 0);
     for (int i = 0; i < HEC_DEVICE_MAX; i++)
         b->lost_ns[i] = INT64_MAX;
     label(input, out);
@@ -630,8 +502,8 @@ int hec_summary_build(const struct hec_summary_input *input, const struct hec_pr
     int err = input->view && !out->view ? HEC_ERR_NOMEM : build_all(b, price, why);
     hec_predictor_end(b->predictor);
     hec_attribution_free(b->attribution);
-    hec_phase_energy_free(b->phases);
-    hec_telemetry_free(&b->telemetry);
+    hec_phases_free(b->phases);
+    hec_meter_close(&b->meter);
     free(b);
     if (err) {
         hec_summary_free(out);

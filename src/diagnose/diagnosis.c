@@ -283,7 +283,7 @@ static int finish_ledgers(struct build *b, const struct hec_device_summary *devi
     return 0;
 }
 
-static int finish_devices(struct build *b, const struct hec_summary_input *input, const struct hec_timeline *timeline,
+static int finish_devices(struct build *b, struct hec_meter *meter, const struct hec_timeline *timeline,
                           const struct hec_device_summary *devices, int device_count, struct hec_diagnosis *out,
                           struct hec_why *why) {
     int count = out->ledger.device_count, err = 0;
@@ -300,7 +300,7 @@ static int finish_devices(struct build *b, const struct hec_summary_input *input
         if (steps)
             err = hec_step_survey_result(&b->pass->survey, &b->pass->tables, steps, &result->steps);
         if (!err && summary)
-            err = hec_watts_price(input, timeline, summary, bit_of(d->device) ? &b->tape[d->device] : NULL, d,
+            err = hec_watts_price(meter, timeline, summary, bit_of(d->device) ? &b->tape[d->device] : NULL, d,
                                   &result->watts, why);
         else if (!err)
             hec_watts_none(d, &result->watts);
@@ -335,9 +335,9 @@ int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view
     return err;
 }
 
-int hec_diagnosis_end(struct hec_diagnosis_builder *b, const struct hec_summary_input *input,
-                      const struct hec_timeline *timeline, const struct hec_device_summary *devices, int device_count,
-                      struct hec_diagnosis *out, struct hec_why *why) {
+int hec_diagnosis_end(struct hec_diagnosis_builder *b, struct hec_meter *meter, const struct hec_timeline *timeline,
+                      const struct hec_device_summary *devices, int device_count, struct hec_diagnosis *out,
+                      struct hec_why *why) {
     struct hec_source_modules_builder *modules = b->modules;
     bool any = false, tapes = b->main.tapes;
     struct hec_view *view = b->main.view;
@@ -345,7 +345,7 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, const struct hec_summary_
     b->modules = NULL;
     int err = hec_source_modules_end(modules, HEC_DIAGNOSIS_MODULES, &out->modules);
     if (!err)
-        err = hec_inferred_decide(b->inferred, input, devices, device_count, &any, why);
+        err = hec_inferred_decide(b->inferred, meter, devices, device_count, &any, why);
     if (!err && any) { /* what CUPTI saw is not all */
         discard(&b->main);
         b->main = (struct build){.inferred = b->inferred, .reported = timeline, .tapes = tapes, .view = view};
@@ -356,7 +356,7 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, const struct hec_summary_
     if (!err)
         err = finish_ledgers(&b->main, devices, device_count, out);
     if (!err)
-        err = finish_devices(&b->main, input, timeline, devices, device_count, out, why);
+        err = finish_devices(&b->main, meter, timeline, devices, device_count, out, why);
     if (!err)
         err = finish_lines(&b->main, out);
     if (!err && any)

@@ -32,7 +32,7 @@ struct hec_diagnosis {
     struct hec_device_result *results; /* by ledger device; malloc'ed, NULL: none */
 };
 
-struct hec_summary_input;
+struct hec_meter;
 struct hec_device_summary;
 struct hec_view;
 struct hec_diagnosis_builder;
@@ -54,7 +54,7 @@ int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view
                         struct hec_pass_consumer *consumers); /* HEC_DIAGNOSIS_CONSUMERS of them */
 /* timeline: of the same pass, complete. devices: energies filled in. Frees the builder in any case: 0,
  * HEC_ERR_NOMEM or what the input returned; on failure *out is empty. */
-int hec_diagnosis_end(struct hec_diagnosis_builder *builder, const struct hec_summary_input *input,
+int hec_diagnosis_end(struct hec_diagnosis_builder *builder, struct hec_meter *meter,
                       const struct hec_timeline *timeline, const struct hec_device_summary *devices, int device_count,
                       struct hec_diagnosis *out, struct hec_why *why);
 void hec_diagnosis_abandon(struct hec_diagnosis_builder *builder); /* NULL is fine */

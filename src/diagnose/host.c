@@ -1,8 +1,7 @@
 #include "diagnose/host.h"
 
 #include "base/clock.h"
-#include "diagnose/meter/feed.h"
-#include "diagnose/meter/stat.h"
+#include "diagnose/meter/meter.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +23,6 @@ const char *hec_source_unavailable(const struct hec_summary *summary, const char
 }
 
 struct mean {
-    struct hec_steps steps;
     struct hec_accumulator sum;
     int64_t end_ns;
 };
@@ -37,22 +35,13 @@ static void mean_step(void *context, int64_t start_ns, int64_t end_ns, double va
         hec_accumulator_add(&mean->sum, value, (double)(end_ns - start_ns));
 }
 
-static void mean_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
-    struct mean *mean = context;
-    if (valid)
-        hec_steps_add(&mean->steps, t_ns, (double)value);
-}
-
-static int cpu_busy(const struct hec_summary_input *input, int64_t end_ns, double *busy, struct hec_why *why) {
-    struct mean mean = {.end_ns = end_ns};
-    hec_steps_init(&mean.steps, HEC_METRIC_MEAN, mean_step, &mean);
+static int cpu_busy(struct hec_meter *meter, double *busy, struct hec_why *why) {
+    struct mean mean = {.end_ns = meter->end_ns};
     hec_accumulator_init(&mean.sum, NULL, 1);
-    int err = hec_feed(input, HEC_HOST_CPU_BUSY, 0, mean_reading, &mean, why);
-    if (err)
-        return err;
-    hec_steps_end(&mean.steps, end_ns);
-    *busy = hec_accumulator_result(&mean.sum, 1e-3).mean;
-    return 0;
+    int err = hec_meter_steps(meter, HEC_HOST_CPU_BUSY, 0, mean_step, &mean, NULL, why);
+    if (!err)
+        *busy = hec_accumulator_result(&mean.sum, 1e-3).mean;
+    return err;
 }
 
 /* Totals since the command (or hec) started: the last reading, or the largest for memory. */
@@ -63,10 +52,10 @@ struct total {
     double *out;
 };
 
-static int totals(const struct hec_summary_input *input, const struct total *table, size_t count, struct hec_why *why) {
+static int totals(struct hec_meter *meter, const struct total *table, size_t count, struct hec_why *why) {
     for (size_t i = 0; i < count; i++) {
         struct hec_range range;
-        int err = hec_feed_range(input, table[i].metric, 0, &range, why);
+        int err = hec_meter_range(meter, table[i].metric, 0, &range, why);
         if (err)
             return err;
         *table[i].out = NAN;
@@ -77,8 +66,9 @@ static int totals(const struct hec_summary_input *input, const struct total *tab
 }
 
 /* Joules of all packages (or all DRAM domains), which must each have been read nearly throughout. */
-static int rapl(const struct hec_summary_input *input, enum hec_metric metric, int64_t end_ns, double *joules,
-                char *reason, size_t size, const char *absent, struct hec_why *why) {
+static int rapl(struct hec_meter *meter, enum hec_metric metric, double *joules, char *reason, size_t size,
+                const char *absent, struct hec_why *why) {
+    const struct hec_summary_input *input = meter->input;
     int32_t *subjects = NULL;
     int count = input->subjects ? input->subjects(input->context, metric, &subjects, why) : 0;
     int err = count < 0 && count != HEC_ERR_NOTFOUND ? count : 0;
@@ -87,8 +77,8 @@ static int rapl(const struct hec_summary_input *input, enum hec_metric metric, i
         snprintf(reason, size, "%s", absent);
     for (int i = 0; i < count && !err; i++) {
         struct hec_range range;
-        err = hec_feed_range(input, metric, subjects[i], &range, why);
-        double covered = range.count > 1 ? (double)(range.last_ns - range.first_ns) / (double)end_ns : 0;
+        err = hec_meter_range(meter, metric, subjects[i], &range, why);
+        double covered = range.count > 1 ? (double)(range.last_ns - range.first_ns) / (double)meter->end_ns : 0;
         if (err)
             break;
         if (!(covered >= RAPL_COVERAGE_MIN) || range.last < range.first) {
@@ -108,7 +98,8 @@ static int rapl(const struct hec_summary_input *input, enum hec_metric metric, i
     return err;
 }
 
-int hec_host_fill(const struct hec_summary_input *input, int64_t end_ns, struct hec_summary *out, struct hec_why *why) {
+int hec_host_fill(struct hec_meter *meter, struct hec_summary *out, struct hec_why *why) {
+    const struct hec_summary_input *input = meter->input;
     struct hec_host_summary *host = &out->host;
     struct hec_self_summary *self = &out->self;
     const struct total table[] = {
@@ -127,8 +118,8 @@ int hec_host_fill(const struct hec_summary_input *input, int64_t end_ns, struct 
     self->file_bytes = input->file_bytes;
     self->start_seconds = input->start_seconds;
     self->joules = NAN;
-    int err = totals(input, table, sizeof table / sizeof table[0], why);
-    if (err || (err = cpu_busy(input, end_ns, &host->cpu_busy, why)) != 0)
+    int err = totals(meter, table, sizeof table / sizeof table[0], why);
+    if (err || (err = cpu_busy(meter, &host->cpu_busy, why)) != 0)
         return err;
     if (isfinite(input->tree_cpu_seconds)) /* what wait4 says counts children that no poll saw */
         host->tree_cpu_seconds =
@@ -143,10 +134,10 @@ int hec_host_fill(const struct hec_summary_input *input, int64_t end_ns, struct 
     self->cpu_share = out->seconds > 0 ? self->cpu_seconds / out->seconds : NAN;
 
     const char *none = hec_source_unavailable(out, "rapl");
-    err = rapl(input, HEC_RAPL_PACKAGE_ENERGY, end_ns, &host->package_joules, host->package_why,
-               sizeof host->package_why, none ? none : "this machine shows no CPU energy counter (powercap)", why);
+    err = rapl(meter, HEC_RAPL_PACKAGE_ENERGY, &host->package_joules, host->package_why, sizeof host->package_why,
+               none ? none : "this machine shows no CPU energy counter (powercap)", why);
     if (!err)
-        err = rapl(input, HEC_RAPL_DRAM_ENERGY, end_ns, &host->dram_joules, host->dram_why, sizeof host->dram_why,
+        err = rapl(meter, HEC_RAPL_DRAM_ENERGY, &host->dram_joules, host->dram_why, sizeof host->dram_why,
                    none ? none : "this machine shows no DRAM energy counter (powercap)", why);
     /* HEC's own energy: its share of the machine's busy CPU time, of the packages' energy. An upper estimate, for idle
      * power is in it too. */

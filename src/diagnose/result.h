@@ -8,7 +8,7 @@
 #include "diagnose/finding.h"
 #include "diagnose/input.h"
 #include "diagnose/meter/readings.h"
-#include "diagnose/paced.h"
+#include "diagnose/steady_blocks.h"
 #include "diagnose/timeline/timeline.h"
 #include "model/run.h"
 
@@ -28,9 +28,8 @@ struct hec_phase_summary {
     char name[64];
     double seconds; /* of all threads together */
     int64_t count;
-    double joules,
-        bound_joules; /* of the used devices while a thread was in it (phase_energy.h); NAN: unknown, and why */
-    char why[96];     /* empty where joules are known */
+    double joules, bound_joules; /* of the used devices while a thread was in it (phases.h); NAN: unknown, and why */
+    char why[96];                /* empty where joules are known */
 };
 
 struct hec_price {
@@ -103,10 +102,10 @@ struct hec_summary {
     struct hec_price price;
     struct hec_self_summary self;
     struct hec_timeline timeline;
-    struct hec_diagnosis diagnosis; /* empty without a trace */
-    struct hec_paced paced;         /* blocks of the steady part */
-    struct hec_findings findings;   /* last of all, from what is above */
-    struct hec_view *view;          /* view.h; NULL: none was asked for */
+    struct hec_diagnosis diagnosis;  /* empty without a trace */
+    struct hec_steady_blocks blocks; /* blocks of the steady part */
+    struct hec_findings findings;    /* last of all, from what is above */
+    struct hec_view *view;           /* view.h; NULL: none was asked for */
 };
 
 /* The command ended with a status other than 0, by itself. */

@@ -91,9 +91,9 @@ static inline int64_t world_ns(double seconds) {
     return llround(seconds * 1e9);
 }
 
-/* One pass over the counter readings: every edge within 0.5 s of both ends, else one every read_every_s. */
-static inline void world_counter(const struct world *original, struct hec_energy_meter *meter, bool slacks) {
-    struct world world = *original; /* the same random numbers in every pass */
+/* The counter readings: every edge within 0.5 s of both ends, else one every read_every_s. */
+static inline void world_counter(const struct world *original, struct hec_energy_meter *meter) {
+    struct world world = *original;
     double previous = -INFINITY;
     long first = lround(floor((-0.4 - world.quantum_phase_s) / world.quantum_s));
     for (long k = first;; k++) {
@@ -108,10 +108,8 @@ static inline void world_counter(const struct world *original, struct hec_energy
         double mj = world_energy(&world, edge) * 1000 * world.counter_scale + 1e6;
         if (edge >= world.reset_s)
             mj -= world_energy(&world, world.reset_s) * 1000 * world.counter_scale + 1e6;
-        if (!slacks)
-            hec_energy_counter(meter, world_ns(t), (int64_t)mj);
-        else if (!world.no_slack)
-            hec_energy_slack(meter, world_ns(t), (int64_t)ceil(slack * 1e6));
+        hec_energy_counter(meter, world_ns(t), (int64_t)mj,
+                           world.no_slack ? HEC_SLACK_UNKNOWN : (int64_t)ceil(slack * 1e6));
     }
 }
 
@@ -139,13 +137,9 @@ static inline void world_measure(const struct world *world, struct hec_energy *e
                                          .lost_ns = isfinite(world->lost_s) ? world_ns(world->lost_s) : INT64_MAX};
     hec_energy_init(&meter, &options);
     if (!world->no_counter)
-        world_counter(world, &meter, true);
+        world_counter(world, &meter);
     if (!world->no_power)
         world_power(world, &meter, true);
-    if (!world->no_counter) {
-        world_counter(world, &meter, false);
-        world_counter(world, &meter, true);
-    }
     hec_energy_prepare(&meter);
     if (!world->no_power)
         world_power(world, &meter, false);

@@ -11,7 +11,7 @@ struct fake_inferred {
 };
 
 /* False: nothing is inferred. */
-static inline bool fake_inferred_begin(struct fake_inferred *w, const struct hec_summary_input *summary,
+static inline bool fake_inferred_begin(struct fake_inferred *w, struct hec_meter *meter,
                                        const struct hec_timeline_input *input) {
     struct hec_pass_consumer consumer;
     bool any = false;
@@ -21,7 +21,7 @@ static inline bool fake_inferred_begin(struct fake_inferred *w, const struct hec
     if (!err)
         err = hec_pass_run(&w->pass, &consumer, 1, NULL);
     if (!err)
-        err = hec_inferred_decide(w->inferred, summary, NULL, 0, &any, NULL);
+        err = hec_inferred_decide(w->inferred, meter, NULL, 0, &any, NULL);
     return !err && any;
 }
 

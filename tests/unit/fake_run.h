@@ -17,6 +17,7 @@ struct fake_series {
     int64_t *t, *v;
     uint8_t *valid;
     size_t count, capacity;
+    int reads; /* of the whole of it */
 };
 
 struct fake_event {
@@ -82,6 +83,7 @@ static inline int fake_series_of(void *context, enum hec_metric metric, int32_t 
         struct fake_series *s = &run->series[i];
         if (s->metric != metric || s->subject != subject)
             continue;
+        s->reads++;
         for (size_t at = 0; at < s->count; at += 100) { /* in chunks, as the store does */
             size_t count = s->count - at < 100 ? s->count - at : 100;
             int err = visit(visitor, s->t + at, s->v + at, s->valid + at, count);

@@ -32,7 +32,7 @@ static void begin(int count_a, int count_b) {
         s->host.cores = s->host.cores_usable = 8;
         s->unit_count = 1;
         s->units[0] = (struct hec_unit_summary){.name = "sample", .count = 100};
-        s->paced = (struct hec_paced){.count = 20, .work = HEC_PACED_BY_STEP, .unit = "sample"};
+        s->blocks = (struct hec_steady_blocks){.count = 20, .work = HEC_WORK_BY_STEP, .unit = "sample"};
         snprintf(s->command, sizeof s->command, "python train.py");
         snprintf(s->file, sizeof s->file, "%c.hec", 'a' + i);
         snprintf(s->cpu, sizeof s->cpu, "Xeon");
@@ -139,11 +139,11 @@ static void test_alike(void **unused) {
     strcpy(runs[0].imported, "kineto");
     assert_unlike(HEC_ALIKE_MEASURED, "imported (kineto)", "on a real machine");
     begin(1, 1);
-    strcpy(runs[1].paced.unit, "token");
+    strcpy(runs[1].blocks.unit, "token");
     assert_unlike(HEC_ALIKE_UNIT, "sample", "token");
     assert_string_equal(hec_side_unit(versus.side), "");
     begin(1, 1);
-    runs[1].paced.work = HEC_PACED_EVENLY;
+    runs[1].blocks.work = HEC_WORK_EVENLY;
     assert_unlike(HEC_ALIKE_STEPS, "known", "none known");
     begin(1, 1);
     runs[1].exit_code = 1;
@@ -191,7 +191,7 @@ static void test_moved(void **unused) {
     ledger[1][0].joules = ledger[1][0].rows[HEC_STATE_COMPUTE].joules = NAN; /* of one side: of neither */
     hec_moved_find(versus.side, &versus.moved);
     assert_true(isnan(versus.moved.state[0].joules[0]) && isnan(versus.moved.sum.joules[1]));
-    strcpy(runs[1].paced.unit, "token");
+    strcpy(runs[1].blocks.unit, "token");
     hec_moved_find(versus.side, &versus.moved);
     assert_false(versus.moved.per_unit);
     devices[1][0].device.index = 5; /* used, and no ledger of it */
@@ -266,7 +266,7 @@ static void test_not_shown(void **unused) {
                 "(3.3 to 3.7)");
     /* without steps one run a side shows nothing, whatever its blocks of time say */
     for (int i = 0; i < 2; i++)
-        runs[i].paced.work = HEC_PACED_EVENLY;
+        runs[i].blocks.work = HEC_WORK_EVENLY;
     quantity(HEC_QUANTITY_JOULES_PER_UNIT, 10, 5, 0.49, 0.51, HEC_SHOWN_BETTER);
     assert_int_equal(verdict(), HEC_VERDICT_NOT_SHOWN);
     assert_says("not shown: one run a side does not tell by how much runs vary; B took 50 % fewer joules per sample");
@@ -305,7 +305,7 @@ static void test_time_alone(void **unused) {
     /* seconds of a run: less is faster, and the work is assumed */
     begin(2, 2);
     for (int i = 0; i < 4; i++)
-        runs[i].paced = (struct hec_paced){.count = 20};
+        runs[i].blocks = (struct hec_steady_blocks){.count = 20};
     find();
     unknown_joules();
     quantity(HEC_QUANTITY_UNITS_PER_SECOND, NAN, NAN, NAN, NAN, HEC_SHOWN_UNKNOWN);

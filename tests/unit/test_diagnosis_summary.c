@@ -145,6 +145,28 @@ static void shared_watts_have_no_intervals(void **context) {
     }
 }
 
+/* Each series of telemetry is read once, whoever is made of it: energy, use, watts, classes, blocks, phases, predictions, the page. */
+static void each_reading_is_read_once(void **context) {
+    const char *why;
+    (void)context;
+    fake_free(&run);
+    fake_init(&run, SECONDS);
+    fill_readings(true, true);
+    fill_counters(false);
+    fake_fill(&run, HEC_GPU_POWER_LIMIT, 0, 0, SECONDS, 1, 700000);
+    fake_fill(&run, HEC_GPU_CONTEXTS, 0, 0, SECONDS, 1, 1);
+    fake_fill(&run, HEC_HOST_CPU_BUSY, 0, 0, SECONDS, 1, 100);
+    run.phases[run.phase_count++].name = "train";
+    run.input.view = 1;
+    build(&why);
+    assert_string_equal(why, "");
+    assert_true(summary.blocks.whole.joules > 0);
+    assert_non_null(summary.view);
+    for (int i = 0; i < run.series_count; i++)
+        if (run.series[i].reads != 1)
+            fail_msg("%s: read %d times", hec_metric_info(run.series[i].metric)->name, run.series[i].reads);
+}
+
 static bool same(double one, double other) {
     return one == other || (isnan(one) && isnan(other));
 }
@@ -285,6 +307,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(watts_are_reported, setup, teardown),
         cmocka_unit_test_setup_teardown(shared_watts_have_no_intervals, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_reading_is_read_once, setup, teardown),
         cmocka_unit_test_setup_teardown(replays_go_by_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(without_readings_seconds_only, setup, teardown),
         cmocka_unit_test_setup_teardown(polled_power_is_left_out, setup, teardown),

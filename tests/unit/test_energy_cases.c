@@ -288,7 +288,7 @@ static void test_many_resets(void **state) {
     for (int k = -5; k <= 1005; k++)
         hec_energy_spacing(&meter, k * 20 * HEC_NS_PER_MS);
     for (int k = 0; k <= 20; k++)
-        hec_energy_counter(&meter, k * HEC_NS_PER_S, k % 2 ? 1000 : 200000);
+        hec_energy_counter(&meter, k * HEC_NS_PER_S, k % 2 ? 1000 : 200000, HEC_SLACK_UNKNOWN);
     hec_energy_prepare(&meter);
     for (int k = -5; k <= 1005; k++)
         hec_energy_power(&meter, k * 20 * HEC_NS_PER_MS, 150000);
@@ -315,13 +315,9 @@ static void test_hostile_readings(void **state) {
         }
         hec_energy_init(&meter, &options);
         for (int i = 0; i < 40; i++) {
-            hec_energy_slack(&meter, t[i], v[i]);
+            hec_energy_counter(&meter, t[i], v[39 - i], v[i]);
             hec_energy_spacing(&meter, t[i]);
         }
-        for (int i = 0; i < 40; i++)
-            hec_energy_counter(&meter, t[i], v[39 - i]);
-        for (int i = 0; i < 40; i++)
-            hec_energy_slack(&meter, t[i], v[i]);
         hec_energy_prepare(&meter);
         for (int i = 0; i < 40; i++)
             hec_energy_power(&meter, t[i], v[i]);

@@ -1,6 +1,7 @@
 /* What is inferred from calls against what the device did: programs that are simulated call by call, reported once as
  * CUPTI reports them and once as calls alone do. The truth lies within the bounds of every state, and what most of the
  * idle time is due to is the same, with the engine's counter, with a glimpse of the device and with neither. */
+#include "diagnose/meter/meter.h"
 #include "fake_inferred.h"
 #include "inferred_programs.h"
 #include "unit.h"
@@ -10,8 +11,11 @@
 static const struct hec_ledger_device *infer(struct inferred_world *w, struct hec_ledger *out,
                                              enum hec_ledger_basis *basis) {
     struct fake_inferred world;
+    struct hec_meter meter;
     memset(out, 0, sizeof *out);
-    assert_true(fake_inferred_begin(&world, &w->run.input, &w->view.input));
+    hec_meter_open(&meter, &w->run.input, w->run.input.end_ns);
+    assert_true(fake_inferred_begin(&world, &meter, &w->view.input));
+    hec_meter_close(&meter);
     for (int v = 0; v < HEC_INFERRED_VARIANT_COUNT; v++) {
         const struct hec_pass *pass;
         struct hec_ledger ledger;

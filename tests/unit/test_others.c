@@ -44,13 +44,16 @@ static enum hec_others find(const struct measured *m, int shared_with, double en
                                       .traced = {.list = &window, .count = 1}};
     struct hec_timeline timeline = {.devices = &row, .device_count = 1};
     struct fake_run run;
+    struct hec_meter meter;
     fake_init(&run, 60);
+    hec_meter_open(&meter, &run.input, run.input.end_ns);
     for (int i = 1; i <= 120; i++) { /* outside of the window it says nothing */
         bool inside = i / 2.0 > WINDOW_FROM && (i - 1) / 2.0 < WINDOW_FROM + m->traced_s;
         fake_add(&run, HEC_GPM_GR_ACTIVE, 0, i / 2.0, llround(1000 * (inside ? engine : 1)));
     }
     device = (struct hec_device_summary){.shared_with = shared_with, .activity.engine = 0.9};
-    assert_int_equal(hec_others_find(&run.input, &timeline, &device, NULL), 0);
+    assert_int_equal(hec_others_find(&meter, &timeline, &device, NULL), 0);
+    hec_meter_close(&meter);
     fake_free(&run);
     return device.others;
 }
@@ -86,21 +89,24 @@ static void test_not_seen(void **state) {
     struct measured brief = measured[0];
     struct hec_timeline none = {0};
     struct fake_run run;
+    struct hec_meter meter;
     (void)state;
     brief.traced_s = 0.1;
     assert_int_equal(find(&brief, 1, 0.3), HEC_OTHERS_MAYBE);
     assert_int_equal(find(&brief, 0, 1), HEC_OTHERS_IDLE);
     fake_init(&run, 60);
+    hec_meter_open(&meter, &run.input, run.input.end_ns);
     device = (struct hec_device_summary){.shared_with = 2, .activity.engine = 0.9};
-    assert_int_equal(hec_others_find(&run.input, &none, &device, NULL), 0);
+    assert_int_equal(hec_others_find(&meter, &none, &device, NULL), 0);
     assert_int_equal(device.others, HEC_OTHERS_MAYBE);
     device.activity.engine = 0.04; /* whoever it was */
-    assert_int_equal(hec_others_find(&run.input, &none, &device, NULL), 0);
+    assert_int_equal(hec_others_find(&meter, &none, &device, NULL), 0);
     assert_int_equal(device.others, HEC_OTHERS_IDLE);
     device.activity.engine = NAN;
-    assert_int_equal(hec_others_find(&run.input, &none, &device, NULL), 0);
+    assert_int_equal(hec_others_find(&meter, &none, &device, NULL), 0);
     assert_int_equal(device.others, HEC_OTHERS_MAYBE);
     assert_true(isnan(device.others_engine) && isnan(device.others_seen));
+    hec_meter_close(&meter);
     fake_free(&run);
 }
 

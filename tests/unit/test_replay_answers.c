@@ -1,5 +1,6 @@
 /* What is made of replays: steps that are drawn, predictions of findings, joules, intervals, processes that communicate. */
 #include "diagnose/rules/facts.h"
+#include "diagnose/meter/meter.h"
 #include "diagnose/replay/power.h"
 #include "diagnose/replay/proofs.h"
 #include "replay_machine.h"
@@ -76,7 +77,8 @@ static void test_cores(void **state) {
         summary->host.tree_cores = 1;
         summary->host.cores_usable = machines[i].usable;
         struct hec_summary_input input = {.timeline = t.input};
-        assert_int_equal(hec_predictor_begin(&input, summary, &schedule, &predictor, &why), 0);
+        struct hec_meter meter = {.input = &input};
+        assert_int_equal(hec_predictor_begin(&meter, summary, &schedule, &predictor, &why), 0);
         assert_non_null(predictor);
         assert_int_equal(hec_predict(predictor, NULL, &finding), 0);
         assert_true(finding.replayed);
@@ -88,6 +90,7 @@ static void test_cores(void **state) {
         assert_int_equal(drawn, machines[i].usable == 16);
         assert_int_equal(recorded.device, drawn ? 0 : -1);
         hec_predictor_end(predictor);
+        hec_meter_close(&meter);
         fake_tl_free(&t);
         free(summary);
     }
@@ -117,7 +120,8 @@ static void test_next(void **state) {
         play(&cases[i].program, &t);
         assert_int_equal(read_schedule(&t, &schedule), 0);
         struct hec_summary_input input = {.timeline = t.input};
-        assert_int_equal(hec_predictor_begin(&input, summary, &schedule, &predictor, &why), 0);
+        struct hec_meter meter = {.input = &input};
+        assert_int_equal(hec_predictor_begin(&meter, summary, &schedule, &predictor, &why), 0);
         assert_int_equal(hec_predict(predictor, &facts, &finding), 0);
         assert_int_equal(hec_predict_rest(predictor, &findings), 0);
         assert_int_equal(findings.next, cases[i].next);
@@ -125,6 +129,7 @@ static void test_next(void **state) {
             fail_msg("then saves %.3f", findings.next_seconds);
         assert_true(findings.together_seconds > 0.2);
         hec_predictor_end(predictor);
+        hec_meter_close(&meter);
         fake_tl_free(&t);
         free(summary);
     }

@@ -105,7 +105,7 @@ static void of_outcome(const struct hec_summary *s, value out) {
 
 void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[HEC_ALIKE_VALUE]) {
     static const char *const work[] = {
-        [HEC_PACED_UNKNOWN] = "none known", [HEC_PACED_BY_STEP] = "known", [HEC_PACED_EVENLY] = "none known"};
+        [HEC_WORK_UNKNOWN] = "none known", [HEC_WORK_BY_STEP] = "known", [HEC_WORK_EVENLY] = "none known"};
     out[0] = '\0';
     switch (what) {
     case HEC_ALIKE_DEVICE:
@@ -125,10 +125,10 @@ void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[
             add(out, "", "on a real machine");
         break;
     case HEC_ALIKE_UNIT:
-        add(out, "", s->paced.unit[0] ? s->paced.unit : "none");
+        add(out, "", s->blocks.unit[0] ? s->blocks.unit : "none");
         break;
     case HEC_ALIKE_STEPS:
-        add(out, "", work[s->paced.work]);
+        add(out, "", work[s->blocks.work]);
         break;
     case HEC_ALIKE_OUTCOME:
         of_outcome(s, out);
@@ -204,7 +204,7 @@ static bool differs(const struct hec_side *side, enum hec_alike what) {
 
 const char *hec_side_unit(const struct hec_side *side) {
     bool alike = !differs(side, HEC_ALIKE_UNIT) && !differs(side, HEC_ALIKE_STEPS);
-    return alike ? side[0].runs[0].paced.unit : "";
+    return alike ? side[0].runs[0].blocks.unit : "";
 }
 
 /* A run that did not end as it should did less work than it seems, on either side. */

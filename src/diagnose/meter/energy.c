@@ -42,56 +42,42 @@ void hec_energy_init(struct hec_energy_meter *meter, const struct hec_energy_opt
     memset(meter, 0, sizeof *meter);
     meter->options = *options;
     for (int i = 0; i < 2; i++)
-        meter->wanted[i].cost_s = meter->fallback[i].cost_s = INFINITY;
-    meter->first_data_ns = INT64_MAX;
-    meter->last_data_ns = INT64_MIN;
+        meter->located[i].cost_s = meter->any[i].cost_s = INFINITY;
 }
 
 void hec_energy_spacing(struct hec_energy_meter *meter, int64_t t_ns) {
     hec_spacing_add(&meter->spacing, t_ns);
 }
 
-static void offer(struct hec_anchor *best, int64_t t_ns, int64_t slack_ns, int64_t edge_ns, bool found, double mj) {
-    double cost = seconds_of(slack_ns) / 2 + COST_OF_DISTANCE * fabs(seconds_of(t_ns - edge_ns));
+static void offer(struct hec_anchor *best, const struct hec_anchor *reading, int64_t slack_ns, int64_t edge_ns) {
+    double cost = seconds_of(slack_ns) / 2 + COST_OF_DISTANCE * fabs(seconds_of(reading->t_ns - edge_ns));
     if (cost < best->cost_s)
-        *best = (struct hec_anchor){found, t_ns, slack_ns, mj, cost};
+        *best = (struct hec_anchor){true, reading->t_ns, slack_ns, reading->mj, cost};
 }
 
-void hec_energy_slack(struct hec_energy_meter *meter, int64_t t_ns, int64_t slack_us) {
-    int64_t slack_ns = slack_us < 0 ? 0 : slack_us > 3600 * 1000000LL ? 3600 * HEC_NS_PER_S : slack_us * HEC_NS_PER_US;
-    if (meter->readings) { /* the second time */
-        for (int i = 0; i < meter->reset_count && i < HEC_ENERGY_RESETS_MAX; i++) {
-            struct hec_reset *reset = &meter->resets[i];
-            if (reset->before.t_ns == t_ns)
-                reset->before.slack_ns = slack_ns;
-            if (reset->after.t_ns == t_ns)
-                reset->after.slack_ns = slack_ns;
-        }
-        return;
-    }
+/* The spacing of readings whose values are known to be new shows how often the counter has a new one. */
+static void find_quantum(struct hec_energy_meter *meter, int64_t t_ns, int64_t slack_ns) {
     int64_t spacing = t_ns - meter->previous_slack_t_ns;
     if (meter->previous_slack_t_ns && spacing >= QUANTUM_LEAST_NS && spacing <= QUANTUM_MOST_NS &&
         4 * (slack_ns + meter->previous_slack_ns) <= spacing && (!meter->quantum_ns || spacing < meter->quantum_ns))
         meter->quantum_ns = spacing;
     meter->previous_slack_t_ns = t_ns;
     meter->previous_slack_ns = slack_ns;
-    if (t_ns < -REACH_BACK_NS)
-        return;
-    offer(&meter->wanted[0], t_ns, slack_ns, 0, false, 0);
-    offer(&meter->wanted[1], t_ns, slack_ns, meter->options.end_ns, false, 0);
 }
 
-void hec_energy_counter(struct hec_energy_meter *meter, int64_t t_ns, int64_t mj) {
+void hec_energy_counter(struct hec_energy_meter *meter, int64_t t_ns, int64_t mj, int64_t slack_us) {
     struct hec_anchor now = {true, t_ns, DEFAULT_SLACK_NS, (double)mj, 0};
     if (meter->readings && t_ns <= meter->last.t_ns)
         return;
-    for (int i = 0; i < 2; i++) {
-        if (meter->wanted[i].t_ns == t_ns && isfinite(meter->wanted[i].cost_s)) {
-            meter->wanted[i].found = true;
-            meter->wanted[i].mj = (double)mj;
-        }
-        if (t_ns >= -REACH_BACK_NS)
-            offer(&meter->fallback[i], t_ns, DEFAULT_SLACK_NS, i ? meter->options.end_ns : 0, true, (double)mj);
+    if (slack_us != HEC_SLACK_UNKNOWN) {
+        now.slack_ns = slack_us < 0 ? 0 : slack_us > 3600 * 1000000LL ? 3600 * HEC_NS_PER_S : slack_us * HEC_NS_PER_US;
+        find_quantum(meter, t_ns, now.slack_ns);
+    }
+    for (int i = 0; i < 2 && t_ns >= -REACH_BACK_NS; i++) {
+        int64_t edge_ns = i ? meter->options.end_ns : 0;
+        if (slack_us != HEC_SLACK_UNKNOWN)
+            offer(&meter->located[i], &now, now.slack_ns, edge_ns);
+        offer(&meter->any[i], &now, DEFAULT_SLACK_NS, edge_ns);
     }
     if (meter->readings && (double)mj < meter->last.mj) {
         if (meter->reset_count < HEC_ENERGY_RESETS_MAX)
@@ -125,8 +111,8 @@ static bool reset_inside(const struct hec_energy_meter *meter, const struct hec_
 static void choose_anchors(struct hec_energy_meter *meter) {
     struct hec_anchor *chosen[2] = {&meter->a, &meter->b};
     for (int i = 0; i < 2; i++) {
-        const struct hec_anchor *w = &meter->wanted[i], *f = &meter->fallback[i];
-        *chosen[i] = w->found && (!f->found || w->cost_s <= f->cost_s) ? *w : *f;
+        const struct hec_anchor *located = &meter->located[i], *any = &meter->any[i];
+        *chosen[i] = located->found && located->cost_s <= any->cost_s ? *located : *any;
     }
     /* An anchored interval shorter than half of the window makes the figure an integral with decoration. */
     if (!meter->a.found || !meter->b.found || meter->reset_count > HEC_ENERGY_RESETS_MAX ||

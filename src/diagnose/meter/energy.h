@@ -2,16 +2,15 @@
  * verdict on whether the figure may be shown. Formulas, constants and their sources: docs/energy.md.
  *
  * A meter is fed in passes, each in time order, and never allocates:
- *   1. hec_energy_slack    for every GPU_ENERGY_SLACK, hec_energy_spacing for every GPU_POWER
- *   2. hec_energy_counter  for every GPU_ENERGY
- *   3. hec_energy_slack    again, needed only when reset_count is not 0
- *   4. hec_energy_prepare, then hec_energy_power for every GPU_POWER
- *   5. hec_energy_finish
+ *   1. hec_energy_counter  for every GPU_ENERGY, hec_energy_spacing for every GPU_POWER
+ *   2. hec_energy_prepare, then hec_energy_power for every GPU_POWER
+ *   3. hec_energy_finish
  * Times are relative to the start of the window and may be negative. */
 #ifndef HEC_DIAGNOSE_METER_ENERGY_H
 #define HEC_DIAGNOSE_METER_ENERGY_H
 
 #include "diagnose/meter/integral.h"
+#include "diagnose/meter/meter.h"
 
 #define HEC_ENERGY_RESETS_MAX 6
 #define HEC_ENERGY_TOLERANCE 0.03 /* counter against integral: beyond it a figure is not trusted */
@@ -26,7 +25,7 @@ struct hec_energy_options {
     bool simulated;
     bool has_power_history;       /* false: power was polled, on many devices a mean over the last second */
     const char *unavailable;      /* why there are no readings, for the sentence; NULL unknown */
-    hec_step_visitor visit_power; /* may be NULL: is given the power steps of pass 4, in watts */
+    hec_step_visitor visit_power; /* may be NULL: is given the power steps of pass 2, in watts */
     void *context;
 };
 
@@ -61,9 +60,9 @@ enum hec_energy_window {
 struct hec_energy_meter {
     struct hec_energy_options options;
     struct hec_spacing spacing;
-    struct hec_anchor wanted[2];   /* from the slacks: the best located reading near the start, near the end */
-    struct hec_anchor fallback[2]; /* from the readings alone */
-    struct hec_anchor a, b;        /* chosen by prepare */
+    struct hec_anchor located[2]; /* the best of the readings with a slack near the start, near the end */
+    struct hec_anchor any[2];     /* of all, as if no slack were known */
+    struct hec_anchor a, b;       /* chosen by prepare */
     struct hec_anchor last;
     int64_t previous_slack_t_ns, previous_slack_ns, quantum_ns;
     int64_t readings;
@@ -71,16 +70,15 @@ struct hec_energy_meter {
     int reset_count; /* all that were seen, may exceed the array */
     struct hec_power_window windows[HEC_EW_COUNT];
     struct hec_integral integral;
-    int64_t first_data_ns, last_data_ns; /* within the window: for the sentence about coverage */
-    int64_t hole_start_ns, hole_end_ns;  /* the longest interval without a power sample */
+    int64_t hole_start_ns, hole_end_ns; /* the longest interval without a power sample */
     int gaps;
     bool slow; /* the counter shows that samples are means over more than their spacing */
 };
 
 void hec_energy_init(struct hec_energy_meter *meter, const struct hec_energy_options *options);
-void hec_energy_slack(struct hec_energy_meter *meter, int64_t t_ns, int64_t slack_us);
+/* slack_us: as given by hec_meter_counter. */
+void hec_energy_counter(struct hec_energy_meter *meter, int64_t t_ns, int64_t mj, int64_t slack_us);
 void hec_energy_spacing(struct hec_energy_meter *meter, int64_t t_ns);
-void hec_energy_counter(struct hec_energy_meter *meter, int64_t t_ns, int64_t mj);
 void hec_energy_prepare(struct hec_energy_meter *meter);
 void hec_energy_power(struct hec_energy_meter *meter, int64_t t_ns, int64_t mw);
 /* The split in work and idle is left NAN: hec_split_result fills it. */

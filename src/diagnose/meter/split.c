@@ -107,7 +107,8 @@ void hec_split_activity(void *split, int64_t start_ns, int64_t end_ns, double sh
     lay(split, LAY_ACTIVITY, start_ns, end_ns, share);
 }
 
-void hec_split_contexts(struct hec_split *split, int64_t t_ns, int64_t contexts, bool valid) {
+void hec_split_contexts(void *to, int64_t t_ns, int64_t contexts, bool valid) {
+    struct hec_split *split = to;
     int now = !valid ? -1 : contexts > 0;
     if (now >= 0 && now == split->contexts)
         lay(split, now ? LAY_WITH : LAY_WITHOUT, split->context_ns, t_ns, 0);

@@ -23,9 +23,9 @@ void hec_split_copies(struct hec_split *split);
 /* The activity is the driver's utilisation: one figure a second, over a part of it. Where it says quiet, power counts for
  * the level only if it is near the least seen with a context, and the split is labelled as estimated. */
 void hec_split_coarse(struct hec_split *split);
-/* Readings of GPU_CONTEXTS in time order, then once hec_split_contexts_end. Between two readings that differ in having
- * any context, the state is taken from the power. */
-void hec_split_contexts(struct hec_split *split, int64_t t_ns, int64_t contexts, bool valid);
+/* Readings of GPU_CONTEXTS in time order (a hec_reading_visitor), then once hec_split_contexts_end. Between two readings that
+ * differ in having any context, the state is taken from the power. */
+void hec_split_contexts(void *split, int64_t t_ns, int64_t contexts, bool valid);
 void hec_split_contexts_end(struct hec_split *split);
 
 /* Fill the split of *energy, whose total is final; NAN and the reason in idle_source where it is unknown. */

@@ -1,7 +1,7 @@
 #include "diagnose/meter/telemetry.h"
 
 #include "base/clock.h"
-#include "diagnose/meter/feed.h"
+#include "diagnose/meter/meter.h"
 #include "diagnose/meter/use.h"
 
 #include <math.h>
@@ -16,17 +16,6 @@
  * reads 0, and 0.001 to 0.003 now and then: 1 of 12 readings with a context and no work, all of them in such a loop. */
 #define STEADY_SHARE 0.25
 
-int hec_telemetry_init(struct hec_telemetry *telemetry) {
-    memset(telemetry, 0, sizeof *telemetry);
-    int err = hec_histogram_init(&telemetry->general, 11, 40);
-    return err ? err : hec_histogram_init(&telemetry->power, 14, 20);
-}
-
-void hec_telemetry_free(struct hec_telemetry *telemetry) {
-    hec_histogram_free(&telemetry->general);
-    hec_histogram_free(&telemetry->power);
-}
-
 double hec_metric_scale(enum hec_metric metric) {
     const char *unit = hec_metric_info(metric)->unit;
     if (strcmp(unit, "permille") == 0)
@@ -36,7 +25,6 @@ double hec_metric_scale(enum hec_metric metric) {
 
 /* One series to its statistics over the run (with the median) and over the active part (mean only). */
 struct series {
-    struct hec_steps steps;
     int64_t end_ns, active_from_ns, active_to_ns;
     struct hec_accumulator all, active;
 };
@@ -56,26 +44,18 @@ static void add_step(void *context, int64_t start_ns, int64_t end_ns, double val
         hec_accumulator_add(&series->active, value, active);
 }
 
-static void add_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
-    if (valid)
-        hec_steps_add(context, t_ns, (double)value);
-}
-
-static int fill_metric(const struct hec_summary_input *input, int64_t end_ns, struct hec_histogram *histogram,
-                       enum hec_metric metric, struct hec_device_summary *summary, double *active_mean,
-                       struct hec_why *why) {
-    struct series series = {.end_ns = end_ns};
+static int fill_metric(struct hec_meter *meter, struct hec_histogram *histogram, enum hec_metric metric,
+                       struct hec_device_summary *summary, double *active_mean, struct hec_why *why) {
+    struct series series = {.end_ns = meter->end_ns};
     if (isfinite(summary->activity.from_s)) {
         series.active_from_ns = llround(summary->activity.from_s * HEC_NS_PER_S);
         series.active_to_ns = llround(summary->activity.to_s * HEC_NS_PER_S);
     }
-    hec_steps_init(&series.steps, hec_metric_info(metric)->kind, add_step, &series);
     hec_accumulator_init(&series.all, histogram, 1);
     hec_accumulator_init(&series.active, NULL, 1);
-    int err = hec_feed(input, metric, summary->device.index, add_reading, &series.steps, why);
+    int err = hec_meter_steps(meter, metric, summary->device.index, add_step, &series, NULL, why);
     if (err)
         return err;
-    hec_steps_end(&series.steps, end_ns);
     summary->metric[metric] = hec_accumulator_result(&series.all, hec_metric_scale(metric));
     *active_mean = hec_accumulator_result(&series.active, hec_metric_scale(metric)).mean;
     return 0;
@@ -83,7 +63,6 @@ static int fill_metric(const struct hec_summary_input *input, int64_t end_ns, st
 
 /* The span of activity of one series. */
 struct span {
-    struct hec_steps steps;
     int64_t end_ns;
     double least, scale;
     double total; /* integral of the readings that count, known in the second pass */
@@ -94,6 +73,7 @@ struct span {
 
 static void span_step(void *context, int64_t start_ns, int64_t end_ns, double value) {
     struct span *span = context;
+    value *= span->scale;
     start_ns = start_ns < 0 ? 0 : start_ns;
     end_ns = end_ns > span->end_ns ? span->end_ns : end_ns;
     if (end_ns <= start_ns)
@@ -124,49 +104,41 @@ static void merge_span(const struct span *span, struct hec_use *a) {
     a->to_s = isfinite(a->to_s) ? fmax(a->to_s, to) : to;
 }
 
-static void span_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
-    struct span *span = context;
-    if (valid)
-        hec_steps_add(&span->steps, t_ns, (double)value * span->scale);
-}
-
 /* Two passes: the first adds up the activity, readings of at most `least` left out. */
-static int span_series(const struct hec_summary_input *input, int64_t end_ns, enum hec_metric metric, double least,
+static int span_series(struct hec_meter *meter, enum hec_metric metric, double least,
                        struct hec_device_summary *summary, struct span *span, struct hec_why *why) {
     double total = 0;
     for (int pass = 0; pass < 2; pass++) {
-        *span = (struct span){.end_ns = end_ns, .least = least, .scale = hec_metric_scale(metric), .total = total};
-        hec_steps_init(&span->steps, HEC_METRIC_MEAN, span_step, span);
-        int err = hec_feed(input, metric, summary->device.index, span_reading, span, why);
+        *span =
+            (struct span){.end_ns = meter->end_ns, .least = least, .scale = hec_metric_scale(metric), .total = total};
+        int err = hec_meter_steps(meter, metric, summary->device.index, span_step, span, NULL, why);
         if (err)
             return err;
-        hec_steps_end(&span->steps, end_ns);
         total = span->so_far;
     }
     merge_span(span, &summary->activity);
     return 0;
 }
 
-int hec_telemetry_span(const struct hec_summary_input *input, int64_t end_ns, struct hec_device_summary *summary,
-                       struct hec_why *why) {
+int hec_telemetry_span(struct hec_meter *meter, struct hec_device_summary *summary, struct hec_why *why) {
     struct hec_use *a = &summary->activity;
     *a = (struct hec_use){NAN, NAN, false, 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     double pcie = hec_use_transfers_from(&summary->device);
     struct span span;
     enum hec_metric engine = HEC_GPM_GR_ACTIVE;
-    int err = span_series(input, end_ns, engine, HEC_USE_NOISE, summary, &span, why);
+    int err = span_series(meter, engine, HEC_USE_NOISE, summary, &span, why);
     a->has_gpm = !err && span.readings > 0;
     if (!err && !a->has_gpm)
-        err = span_series(input, end_ns, engine = HEC_GPU_UTIL, HEC_USE_NOISE, summary, &span, why);
+        err = span_series(meter, engine = HEC_GPU_UTIL, HEC_USE_NOISE, summary, &span, why);
     double seen_s = isfinite(a->from_s) ? a->to_s - a->from_s : 0;
     bool steady = span.nonzero > 0 && (double)span.nonzero >= STEADY_SHARE * (double)span.readings;
-    if (!err && steady && seen_s < HEC_USE_NOTHING_SHARE * (double)end_ns / HEC_NS_PER_S)
-        err = span_series(input, end_ns, engine, 0, summary, &span, why);
+    if (!err && steady && seen_s < HEC_USE_NOTHING_SHARE * (double)meter->end_ns / HEC_NS_PER_S)
+        err = span_series(meter, engine, 0, summary, &span, why);
     if (err)
         return err;
     a->readings = span.readings;
-    err = span_series(input, end_ns, HEC_GPM_PCIE_RX, pcie, summary, &span, why);
-    return err ? err : span_series(input, end_ns, HEC_GPM_PCIE_TX, pcie, summary, &span, why);
+    err = span_series(meter, HEC_GPM_PCIE_RX, pcie, summary, &span, why);
+    return err ? err : span_series(meter, HEC_GPM_PCIE_TX, pcie, summary, &span, why);
 }
 
 const uint64_t hec_throttle_bits[HEC_THROTTLE_COUNT] = {
@@ -197,19 +169,20 @@ static bool has_statistics(enum hec_metric metric) {
            metric != HEC_GPU_ENERGY_QUANTUM;
 }
 
-int hec_telemetry_fill(const struct hec_summary_input *input, int64_t end_ns, struct hec_telemetry *telemetry,
-                       struct hec_device_summary *summary, struct hec_why *why) {
+int hec_telemetry_fill(struct hec_meter *meter, struct hec_device_summary *summary, struct hec_why *why) {
     struct hec_use *a = &summary->activity;
+    struct hec_histogram histogram; /* exact below 2048, within 0.1 % above */
     double active[HEC_METRIC_COUNT];
-    for (int i = 0; i < HEC_METRIC_COUNT; i++) {
+    int err = hec_histogram_init(&histogram, 11, 40);
+    for (int i = 0; i < HEC_METRIC_COUNT && !err; i++) {
         active[i] = NAN;
         summary->metric[i] = hec_stat_none();
-        if (!has_statistics((enum hec_metric)i))
-            continue;
-        int err = fill_metric(input, end_ns, &telemetry->general, (enum hec_metric)i, summary, &active[i], why);
-        if (err)
-            return err;
+        if (has_statistics((enum hec_metric)i))
+            err = fill_metric(meter, &histogram, (enum hec_metric)i, summary, &active[i], why);
     }
+    hec_histogram_free(&histogram);
+    if (err)
+        return err;
     /* Without GPM the driver's utilisation is all there is. With it the larger one counts: both see any resident kernel. */
     a->engine = a->has_gpm ? fmax(active[HEC_GPM_GR_ACTIVE], active[HEC_GPU_UTIL]) : active[HEC_GPU_UTIL];
     a->sm = active[HEC_GPM_SM_ACTIVE];
@@ -220,8 +193,8 @@ int hec_telemetry_fill(const struct hec_summary_input *input, int64_t end_ns, st
     a->pcie_tx = active[HEC_GPM_PCIE_TX];
     a->mem_util = active[HEC_GPU_MEM_UTIL];
 
-    struct throttle throttle = {.end_ns = end_ns};
-    int err = hec_feed(input, HEC_GPU_THROTTLE, summary->device.index, throttle_reading, &throttle, why);
+    struct throttle throttle = {.end_ns = meter->end_ns};
+    err = hec_meter_read(meter, HEC_GPU_THROTTLE, summary->device.index, throttle_reading, &throttle, why);
     if (err)
         return err;
     for (int i = 0; i < HEC_THROTTLE_COUNT; i++)

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "diagnose/limits.h"
-#include "diagnose/meter/joules_between.h"
+#include "diagnose/meter/joules.h"
 
 #include <math.h>
 
@@ -150,11 +150,9 @@ static const struct hec_device_summary *summary_of(const struct hec_summary *sum
     return NULL;
 }
 
-int hec_replay_power_find(const struct hec_summary_input *input, const struct hec_summary *summary,
-                          const struct hec_schedule *s, const struct hec_replay *recorded, struct hec_replay_power *out,
-                          struct hec_why *why) {
-    const int64_t end_ns = llround(summary->seconds * HEC_NS_PER_S),
-                  begin_ns = s->count ? s->calls[0].begin_ns + s->lag_ns : 0;
+int hec_replay_power_find(struct hec_meter *meter, const struct hec_summary *summary, const struct hec_schedule *s,
+                          const struct hec_replay *recorded, struct hec_replay_power *out, struct hec_why *why) {
+    const int64_t begin_ns = s->count ? s->calls[0].begin_ns + s->lag_ns : 0;
     const int64_t edge[2] = {begin_ns, begin_ns + llround(recorded->recorded_s * HEC_NS_PER_S)};
     const struct hec_ledger *ledger = &summary->diagnosis.ledger;
     int err = 0;
@@ -162,12 +160,12 @@ int hec_replay_power_find(const struct hec_summary_input *input, const struct he
     for (int i = 0; i < ledger->device_count && !err; i++) {
         int device = ledger->devices[i].device;
         const struct hec_device_summary *of = summary_of(summary, device);
-        double joules = NAN;
+        struct hec_joules of_stretch = {NAN, NAN};
         if (device < 0 || device >= HEC_DEVICE_MAX || !(recorded->busy_s[device] > 0))
             continue;
         if (of)
-            err = hec_joules_between(input, of, edge, 1, end_ns, &joules, why);
-        out->of[out->count++] = watts_of(&ledger->devices[i], recorded, joules);
+            err = hec_meter_joules(meter, of, edge, 1, &of_stretch, why);
+        out->of[out->count++] = watts_of(&ledger->devices[i], recorded, of_stretch.joules);
     }
     double waiting = waiting_watts(out, recorded);
     for (int i = 0; i < out->count; i++)

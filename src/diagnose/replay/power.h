@@ -21,7 +21,8 @@ struct hec_replay_power {
 
 /* recorded: the unchanged replay of the schedule. Watts are NAN where the device's joules are not known. 0, or what the input
  * returned. */
-int hec_replay_power_find(const struct hec_summary_input *input, const struct hec_summary *summary,
+struct hec_meter;
+int hec_replay_power_find(struct hec_meter *meter, const struct hec_summary *summary,
                           const struct hec_schedule *schedule, const struct hec_replay *recorded,
                           struct hec_replay_power *out, struct hec_why *why);
 /* Share of the joules of all devices: what one replay saves against another. NAN unknown; < 0: it takes more. */

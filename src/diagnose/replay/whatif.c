@@ -1,6 +1,7 @@
 #include "diagnose/replay/whatif.h"
 
 #include "base/clock.h"
+#include "diagnose/meter/meter.h"
 #include "diagnose/replay/power.h"
 #include "diagnose/replay/proofs.h"
 
@@ -69,6 +70,7 @@ static int answer(const struct hec_summary_input *input, const struct hec_summar
     const struct hec_replay *before = &out->unchanged.replay;
     struct hec_replay by_usual = {0};
     struct hec_replay_power power = {0};
+    struct hec_meter meter;
     struct run *runs = calloc(out->count + 2, sizeof *runs);
     if (!runs)
         return HEC_ERR_NOMEM;
@@ -78,8 +80,10 @@ static int answer(const struct hec_summary_input *input, const struct hec_summar
         runs[i + 2] = (struct run){s, &questions[i], false, &step->after, &out->answers[i].replay, 0};
     int err = replay_all(input, runs, out->count + 2);
     free(runs);
+    hec_meter_open(&meter, input, llround(summary->seconds * HEC_NS_PER_S));
     if (!err)
-        err = hec_replay_power_find(input, summary, s, before, &power, why);
+        err = hec_replay_power_find(&meter, summary, s, before, &power, why);
+    hec_meter_close(&meter);
     out->error = by_usual.seconds / out->unchanged.replay.recorded_s - 1;
     for (size_t i = 0; i < out->count && !err; i++)
         say(&questions[i], before, &power, hec_proofs_widen(summary), &out->answers[i]);

@@ -84,8 +84,8 @@ static double link_of(const struct hec_summary *summary) {
     return rate;
 }
 
-int hec_predictor_begin(const struct hec_summary_input *input, const struct hec_summary *summary,
-                        struct hec_schedule *schedule, struct hec_predictor **out, struct hec_why *why) {
+int hec_predictor_begin(struct hec_meter *meter, const struct hec_summary *summary, struct hec_schedule *schedule,
+                        struct hec_predictor **out, struct hec_why *why) {
     struct hec_predictor *p = calloc(1, sizeof *p);
     struct hec_replay usual;
     *out = NULL;
@@ -101,7 +101,7 @@ int hec_predictor_begin(const struct hec_summary_input *input, const struct hec_
     bool sound = !err && one_job(&p->schedule) && p->recorded.seconds > 0 &&
                  fabs(usual.seconds / p->recorded.recorded_s - 1) <= HEC_REPLAY_TRUST;
     if (sound)
-        err = hec_replay_power_find(input, summary, &p->schedule, &p->recorded, &p->power, why);
+        err = hec_replay_power_find(meter, summary, &p->schedule, &p->recorded, &p->power, why);
     for (size_t i = 0; i < p->schedule.count; i++)
         p->data_s += (double)p->schedule.calls[i].data_ns / HEC_NS_PER_S;
     p->widen = hec_proofs_widen(summary);

@@ -9,13 +9,14 @@
 /* A report replays no more: its predictions are of the first so many calls of the steady part that were traced. */
 #define HEC_PREDICT_CALLS (1u << 18)
 
+struct hec_meter;
 struct hec_predictor;
 
 /* summary: complete but for its findings. The schedule is the predictor's from here on. *out is NULL, and nothing is predicted by
  * replay, where the schedule does not explain the recorded time to 2 %, or is of several jobs that know nothing of each other. 0,
  * HEC_ERR_NOMEM or what the input returned. */
-int hec_predictor_begin(const struct hec_summary_input *input, const struct hec_summary *summary,
-                        struct hec_schedule *schedule, struct hec_predictor **out, struct hec_why *why);
+int hec_predictor_begin(struct hec_meter *meter, const struct hec_summary *summary, struct hec_schedule *schedule,
+                        struct hec_predictor **out, struct hec_why *why);
 void hec_predictor_end(struct hec_predictor *predictor); /* NULL is fine */
 
 /* Sets step_seconds, step_joules and `replayed` of a finding that an edit answers; leaves any other as it is. predictor may be

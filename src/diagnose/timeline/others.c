@@ -1,8 +1,7 @@
 #include "diagnose/timeline/others.h"
 
 #include "base/clock.h"
-#include "diagnose/meter/feed.h"
-#include "diagnose/meter/stat.h"
+#include "diagnose/meter/meter.h"
 
 #include <math.h>
 
@@ -25,7 +24,6 @@ const char *hec_others_name(enum hec_others others) {
 
 /* The engine's readings in the time that CUPTI saw. */
 struct seen {
-    struct hec_steps steps;
     struct hec_intervals *traced;
     int64_t from_ns, to_ns;
     double active_ns, ns;
@@ -35,13 +33,8 @@ static void take_step(void *context, int64_t start_ns, int64_t end_ns, double va
     struct seen *s = context;
     int64_t from = start_ns > s->from_ns ? start_ns : s->from_ns, to = end_ns < s->to_ns ? end_ns : s->to_ns;
     double inside = from < to ? (double)hec_intervals_within(s->traced, from, to) : 0;
-    s->active_ns += inside * value;
+    s->active_ns += inside * (value / 1e3);
     s->ns += inside;
-}
-
-static void take_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
-    if (valid)
-        hec_steps_add(&((struct seen *)context)->steps, t_ns, (double)value / 1e3);
 }
 
 static struct hec_device_timeline *timeline_of(struct hec_timeline *timeline, int device) {
@@ -51,11 +44,10 @@ static struct hec_device_timeline *timeline_of(struct hec_timeline *timeline, in
     return NULL;
 }
 
-int hec_others_find(const struct hec_summary_input *input, struct hec_timeline *timeline, struct hec_device_summary *d,
+int hec_others_find(struct hec_meter *meter, struct hec_timeline *timeline, struct hec_device_summary *d,
                     struct hec_why *why) {
     struct hec_device_timeline *t = timeline_of(timeline, d->device.index);
     struct seen seen = {0};
-    int err = 0;
     /* what little the engine did is little of anybody's */
     d->others = d->shared_with && !(d->activity.engine <= SLACK) ? HEC_OTHERS_MAYBE : HEC_OTHERS_IDLE;
     d->others_engine = d->others_seen = NAN;
@@ -64,9 +56,7 @@ int hec_others_find(const struct hec_summary_input *input, struct hec_timeline *
     seen.traced = &t->traced;
     seen.from_ns = llround(t->from_s * HEC_NS_PER_S);
     seen.to_ns = llround(t->to_s * HEC_NS_PER_S);
-    hec_steps_init(&seen.steps, HEC_METRIC_MEAN, take_step, &seen);
-    err = hec_feed(input, HEC_GPM_GR_ACTIVE, t->device, take_reading, &seen, why);
-    hec_steps_end(&seen.steps, seen.to_ns);
+    int err = hec_meter_steps(meter, HEC_GPM_GR_ACTIVE, t->device, take_step, &seen, NULL, why);
     if (err || seen.ns < LEAST_S * HEC_NS_PER_S)
         return err;
     double copies = (double)(t->copies + t->memsets), alone_s = t->comm_s > 0 ? t->comm_s * (1 - t->comm_overlap) : 0;

@@ -6,13 +6,12 @@
 #ifndef HEC_DIAGNOSE_TIMELINE_OTHERS_H
 #define HEC_DIAGNOSE_TIMELINE_OTHERS_H
 
-#include "diagnose/input.h"
-#include "diagnose/meter/readings.h"
+#include "diagnose/meter/meter.h"
 #include "diagnose/timeline/timeline.h"
 
 /* Fills others, others_engine and others_seen of a device, whose telemetry and shared_with are set. timeline: complete. 0 or
  * what the input returned. */
-int hec_others_find(const struct hec_summary_input *input, struct hec_timeline *timeline,
-                    struct hec_device_summary *device, struct hec_why *why);
+int hec_others_find(struct hec_meter *meter, struct hec_timeline *timeline, struct hec_device_summary *device,
+                    struct hec_why *why);
 
 #endif

@@ -2,8 +2,7 @@
 #include "diagnose/result.h"
 
 #include "base/clock.h"
-#include "diagnose/meter/feed.h"
-#include "diagnose/meter/stat.h"
+#include "diagnose/meter/meter.h"
 #include "diagnose/meter/telemetry.h"
 
 #include <math.h>
@@ -34,11 +33,6 @@ static void add_step(void *context, int64_t start_ns, int64_t end_ns, double val
     }
 }
 
-static void add_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
-    if (valid)
-        hec_steps_add(context, t_ns, (double)value);
-}
-
 static bool shown(enum hec_metric metric, enum hec_metric_subject subject) {
     const struct hec_metric_info *info = hec_metric_info(metric);
     return info->subject == subject && (info->kind == HEC_METRIC_GAUGE || info->kind == HEC_METRIC_MEAN) &&
@@ -46,14 +40,14 @@ static bool shown(enum hec_metric metric, enum hec_metric_subject subject) {
 }
 
 /* step_ns: the usual spacing of the readings, until the number of series is known. */
-static int find(struct hec_view *view, const struct hec_summary_input *input, int device, struct hec_why *why) {
+static int find(struct hec_view *view, struct hec_meter *meter, int device, struct hec_why *why) {
     bool host = device == HEC_DEVICE_NONE;
     int err = 0;
     for (int m = 0; m < HEC_METRIC_COUNT && !err && view->series_count < HEC_VIEW_SERIES_MOST; m++) {
         struct hec_range range;
         if (!shown((enum hec_metric)m, host ? HEC_SUBJECT_RUN : HEC_SUBJECT_DEVICE))
             continue;
-        err = hec_feed_range(input, (enum hec_metric)m, host ? 0 : device, &range, why);
+        err = hec_meter_range(meter, (enum hec_metric)m, host ? 0 : device, &range, why);
         if (err || !range.count)
             continue;
         int64_t span_ns = range.last_ns - range.first_ns;
@@ -67,10 +61,9 @@ static int find(struct hec_view *view, const struct hec_summary_input *input, in
 }
 
 /* Cells are no finer than the readings. */
-static int fill(const struct hec_view *view, const struct hec_summary_input *input, size_t most,
-                struct hec_view_series *s, struct hec_why *why) {
+static int fill(const struct hec_view *view, struct hec_meter *meter, size_t most, struct hec_view_series *s,
+                struct hec_why *why) {
     struct filling filling = {s, hec_metric_scale(s->metric)};
-    struct hec_steps steps;
     int64_t spacing = s->step_ns > 0 ? s->step_ns : 1, wanted = view->duration_ns / spacing;
     int64_t cells = wanted < 1 ? 1 : wanted > (int64_t)most ? (int64_t)most : wanted;
     s->step_ns = view->duration_ns / cells + (view->duration_ns % cells != 0);
@@ -78,16 +71,13 @@ static int fill(const struct hec_view *view, const struct hec_summary_input *inp
     s->cells = calloc(s->count, sizeof *s->cells);
     if (!s->cells)
         return HEC_ERR_NOMEM;
-    hec_steps_init(&steps, hec_metric_info(s->metric)->kind, add_step, &filling);
-    int err = hec_feed(input, s->metric, s->device == HEC_DEVICE_NONE ? 0 : s->device, add_reading, &steps, why);
-    if (!err)
-        hec_steps_end(&steps, view->duration_ns);
-    return err;
+    return hec_meter_steps(meter, s->metric, s->device == HEC_DEVICE_NONE ? 0 : s->device, add_step, &filling, NULL,
+                           why);
 }
 
-int hec_view_add_series(struct hec_view *view, const struct hec_summary_input *input, const struct hec_summary *summary,
+int hec_view_add_series(struct hec_view *view, struct hec_meter *meter, const struct hec_summary *summary,
                         struct hec_why *why) {
-    if (view->duration_ns <= 0 || !input->series)
+    if (view->duration_ns <= 0 || !meter->input->series)
         return 0;
     view->series = calloc(HEC_VIEW_SERIES_MOST, sizeof *view->series);
     if (!view->series)
@@ -95,14 +85,14 @@ int hec_view_add_series(struct hec_view *view, const struct hec_summary_input *i
     int err = 0;
     for (int i = 0; i < summary->device_count && !err; i++)
         if (summary->devices[i].used || summary->devices[i].use_unknown)
-            err = find(view, input, summary->devices[i].device.index, why);
+            err = find(view, meter, summary->devices[i].device.index, why);
     if (!err)
-        err = find(view, input, HEC_DEVICE_NONE, why);
+        err = find(view, meter, HEC_DEVICE_NONE, why);
     size_t shared = view->series_count * (size_t)view->share;
     size_t most = shared ? HEC_VIEW_SERIES_CELLS / shared : 0;
     most = most > HEC_VIEW_CELLS_MOST ? HEC_VIEW_CELLS_MOST : most < HEC_VIEW_CELLS_LEAST ? HEC_VIEW_CELLS_LEAST : most;
     for (size_t i = 0; i < view->series_count && !err; i++)
-        err = fill(view, input, most, &view->series[i], why);
+        err = fill(view, meter, most, &view->series[i], why);
     return err;
 }
 

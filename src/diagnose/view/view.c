@@ -158,11 +158,11 @@ int hec_view_thin_steps(const struct hec_step_list *steps, size_t most, struct h
     return 0;
 }
 
-int hec_view_end(struct hec_view *view, struct hec_pass *pass, const struct hec_summary_input *input,
+int hec_view_end(struct hec_view *view, struct hec_pass *pass, struct hec_meter *meter,
                  const struct hec_summary *summary, struct hec_why *why) {
     const struct hec_step_list *steps = hec_step_survey_best(&pass->survey, &pass->tables);
     int err = steps ? hec_view_thin_steps(steps, HEC_VIEW_STEPS / (size_t)view->share, &view->steps) : 0;
     view->tables = pass->tables;
     pass->tables = (struct hec_timeline_tables){0};
-    return err ? err : hec_view_add_series(view, input, summary, why);
+    return err ? err : hec_view_add_series(view, meter, summary, why);
 }

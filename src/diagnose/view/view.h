@@ -79,7 +79,7 @@ struct hec_view {
 struct hec_pass;
 struct hec_pass_consumer;
 struct hec_summary;
-struct hec_summary_input;
+struct hec_meter;
 
 /* NULL: no memory. share: how many runs have one page together, >= 1. */
 struct hec_view *hec_view_new(int share);
@@ -92,7 +92,7 @@ int hec_view_piece(struct hec_view *view, int device, const struct hec_state_pie
 /* The pieces so far do not count: others follow. */
 void hec_view_forget(struct hec_view *view);
 /* After the pass, whose tables the view takes. summary: devices and the length of the run are filled in. */
-int hec_view_end(struct hec_view *view, struct hec_pass *pass, const struct hec_summary_input *input,
+int hec_view_end(struct hec_view *view, struct hec_pass *pass, struct hec_meter *meter,
                  const struct hec_summary *summary, struct hec_why *why);
 
 /* Coarser ones: `by` cells in one, in place; returns how many are left. */
@@ -100,7 +100,7 @@ size_t hec_view_merge(struct hec_view_cell *cells, size_t count, size_t by);
 size_t hec_view_merge_states(int64_t (*cells)[HEC_STATE_COUNT], size_t count, size_t by);
 
 /* The parts of it (view_*.c). */
-int hec_view_add_series(struct hec_view *view, const struct hec_summary_input *input, const struct hec_summary *summary,
+int hec_view_add_series(struct hec_view *view, struct hec_meter *meter, const struct hec_summary *summary,
                         struct hec_why *why);
 struct hec_step_list;
 int hec_view_thin_steps(const struct hec_step_list *steps, size_t most, struct hec_view_steps *out);

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "diagnose/meter/feed.h"
+#include "diagnose/meter/meter.h"
 #include "diagnose/watts/joint.h"
 #include "diagnose/states/ledger.h"
 #include "diagnose/watts/pricing.h"
@@ -248,14 +248,13 @@ static int give_windows(struct hec_class_profiler *p) {
     return err;
 }
 
-int hec_class_profiler_read(struct hec_class_profiler *p, const struct hec_summary_input *input, int64_t every,
-                            struct hec_why *why) {
+int hec_class_profiler_read(struct hec_class_profiler *p, struct hec_meter *meter, int64_t every, struct hec_why *why) {
     int err = 0;
     p->every = every;
     for (p->counter = 0; p->counter < COUNTERS && !err && !p->err; p->counter++) {
         p->previous = false;
         p->at = 0;
-        err = hec_feed(input, metrics[p->counter], p->device->device.index, take_reading, p, why);
+        err = hec_meter_read(meter, metrics[p->counter], p->device->device.index, take_reading, p, why);
     }
     err = err ? err : p->err;
     if (!err)

@@ -32,7 +32,7 @@ struct hec_device_summary;
 struct hec_ledger_device;
 struct hec_peaks;
 struct hec_state_piece;
-struct hec_summary_input;
+struct hec_meter;
 struct hec_timeline;
 
 /* Gathers one device's, in the order of unmix.h: begin, read (all counters), power and window, piece, end.
@@ -53,7 +53,7 @@ int hec_class_profiler_begin(const struct hec_timeline *timeline, const struct h
                              const struct hec_unmix_sensor *sensor, struct hec_class_profiler **out);
 /* Reads the hardware counters: GPM, each reading the mean of the time since the one before. every: of longer runs only
  * every so many minutes count. 0, HEC_ERR_NOMEM or what the input returned. */
-int hec_class_profiler_read(struct hec_class_profiler *profiler, const struct hec_summary_input *input, int64_t every,
+int hec_class_profiler_read(struct hec_class_profiler *profiler, struct hec_meter *meter, int64_t every,
                             struct hec_why *why);
 /* As in unmix.h. */
 int hec_class_profiler_power(struct hec_class_profiler *profiler, int64_t t_ns, int64_t span_ns, double watts);

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "diagnose/meter/feed.h"
+#include "diagnose/meter/windows.h"
 #include "diagnose/watts/pricing.h"
 #include "diagnose/watts/unmix_state.h"
 
@@ -13,12 +13,6 @@
 _Static_assert(HEC_STATE_COUNT + HEC_PRICING_KINDS - 1 <= HEC_UNMIX_CLASSES, "a class of unmix.h for each state");
 
 #define WHOLE_NS (10000 * HEC_NS_PER_S) /* readings of so much are kept; of longer runs those of every nth minute */
-#define MINUTE_NS (60 * HEC_NS_PER_S)
-#define SPAN_MOST                                                                                                      \
-    3 /* a sample so many usual spacings after the one before follows a gap: what it covers is not known */
-#define SLACK_SHARE 4 /* ends of a counter's window are known to at least this fraction of its length */
-#define WINDOW_MOST_NS (2 * HEC_NS_PER_S)
-#define SPACING_DEFAULT_NS (20 * HEC_NS_PER_MS)
 
 /* ---- the tape ---- */
 
@@ -50,85 +44,29 @@ struct supply {
     const struct hec_device_summary *summary;
     struct hec_unmix *unmix;             /* NULL: nothing to solve */
     struct hec_class_profiler *profiler; /* NULL: it ran no kernels */
-    int64_t minutes;                     /* every so many counts */
     bool has_peaks;                      /* it was calibrated */
     struct hec_peaks peaks;
     struct hec_pricing_order order;
     int64_t tight_ns; /* see pricing.h */
-    int err;
-    /* of the series at hand */
-    int64_t usual_ns, previous_ns;
-    bool previous;
-    struct hec_slack {
-        int64_t t_ns, slack_ns;
-    } * slacks;
-    size_t slack_count, slack_capacity, slack_at;
-    struct edge {
-        int64_t t_ns, slack_ns, mj;
-        bool known;
-    } edge;
 };
 
-static bool counts(const struct supply *s, int64_t t_ns) {
-    return s->minutes <= 1 || t_ns / MINUTE_NS % s->minutes == 0;
-}
-
-static void take_power(void *context, int64_t t_ns, int64_t value, bool valid) {
+static int take_power(void *context, int64_t t_ns, int64_t span_ns, double watts) {
     struct supply *s = context;
-    int64_t span = t_ns - s->previous_ns;
-    bool follows = s->previous && span > 0 && span <= SPAN_MOST * s->usual_ns;
-    s->previous = valid;
-    s->previous_ns = t_ns;
-    span = 2 * span > 3 * s->usual_ns ? s->usual_ns : span; /* one before was lost */
-    if (valid && follows && !s->err && counts(s, t_ns)) {
-        s->err = hec_unmix_power(s->unmix, t_ns, span, (double)value / 1e3);
-        if (!s->err && s->profiler)
-            s->err = hec_class_profiler_power(s->profiler, t_ns, span, (double)value / 1e3);
-    }
+    int err = hec_unmix_power(s->unmix, t_ns, span_ns, watts);
+    return !err && s->profiler ? hec_class_profiler_power(s->profiler, t_ns, span_ns, watts) : err;
 }
 
-static void take_slack(void *context, int64_t t_ns, int64_t value, bool valid) {
+static int take_counter(void *context, int64_t start_ns, int64_t end_ns, double joules, double sigma_j) {
     struct supply *s = context;
-    if (!valid || s->err || value < 0 || value > WINDOW_MOST_NS / HEC_NS_PER_US || !counts(s, t_ns))
-        return;
-    if (!hec_list_room(s->slacks, s->slack_count, s->slack_capacity, 1024)) {
-        s->err = HEC_ERR_NOMEM;
-        return;
-    }
-    s->slacks[s->slack_count++] = (struct hec_slack){t_ns, value * HEC_NS_PER_US};
+    int err = hec_unmix_window(s->unmix, start_ns, end_ns, joules, sigma_j);
+    return !err && s->profiler ? hec_class_profiler_window(s->profiler, start_ns, end_ns, joules, sigma_j) : err;
 }
 
-/* Windows between the instants at which the counter's values became current: each lies within its slack before t. */
-static void take_counter(void *context, int64_t t_ns, int64_t value, bool valid) {
-    struct supply *s = context;
-    if (!valid || s->err)
-        return;
-    while (s->slack_at < s->slack_count && s->slacks[s->slack_at].t_ns < t_ns)
-        s->slack_at++;
-    if (s->slack_at == s->slack_count || s->slacks[s->slack_at].t_ns != t_ns)
-        return; /* where it lies is not known */
-    struct edge now = {t_ns, s->slacks[s->slack_at].slack_ns, value, true}, *from = &s->edge;
-    int64_t start = from->t_ns - from->slack_ns / 2, end = now.t_ns - now.slack_ns / 2;
-    if (from->known && now.mj < from->mj)
-        from->known = false; /* reset */
-    if (from->known && end - start > WINDOW_MOST_NS)
-        from->known = false; /* the shares of a long one are all alike */
-    if (from->known && SLACK_SHARE * (from->slack_ns + now.slack_ns) / 2 > end - start)
-        return; /* wait for one that is far enough off */
-    if (from->known) {
-        double joules = (double)(now.mj - from->mj) / 1e3, watts = joules * HEC_NS_PER_S / (double)(end - start);
-        double a = (double)from->slack_ns / HEC_NS_PER_S, b = (double)now.slack_ns / HEC_NS_PER_S;
-        double sigma_j = sqrt((a * a + b * b) / 12) * watts;
-        s->err = hec_unmix_window(s->unmix, start, end, joules, sigma_j);
-        if (!s->err && s->profiler)
-            s->err = hec_class_profiler_window(s->profiler, start, end, joules, sigma_j);
-    }
-    *from = now;
-}
-
-static int read_supply(const struct hec_summary_input *input, const struct hec_timeline *reported, struct supply *s,
+static int read_supply(struct hec_meter *meter, const struct hec_timeline *reported, struct supply *s,
                        struct hec_why *why) {
+    const struct hec_summary_input *input = meter->input;
     const struct hec_device_summary *d = s->summary;
+    const struct hec_window_visitor visitor = {s, take_power, take_counter};
     struct hec_unmix_sensor sensor = {0, 0};
     s->has_peaks = input->peaks && input->peaks(input->context, &d->device, &s->peaks) == 0 && !s->peaks.simulated;
     const struct hec_peak *window = &s->peaks.peak[HEC_PEAK_SENSOR_WINDOW],
@@ -136,28 +74,19 @@ static int read_supply(const struct hec_summary_input *input, const struct hec_t
     if (s->has_peaks && window->value > 0 && delay->value > 0)
         sensor = (struct hec_unmix_sensor){llround(window->value), llround(delay->value)};
     const struct hec_unmix_options options = hec_pricing_options(d->power_limit_w, &sensor);
-    int subject = d->device.index, err = 0;
+    int64_t every = 1; /* minute counts */
+    int err = 0;
     /* else readings show nothing of these kernels, or nobody asks for their classes */
     if (d->others == HEC_OTHERS_IDLE && !input->schedule)
         err = hec_class_profiler_begin(reported, d, &sensor, &s->profiler);
-    s->minutes = d->energy.window_s > 0 ? 1 + (int64_t)(d->energy.window_s * HEC_NS_PER_S) / WHOLE_NS : 1;
+    if (d->energy.window_s > 0)
+        every = 1 + (int64_t)(d->energy.window_s * HEC_NS_PER_S) / WHOLE_NS;
     if (!err && s->profiler)
-        err = hec_class_profiler_read(s->profiler, input, s->minutes, why);
+        err = hec_class_profiler_read(s->profiler, meter, every, why);
     if (err || !d->energy.valid || !(d->energy.joules > 0))
         return err;
-    if ((err = hec_unmix_begin(&options, &s->unmix)) != 0)
-        return err;
-    s->usual_ns =
-        d->energy.sample_spacing_s > 0 ? llround(d->energy.sample_spacing_s * HEC_NS_PER_S) : SPACING_DEFAULT_NS;
-    if (d->device.has_power_history > 0) /* polled, what a value covers is not known */
-        err = hec_feed(input, HEC_GPU_POWER, subject, take_power, s, why);
-    if (!err)
-        err = hec_feed(input, HEC_GPU_ENERGY_SLACK, subject, take_slack, s, why);
-    if (!err)
-        err = hec_feed(input, HEC_GPU_ENERGY, subject, take_counter, s, why);
-    free(s->slacks);
-    s->slacks = NULL;
-    return err ? err : s->err;
+    err = hec_unmix_begin(&options, &s->unmix);
+    return err ? err : hec_meter_windows(meter, d, every, &visitor, why);
 }
 
 /* The tape for one of those that are fed from it. */
@@ -282,15 +211,15 @@ static int profile(struct supply *s, struct hec_ledger_device *ledger, struct he
     return 0;
 }
 
-int hec_watts_price(const struct hec_summary_input *input, const struct hec_timeline *timeline,
+int hec_watts_price(struct hec_meter *meter, const struct hec_timeline *timeline,
                     const struct hec_device_summary *device, const struct hec_tape *tape,
                     struct hec_ledger_device *ledger, struct hec_watts *out, struct hec_why *why) {
     static const struct hec_tape none = {0};
     struct supply s = {.summary = device};
     bool unused = ledger->basis == HEC_LEDGER_UNUSED;
-    int err = read_supply(input, timeline, &s, why);
+    int err = read_supply(meter, timeline, &s, why);
     if (!err)
-        err = play_all(input, &s, tape ? tape : &none);
+        err = play_all(meter->input, &s, tape ? tape : &none);
     if (!err && unused)
         price_unused(ledger, &device->energy, out->why, out->how);
     else if (!err)

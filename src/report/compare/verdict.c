@@ -7,7 +7,7 @@
 /* ---- what is known ---- */
 
 static bool by_step(const struct hec_versus *v) {
-    return hec_side_unit(v->side)[0] && v->side[0].runs[0].paced.work == HEC_PACED_BY_STEP;
+    return hec_side_unit(v->side)[0] && v->side[0].runs[0].blocks.work == HEC_WORK_BY_STEP;
 }
 
 /* Of whole runs: figures of other amounts of work are not comparable. */
@@ -54,7 +54,7 @@ static const char *why_no_joules(const struct hec_versus *v, int at) {
 }
 
 int hec_versus_notes(const struct hec_versus *v, char out[HEC_VERSUS_NOTES_MAX][HEC_VERSUS_NOTE]) {
-    const struct hec_paced *paced = &v->side[0].runs[0].paced;
+    const struct hec_steady_blocks *blocks = &v->side[0].runs[0].blocks;
     struct hec_answer answer = hec_versus_answer(v);
     int count = 0;
     if (v->unlikes.grave)
@@ -76,9 +76,9 @@ int hec_versus_notes(const struct hec_versus *v, char out[HEC_VERSUS_NOTES_MAX][
                  v->side[0].count > 1   ? "B"
                  : v->side[1].count > 1 ? "A"
                                         : "each");
-    if (hec_side_unit(v->side)[0] && paced->work == HEC_PACED_EVENLY)
+    if (hec_side_unit(v->side)[0] && blocks->work == HEC_WORK_EVENLY)
         snprintf(out[count++], HEC_VERSUS_NOTE,
-                 "no steps: figures per %.64s are of whole runs, their start and end included", paced->unit);
+                 "no steps: figures per %.64s are of whole runs, their start and end included", blocks->unit);
     else if (!hec_side_unit(v->side)[0])
         snprintf(out[count++], HEC_VERSUS_NOTE,
                  "no unit of work is known of all runs: --units N says how many were done");

@@ -10,10 +10,10 @@ typedef char text[HEC_FORMAT_SIZE];
 
 char *hec_quantities_of(char out[192], const struct hec_versus *v) {
     const char *unit = hec_side_unit(v->side);
-    const struct hec_paced *paced = &v->side[0].runs[0].paced;
+    const struct hec_steady_blocks *blocks = &v->side[0].runs[0].blocks;
     if (unit[0])
         snprintf(out, 192, "energy per %.64s and %.64ss a second %s", unit, unit,
-                 paced->work == HEC_PACED_BY_STEP ? "in the steady part, after start-up" : "of whole runs");
+                 blocks->work == HEC_WORK_BY_STEP ? "in the steady part, after start-up" : "of whole runs");
     else
         snprintf(out, 192, "power while the devices were in use, and whole runs");
     return out;

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/trace.h"
-#include "diagnose/meter/feed.h"
+#include "diagnose/meter/meter.h"
 #include "diagnose/states/inferred/survey.h"
 
 #include <math.h>
@@ -432,17 +432,17 @@ static void take_reading(void *context, int64_t t_ns, int64_t value, bool valid)
     r->sum = r->weight = 0;
 }
 
-static int read_levels(const struct hec_summary_input *summary, enum hec_metric metric, int device,
-                       struct hec_inferred_share *share, struct hec_why *why) {
+static int read_levels(struct hec_meter *meter, enum hec_metric metric, int device, struct hec_inferred_share *share,
+                       struct hec_why *why) {
     struct readings r = {.share = share, .last_ns = INT64_MIN};
-    int err = summary ? hec_feed(summary, metric, device, take_reading, &r, why) : 0;
+    int err = meter ? hec_meter_read(meter, metric, device, take_reading, &r, why) : 0;
     return err ? err : r.err;
 }
 
-static int find_source(const struct hec_summary_input *summary, struct machine *m, struct hec_why *why) {
+static int find_source(struct hec_meter *meter, struct machine *m, struct hec_why *why) {
     struct hec_inferred_share *share = &m->share;
     const struct hec_inferred_use *use = m->use;
-    int err = read_levels(summary, HEC_GPM_GR_ACTIVE, use->device, share, why);
+    int err = read_levels(meter, HEC_GPM_GR_ACTIVE, use->device, share, why);
     bool engine = share->count > 1;
     share->source = HEC_INFERRED_ENGINE;
     if (err || (engine && !share->shared))
@@ -463,7 +463,7 @@ static int find_source(const struct hec_summary_input *summary, struct machine *
         return err;
     }
     share->source = HEC_INFERRED_USE;
-    err = read_levels(summary, HEC_GPU_UTIL, use->device, share, why);
+    err = read_levels(meter, HEC_GPU_UTIL, use->device, share, why);
     if (err || share->count > 1)
         return err;
     share->count = 0;
@@ -585,8 +585,8 @@ static bool shares(const struct hec_device_summary *devices, int count, int devi
     return false;
 }
 
-int hec_inferred_decide(struct hec_inferred *f, const struct hec_summary_input *summary,
-                        const struct hec_device_summary *devices, int device_count, bool *any, struct hec_why *why) {
+int hec_inferred_decide(struct hec_inferred *f, struct hec_meter *meter, const struct hec_device_summary *devices,
+                        int device_count, bool *any, struct hec_why *why) {
     struct hec_inferred_survey *s = &f->survey;
     bool windows = false;
     int err = hec_inferred_survey_decide(s);
@@ -606,7 +606,7 @@ int hec_inferred_decide(struct hec_inferred *f, const struct hec_summary_input *
         if (m->use->process->inferred) {
             *any = true;
             m->share.shared = shares(devices, device_count, m->use->device);
-            err = find_source(summary, m, why);
+            err = find_source(meter, m, why);
         }
     }
     if (*any && !err)

@@ -1,7 +1,7 @@
-#include "diagnose/paced.h"
+#include "diagnose/steady_blocks.h"
 
 #include "base/clock.h"
-#include "diagnose/meter/joules_between.h"
+#include "diagnose/meter/joules.h"
 #include "diagnose/timeline/pass.h"
 #include "diagnose/meter/quantile.h"
 #include "diagnose/result.h"
@@ -18,8 +18,8 @@
 /* The part of the run, and its blocks: block i is [edge[i], edge[i + 1]). */
 struct part {
     const struct hec_step_list *steps; /* NULL: by time */
-    int64_t edge[HEC_PACED_MAX + 1];
-    double counted[HEC_PACED_MAX]; /* steps */
+    int64_t edge[HEC_STEADY_BLOCKS_MAX + 1];
+    double counted[HEC_STEADY_BLOCKS_MAX]; /* steps */
     int count;
 };
 
@@ -38,7 +38,7 @@ static int64_t at_least_1(int64_t number) {
 
 static int64_t number_of_blocks(const struct hec_summary *s, int64_t length_ns, int64_t most) {
     int64_t count = length_ns / least_ns(s);
-    count = count < HEC_PACED_MAX ? count : HEC_PACED_MAX;
+    count = count < HEC_STEADY_BLOCKS_MAX ? count : HEC_STEADY_BLOCKS_MAX;
     return at_least_1(count < most ? count : most);
 }
 
@@ -64,7 +64,7 @@ static void by_steps(struct part *part, const struct hec_summary *s, const struc
 static void by_time(struct part *part, const struct hec_summary *s, int64_t from_ns, int64_t to_ns) {
     if (to_ns <= from_ns)
         return;
-    part->count = (int)number_of_blocks(s, to_ns - from_ns, HEC_PACED_MAX);
+    part->count = (int)number_of_blocks(s, to_ns - from_ns, HEC_STEADY_BLOCKS_MAX);
     for (int i = 0; i <= part->count; i++)
         part->edge[i] = from_ns + (to_ns - from_ns) / part->count * i;
     part->edge[part->count] = to_ns;
@@ -90,7 +90,7 @@ static bool counts(const struct hec_step_list *list, const struct hec_step_list 
 }
 
 /* Of a step, its part inside each block. */
-static void spread(const struct part *part, const struct hec_step *step, double amount, struct hec_paced *out) {
+static void spread(const struct part *part, const struct hec_step *step, double amount, struct hec_steady_blocks *out) {
     int64_t length = step->end_ns - step->start_ns;
     int low = 0, high = part->count; /* the block that holds its start, or the first one */
     while (high - low > 1) {
@@ -110,7 +110,7 @@ static void spread(const struct part *part, const struct hec_step *step, double 
 
 /* Units that nobody laid to steps (--units) count as done by steps in proportion to what these say, or by each alike. */
 static void count_units(const struct hec_pass *pass, const struct part *part, const struct hec_unit_summary *unit,
-                        struct hec_paced *out) {
+                        struct hec_steady_blocks *out) {
     const struct hec_step_survey *survey = &pass->survey;
     bool amounts = false;
     double total = 0;
@@ -133,10 +133,10 @@ static void count_units(const struct hec_pass *pass, const struct part *part, co
 }
 
 static void set_work(const struct hec_pass *pass, const struct part *part, const struct hec_unit_summary *unit,
-                     struct hec_paced *out) {
+                     struct hec_steady_blocks *out) {
     int64_t length_ns = part->edge[part->count] - part->edge[0];
     snprintf(out->unit, sizeof out->unit, "%s", unit ? unit->name : part->steps ? "step" : "");
-    out->work = part->steps ? HEC_PACED_BY_STEP : unit ? HEC_PACED_EVENLY : HEC_PACED_UNKNOWN;
+    out->work = part->steps ? HEC_WORK_BY_STEP : unit ? HEC_WORK_EVENLY : HEC_WORK_UNKNOWN;
     for (int i = 0; i < part->count; i++) {
         int64_t block_ns = part->edge[i + 1] - part->edge[i];
         out->block[i].seconds = (double)block_ns / HEC_NS_PER_S;
@@ -149,9 +149,9 @@ static void set_work(const struct hec_pass *pass, const struct part *part, const
 
 /* ---- joules ---- */
 
-static int add_joules(const struct hec_summary_input *input, const struct hec_summary *s, const struct part *part,
-                      int64_t end_ns, struct hec_paced *out, struct hec_why *why) {
-    double joules[HEC_PACED_MAX];
+static int add_joules(struct hec_meter *meter, const struct hec_summary *s, const struct part *part,
+                      struct hec_steady_blocks *out, struct hec_why *why) {
+    struct hec_joules of[HEC_STEADY_BLOCKS_MAX];
     int used = 0, err = 0;
     bool valid = true;
     for (int i = 0; i < s->device_count; i++) {
@@ -162,9 +162,9 @@ static int add_joules(const struct hec_summary_input *input, const struct hec_su
         out->block[i].joules = used && valid ? 0 : NAN;
     for (int i = 0; i < s->device_count && used && valid && !err; i++)
         if (s->devices[i].used) {
-            err = hec_joules_between(input, &s->devices[i], part->edge, part->count, end_ns, joules, why);
+            err = hec_meter_joules(meter, &s->devices[i], part->edge, part->count, of, why);
             for (int k = 0; k < part->count && !err; k++)
-                out->block[k].joules += joules[k];
+                out->block[k].joules += of[k].joules;
         }
     return err;
 }
@@ -172,7 +172,7 @@ static int add_joules(const struct hec_summary_input *input, const struct hec_su
 /* ---- the whole ---- */
 
 /* Of the steps that the blocks hold. */
-static int time_steps(const struct part *part, const struct hec_steady *steady, struct hec_paced *out) {
+static int time_steps(const struct part *part, const struct hec_steady *steady, struct hec_steady_blocks *out) {
     size_t first = part->steps->count - steady->steps;
     double *seconds = malloc(steady->steps * sizeof *seconds);
     if (!seconds)
@@ -188,12 +188,12 @@ static int time_steps(const struct part *part, const struct hec_steady *steady, 
     return HEC_OK;
 }
 
-int hec_paced_build(const struct hec_pass *pass, const struct hec_summary_input *input, const struct hec_summary *s,
-                    int64_t end_ns, struct hec_paced *out, struct hec_why *why) {
+int hec_steady_blocks_build(const struct hec_pass *pass, struct hec_meter *meter, const struct hec_summary *s,
+                            struct hec_steady_blocks *out, struct hec_why *why) {
     const struct hec_unit_summary *unit = s->unit_count && s->units[0].count > 0 ? &s->units[0] : NULL;
     struct part part = {.steps = hec_step_survey_best(&pass->survey, &pass->tables)};
     struct hec_steady steady = hec_steady_of(part.steps);
-    int64_t from_ns = 0, to_ns = end_ns;
+    int64_t from_ns = 0, to_ns = meter->end_ns;
     memset(out, 0, sizeof *out);
     out->step_p50 = out->step_p99 = NAN;
     if (steady.known) {
@@ -204,14 +204,14 @@ int hec_paced_build(const struct hec_pass *pass, const struct hec_summary_input 
     } else {
         part.steps = NULL;
         if (!unit)
-            time_in_use(s, end_ns, &from_ns, &to_ns);
+            time_in_use(s, meter->end_ns, &from_ns, &to_ns);
         by_time(&part, s, from_ns, to_ns);
     }
     if (!part.count)
         return HEC_OK;
     out->count = part.count;
     set_work(pass, &part, unit, out);
-    int err = add_joules(input, s, &part, end_ns, out, why);
+    int err = add_joules(meter, s, &part, out, why);
     for (int i = 0; i < out->count; i++) {
         out->whole.seconds += out->block[i].seconds;
         out->whole.joules += out->block[i].joules;

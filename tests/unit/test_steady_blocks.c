@@ -1,5 +1,6 @@
 /* The steady part in blocks, against a world whose power is known at every instant and whose steps are planted. */
-#include "diagnose/paced.h"
+#include "diagnose/meter/meter.h"
+#include "diagnose/steady_blocks.h"
 #include "diagnose/timeline/pass.h"
 
 #include "fake_run.h"
@@ -13,7 +14,7 @@ static struct fake_run run;
 static struct fake_timeline timeline;
 static struct hec_summary summary;
 static struct hec_device_summary devices[2];
-static struct hec_paced paced;
+static struct hec_steady_blocks blocks;
 
 /* Power rises from 100 W at 2 s to 400 W at 20 s. */
 static double truth(double a, double b) {
@@ -71,31 +72,34 @@ static void units(const char *name, double count) {
 
 static void build(void) {
     struct hec_pass pass;
+    struct hec_meter meter;
     timeline.input.end_ns = run.input.end_ns;
     run.input.timeline = timeline.input;
     assert_int_equal(hec_pass_open(&run.input.timeline, &pass, NULL), 0);
-    assert_int_equal(hec_paced_build(&pass, &run.input, &summary, run.input.end_ns, &paced, NULL), 0);
+    hec_meter_open(&meter, &run.input, run.input.end_ns);
+    assert_int_equal(hec_steady_blocks_build(&pass, &meter, &summary, &blocks, NULL), 0);
+    hec_meter_close(&meter);
     hec_pass_close(&pass);
     fake_tl_free(&timeline);
     fake_free(&run);
 }
 
 static void assert_adds_up(void) {
-    struct hec_paced_block sum = {0};
-    for (int i = 0; i < paced.count; i++) {
-        assert_true(paced.block[i].seconds > 0);
-        sum.seconds += paced.block[i].seconds;
-        sum.joules += paced.block[i].joules;
-        sum.units += paced.block[i].units;
-        sum.steps += paced.block[i].steps;
+    struct hec_steady_block sum = {0};
+    for (int i = 0; i < blocks.count; i++) {
+        assert_true(blocks.block[i].seconds > 0);
+        sum.seconds += blocks.block[i].seconds;
+        sum.joules += blocks.block[i].joules;
+        sum.units += blocks.block[i].units;
+        sum.steps += blocks.block[i].steps;
     }
-    assert_near(paced.whole.seconds, sum.seconds, 1e-9);
-    if (isfinite(paced.whole.joules))
-        assert_near(paced.whole.joules, sum.joules, 1e-6);
-    if (isfinite(paced.whole.units))
-        assert_near(paced.whole.units, sum.units, 1e-6);
-    if (isfinite(paced.whole.steps))
-        assert_near(paced.whole.steps, sum.steps, 1e-9);
+    assert_near(blocks.whole.seconds, sum.seconds, 1e-9);
+    if (isfinite(blocks.whole.joules))
+        assert_near(blocks.whole.joules, sum.joules, 1e-6);
+    if (isfinite(blocks.whole.units))
+        assert_near(blocks.whole.units, sum.units, 1e-6);
+    if (isfinite(blocks.whole.steps))
+        assert_near(blocks.whole.steps, sum.steps, 1e-9);
 }
 
 /* Steps of 0.2 s with gaps of 0.05 s between them from 3 s on: the first three are no part of it. */
@@ -112,19 +116,19 @@ static void test_steps(void **state) {
         train(10, 64);
         units("sample", 6400);
         build();
-        assert_int_equal(paced.work, HEC_PACED_BY_STEP);
-        assert_string_equal(paced.unit, "sample");
-        assert_int_equal(paced.count, 60);
+        assert_int_equal(blocks.work, HEC_WORK_BY_STEP);
+        assert_string_equal(blocks.unit, "sample");
+        assert_int_equal(blocks.count, 60);
         assert_adds_up();
-        assert_near(paced.whole.steps, 97, 0);
-        assert_near(paced.whole.units, 97 * 64, 1e-6);
-        assert_near(paced.whole.seconds, 97 * 0.25, 1e-6);
-        assert_near(paced.whole.joules, device_count * truth(3.7, 27.95), device_count * 8);
-        assert_near(paced.step_p50, 0.2, 1e-6);
-        assert_near(paced.step_p99, 0.2, 1e-6);
+        assert_near(blocks.whole.steps, 97, 0);
+        assert_near(blocks.whole.units, 97 * 64, 1e-6);
+        assert_near(blocks.whole.seconds, 97 * 0.25, 1e-6);
+        assert_near(blocks.whole.joules, device_count * truth(3.7, 27.95), device_count * 8);
+        assert_near(blocks.step_p50, 0.2, 1e-6);
+        assert_near(blocks.step_p99, 0.2, 1e-6);
         double at = 3.7;
-        for (int i = 0; i < paced.count; i++) {
-            const struct hec_paced_block *b = &paced.block[i];
+        for (int i = 0; i < blocks.count; i++) {
+            const struct hec_steady_block *b = &blocks.block[i];
             assert_true(b->steps == 1 || b->steps == 2);
             assert_near(b->units, 64 * b->steps, 1e-6);
             double joules = device_count * truth(at, at + b->seconds);
@@ -144,8 +148,8 @@ static void test_ranks(void **state) {
     units("sample", 6400 + 2880);
     build();
     assert_adds_up();
-    assert_near(paced.whole.units, 97 * 64 + 87 * 32, 1e-3);
-    assert_near(paced.whole.steps, 97, 0);
+    assert_near(blocks.whole.units, 97 * 64 + 87 * 32, 1e-3);
+    assert_near(blocks.whole.steps, 97, 0);
 }
 
 /* Units of the whole run, laid to steps in proportion; without any, steps are the unit, of one process. */
@@ -155,14 +159,14 @@ static void test_units_given(void **state) {
     train(10, 64);
     units("token", 64000);
     build();
-    assert_string_equal(paced.unit, "token");
-    assert_near(paced.whole.units, 64000 * 0.97, 1e-3);
+    assert_string_equal(blocks.unit, "token");
+    assert_near(blocks.whole.units, 64000 * 0.97, 1e-3);
     begin(1, 1);
     train(10, NAN);
     train(11, NAN);
     build();
-    assert_string_equal(paced.unit, "step");
-    assert_near(paced.whole.units, 97, 1e-6);
+    assert_string_equal(blocks.unit, "step");
+    assert_near(blocks.whole.units, 97, 1e-6);
 }
 
 /* Steps of one length or none, long ones, ones that overlap: whole steps in each block, none lost. */
@@ -174,18 +178,18 @@ static void test_odd_steps(void **state) {
     units("sample", 80);
     build();
     assert_adds_up();
-    assert_int_equal(paced.count, 7);
-    assert_near(paced.whole.steps, 7, 0);
-    assert_near(paced.whole.seconds, 14, 1e-6);
-    assert_near(paced.whole.joules, truth(8.5, 22.5), 8);
-    assert_near(paced.step_p99, 2.5, 1e-6);
+    assert_int_equal(blocks.count, 7);
+    assert_near(blocks.whole.steps, 7, 0);
+    assert_near(blocks.whole.seconds, 14, 1e-6);
+    assert_near(blocks.whole.joules, truth(8.5, 22.5), 8);
+    assert_near(blocks.step_p99, 2.5, 1e-6);
     begin(1, 1);
     for (int k = 0; k < 8; k++)
         step(10, 5, 5, 8);
     units("sample", 64);
     build();
-    assert_int_equal(paced.work, HEC_PACED_EVENLY); /* no length: no steady part */
-    assert_true(isnan(paced.step_p50) && isnan(paced.step_p99));
+    assert_int_equal(blocks.work, HEC_WORK_EVENLY); /* no length: no steady part */
+    assert_true(isnan(blocks.step_p50) && isnan(blocks.step_p99));
     assert_adds_up();
 }
 
@@ -194,25 +198,25 @@ static void test_no_steps(void **state) {
     (void)state;
     begin(1, 1);
     build();
-    assert_int_equal(paced.work, HEC_PACED_UNKNOWN);
-    assert_string_equal(paced.unit, "");
-    assert_int_equal(paced.count, 60);
-    assert_near(paced.whole.seconds, 26, 1e-6);
-    assert_near(paced.whole.joules, truth(2, 28), 8);
-    assert_true(isnan(paced.whole.units) && isnan(paced.whole.steps));
+    assert_int_equal(blocks.work, HEC_WORK_UNKNOWN);
+    assert_string_equal(blocks.unit, "");
+    assert_int_equal(blocks.count, 60);
+    assert_near(blocks.whole.seconds, 26, 1e-6);
+    assert_near(blocks.whole.joules, truth(2, 28), 8);
+    assert_true(isnan(blocks.whole.units) && isnan(blocks.whole.steps));
     assert_adds_up();
     begin(1, 1);
     units("image", 300);
     build();
-    assert_int_equal(paced.work, HEC_PACED_EVENLY);
-    assert_near(paced.whole.seconds, RUN_S, 1e-6);
-    assert_near(paced.whole.units, 300, 1e-6);
-    assert_near(paced.whole.joules, truth(0, RUN_S), 8);
+    assert_int_equal(blocks.work, HEC_WORK_EVENLY);
+    assert_near(blocks.whole.seconds, RUN_S, 1e-6);
+    assert_near(blocks.whole.units, 300, 1e-6);
+    assert_near(blocks.whole.joules, truth(0, RUN_S), 8);
     begin(1, 1);
     for (int i = 0; i < 5; i++) /* fewer than six are none */
         step(10, 5 + i, 6 + i, 1);
     build();
-    assert_int_equal(paced.work, HEC_PACED_UNKNOWN);
+    assert_int_equal(blocks.work, HEC_WORK_UNKNOWN);
 }
 
 /* What was not measured is not zero: energy that is not valid, a device that was not used, no device, an import. */
@@ -227,11 +231,11 @@ static void test_no_joules(void **state) {
         else
             devices[0].used = devices[1].used = false;
         build();
-        assert_int_equal(paced.count, 60);
-        assert_true(isnan(paced.whole.joules));
-        for (int i = 0; i < paced.count; i++)
-            assert_true(isnan(paced.block[i].joules));
-        assert_near(paced.whole.units, 97 * 64, 1e-6);
+        assert_int_equal(blocks.count, 60);
+        assert_true(isnan(blocks.whole.joules));
+        for (int i = 0; i < blocks.count; i++)
+            assert_true(isnan(blocks.block[i].joules));
+        assert_near(blocks.whole.units, 97 * 64, 1e-6);
     }
 }
 
@@ -244,17 +248,17 @@ static void test_samples(void **state) {
         for (size_t k = 20; run.series[i].metric == HEC_GPU_ENERGY && k < run.series[i].count; k++)
             run.series[i].v[k] -= 5000000;
     build();
-    assert_near(paced.whole.joules, truth(3.7, 27.95), 8);
+    assert_near(blocks.whole.joules, truth(3.7, 27.95), 8);
     begin(1, 1);
     train(10, 64);
     devices[0].energy.method = HEC_ENERGY_INTEGRAL;
     build();
-    assert_near(paced.whole.joules, truth(3.7, 27.95), 8);
+    assert_near(blocks.whole.joules, truth(3.7, 27.95), 8);
     begin(1, 1); /* polled: longer blocks */
     train(10, 64);
     devices[0].device.has_power_history = 0;
     build();
-    assert_int_equal(paced.count, 8);
+    assert_int_equal(blocks.count, 8);
     assert_adds_up();
 }
 

@@ -1,6 +1,7 @@
 /* Energy by phase against a world whose power is known at every instant. */
 #include "diagnose/timeline/pass.h"
-#include "diagnose/phase_energy.h"
+#include "diagnose/meter/meter.h"
+#include "diagnose/phases.h"
 
 #include "fake_run.h"
 #include "fake_timeline.h"
@@ -66,12 +67,15 @@ static void build(void) {
     run.input.timeline = timeline.input;
     struct hec_pass pass;
     struct hec_pass_consumer consumer;
-    struct hec_phase_energy *phases;
+    struct hec_phases *phases;
+    struct hec_meter meter;
     assert_int_equal(hec_pass_open(&run.input.timeline, &pass, NULL), 0);
-    assert_int_equal(hec_phase_energy_begin(&pass.tables, run.input.end_ns, &summary, &phases, &consumer), 0);
+    assert_int_equal(hec_phases_begin(&pass.tables, run.input.end_ns, &summary, &phases, &consumer), 0);
     assert_int_equal(hec_pass_run(&pass, &consumer, 1, NULL), 0);
-    assert_int_equal(hec_phase_energy_end(phases, &run.input, NULL), 0);
-    hec_phase_energy_free(phases);
+    hec_meter_open(&meter, &run.input, run.input.end_ns);
+    assert_int_equal(hec_phases_end(phases, &meter, NULL), 0);
+    hec_meter_close(&meter);
+    hec_phases_free(phases);
     hec_pass_close(&pass);
 }
 

@@ -6,44 +6,44 @@
  * devices were in use, in blocks of equal time. Up to 60 blocks, none meant to be shorter than 0.25 s (3 s where power is
  * polled: many devices then give a mean of the last second).
  *
- * Joules of a block are those of all used devices together (joules_between.h). */
-#ifndef HEC_DIAGNOSE_PACED_H
-#define HEC_DIAGNOSE_PACED_H
+ * Joules of a block are those of all used devices together (meter/joules.h). */
+#ifndef HEC_DIAGNOSE_STEADY_BLOCKS_H
+#define HEC_DIAGNOSE_STEADY_BLOCKS_H
 
 #include "base/error.h"
 
 #include <stdint.h>
 
-enum { HEC_PACED_MAX = 60 };
+enum { HEC_STEADY_BLOCKS_MAX = 60 };
 
-struct hec_paced_block {
+struct hec_steady_block {
     double seconds;
     double joules; /* NAN unknown */
     double units;  /* NAN unknown */
     double steps;  /* NAN: there are none */
 };
 
-enum hec_paced_work {
-    HEC_PACED_UNKNOWN, /* nobody counted work */
-    HEC_PACED_BY_STEP, /* steps say when it was done */
-    HEC_PACED_EVENLY   /* only the whole run's count is known: it counts as done evenly in time, of the whole run */
+enum hec_block_work {
+    HEC_WORK_UNKNOWN, /* nobody counted work */
+    HEC_WORK_BY_STEP, /* steps say when it was done */
+    HEC_WORK_EVENLY   /* only the whole run's count is known: it counts as done evenly in time, of the whole run */
 };
 
-struct hec_paced {
-    struct hec_paced_block block[HEC_PACED_MAX];
-    struct hec_paced_block whole; /* the sum of them */
-    int count;                    /* 0: there is no such part */
-    enum hec_paced_work work;
+struct hec_steady_blocks {
+    struct hec_steady_block block[HEC_STEADY_BLOCKS_MAX];
+    struct hec_steady_block whole; /* the sum of them */
+    int count;                     /* 0: there is no such part */
+    enum hec_block_work work;
     char unit[64];             /* what units count; "" unknown */
     double step_p50, step_p99; /* durations of whole.steps, seconds; NAN: there are none */
 };
 
 /* For a pass that is open (pass.h) and a summary with devices, their use and energy, and units. 0, HEC_ERR_NOMEM or what the
  * input returned. */
+struct hec_meter;
 struct hec_pass;
 struct hec_summary;
-struct hec_summary_input;
-int hec_paced_build(const struct hec_pass *pass, const struct hec_summary_input *input,
-                    const struct hec_summary *summary, int64_t end_ns, struct hec_paced *out, struct hec_why *why);
+int hec_steady_blocks_build(const struct hec_pass *pass, struct hec_meter *meter, const struct hec_summary *summary,
+                            struct hec_steady_blocks *out, struct hec_why *why);
 
 #endif
