@@ -4,6 +4,7 @@
 #include "agent/verdict.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "diagnose/meter/running.h"
 #include "model/trace.h"
 #include "report/format.h"
 
@@ -23,10 +24,7 @@
 
 struct live_device {
     bool seen, used;
-    bool counted;
-    int64_t first_mj, last_mj; /* of its counter, where it is counted */
-    int64_t last_power_ns;
-    double integral_j; /* of power, where there is no counter */
+    struct hec_running_joules joules;
     double watts_sum, watts;
     int64_t watts_count;
     struct hec_device info;
@@ -74,14 +72,6 @@ static bool in_tree(const struct hec_live *live, int32_t pid) {
     return false;
 }
 
-static void sum_power(struct live_device *device, int64_t t_ns, double watts) {
-    if (device->last_power_ns && t_ns > device->last_power_ns)
-        device->integral_j += watts * (double)(t_ns - device->last_power_ns) / HEC_NS_PER_S;
-    device->last_power_ns = t_ns;
-    device->watts_sum += watts;
-    device->watts_count++;
-}
-
 static void live_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns, int64_t value) {
     struct hec_live *live = context;
     live->to->sample(live->to->context, metric, subject, t_ns, value);
@@ -90,12 +80,12 @@ static void live_sample(void *context, enum hec_metric metric, int32_t subject, 
     pthread_mutex_lock(&live->lock);
     struct live_device *device = &live->devices[subject];
     if (metric == HEC_GPU_ENERGY) {
-        if (!device->counted || value < device->last_mj) /* the first, or it began anew: what was is kept */
-            device->first_mj = value - (device->counted ? device->last_mj - device->first_mj : 0);
-        device->counted = true;
-        device->last_mj = value;
+        hec_running_counter(&device->joules, value);
     } else if (metric == HEC_GPU_POWER) {
-        sum_power(device, t_ns, (double)value * 1e-3);
+        double watts = (double)value * 1e-3;
+        hec_running_power(&device->joules, t_ns, watts);
+        device->watts_sum += watts;
+        device->watts_count++;
     }
     hec_verdict_add(&device->verdict, metric, t_ns, value);
     pthread_mutex_unlock(&live->lock);
@@ -252,13 +242,11 @@ static struct sums add_up(struct hec_live *live, int64_t now_ns) {
             device->watts = device->watts_sum / (double)device->watts_count;
         device->watts_sum = 0;
         device->watts_count = 0;
-        double joules = device->counted         ? (double)(device->last_mj - device->first_mj) * 1e-3
-                        : device->last_power_ns ? device->integral_j
-                                                : NAN;
+        double joules = hec_running_joules(&device->joules);
         int verdict = hec_verdict_of(&device->verdict, &device->info, now_ns);
         all_agree &= isnan(sums.joules) || verdict == sums.verdict;
         sums.verdict = verdict;
-        sums.about |= !device->counted;
+        sums.about |= !device->joules.counted;
         sums.watts = isnan(sums.watts) ? device->watts : sums.watts + device->watts;
         sums.joules = isnan(sums.joules) ? joules : sums.joules + joules;
     }
