@@ -203,38 +203,38 @@ static void test_reused_pid(void **state) {
 
 /* ---- who used a device, of many ---- */
 
-#define CROWD 65536
+#define USERS 65536
 
 static struct {
-    struct hec_gpu_process on_device[CROWD];
-    struct hec_process members[CROWD];
+    struct hec_gpu_process on_device[USERS];
+    struct hec_process members[USERS];
     int on_device_count, member_count;
     struct hec_attribution *attribution;
     int tree_processes;
-} crowd;
+} users;
 
-static int crowd_on_devices(void *context, int (*visit)(void *, const struct hec_gpu_process *), void *to,
+static int users_on_devices(void *context, int (*visit)(void *, const struct hec_gpu_process *), void *to,
                             struct hec_why *why) {
     (void)context, (void)why;
     int stop = 0;
-    for (int i = 0; i < crowd.on_device_count && !stop; i++)
-        stop = visit(to, &crowd.on_device[i]);
+    for (int i = 0; i < users.on_device_count && !stop; i++)
+        stop = visit(to, &users.on_device[i]);
     return stop;
 }
 
-static int crowd_members(void *context, int (*visit)(void *, const struct hec_process *), void *to,
+static int users_members(void *context, int (*visit)(void *, const struct hec_process *), void *to,
                          struct hec_why *why) {
     (void)context, (void)why;
     int stop = 0;
-    for (int i = 0; i < crowd.member_count && !stop; i++)
-        stop = visit(to, &crowd.members[i]);
+    for (int i = 0; i < users.member_count && !stop; i++)
+        stop = visit(to, &users.members[i]);
     return stop;
 }
 
 static void attribute(void) {
-    struct hec_summary_input input = {.gpu_processes = crowd_on_devices, .processes = crowd_members};
-    assert_int_equal(hec_attribution_create(&input, 100000000000, &crowd.attribution, &crowd.tree_processes, NULL), 0);
-    assert_int_equal(crowd.tree_processes, crowd.member_count);
+    struct hec_summary_input input = {.gpu_processes = users_on_devices, .processes = users_members};
+    assert_int_equal(hec_attribution_create(&input, 100000000000, &users.attribution, &users.tree_processes, NULL), 0);
+    assert_int_equal(users.tree_processes, users.member_count);
 }
 
 /* Each process on a device is compared with each member of the tree: the first whose life overlaps, by a second, has it. */
@@ -243,17 +243,17 @@ static void expect_device(int device) {
     const char *names[64] = {NULL};
     bool ours[64] = {false}, again[64] = {false};
     int own = 0, strangers = 0, hidden = 0, first = -1;
-    for (int i = 0; i < crowd.on_device_count; i++) {
-        const struct hec_gpu_process *p = &crowd.on_device[i];
-        for (int k = 0; k < crowd.member_count && !ours[i]; k++) {
-            const struct hec_process *m = &crowd.members[k];
+    for (int i = 0; i < users.on_device_count; i++) {
+        const struct hec_gpu_process *p = &users.on_device[i];
+        for (int k = 0; k < users.member_count && !ours[i]; k++) {
+            const struct hec_process *m = &users.members[k];
             ours[i] = p->visible && m->pid == p->pid && (m->end_ns < 0 || p->first_ns <= m->end_ns + second) &&
                       p->last_ns >= m->start_ns - second;
             names[i] = m->name;
         }
         for (int k = 0; k < i; k++)
             again[i] |=
-                crowd.on_device[k].device == p->device && crowd.on_device[k].pid == p->pid && ours[k] == ours[i];
+                users.on_device[k].device == p->device && users.on_device[k].pid == p->pid && ours[k] == ours[i];
         if (p->device != device || again[i])
             continue;
         first = ours[i] && first < 0 ? i : first;
@@ -263,13 +263,13 @@ static void expect_device(int device) {
     }
     struct hec_device_summary found = {.device = {.index = device, .visible = 1}, .activity.from_s = 1};
     char why[200] = "";
-    hec_attribution_apply(crowd.attribution, &found);
+    hec_attribution_apply(users.attribution, &found);
     assert_int_equal(found.shared_with, strangers + (own ? hidden : 0));
     if (own == 1)
-        snprintf(why, sizeof why, "process %d (%s) of the command had", crowd.on_device[first].pid, names[first]);
+        snprintf(why, sizeof why, "process %d (%s) of the command had", users.on_device[first].pid, names[first]);
     else if (own)
         snprintf(why, sizeof why, "%d processes of the command had a context on it, first %d (%s)", own,
-                 crowd.on_device[first].pid, names[first]);
+                 users.on_device[first].pid, names[first]);
     if (own ? !strstr(found.used_why, why) : strstr(found.used_why, "(m") != NULL)
         fail_msg("\"%s\", not \"%s\"", found.used_why, why);
 }
@@ -285,18 +285,18 @@ static void test_many_processes(void **state) {
     (void)state;
     uint32_t random = 1;
     for (int round = 0; round < 300; round++) {
-        crowd.on_device_count = RANDOM(40);
-        crowd.member_count = RANDOM(30);
-        for (int i = 0; i < crowd.on_device_count; i++) {
-            struct hec_gpu_process *p = &crowd.on_device[i];
+        users.on_device_count = RANDOM(40);
+        users.member_count = RANDOM(30);
+        for (int i = 0; i < users.on_device_count; i++) {
+            struct hec_gpu_process *p = &users.on_device[i];
             *p = (struct hec_gpu_process){.device = RANDOM(3)};
             p->pid = 10 + RANDOM(6);
             p->visible = RANDOM(5) > 0;
             p->first_ns = RANDOM(40) * INT64_C(1000000000);
             p->last_ns = p->first_ns + RANDOM(10) * INT64_C(1000000000);
         }
-        for (int i = 0; i < crowd.member_count; i++) {
-            struct hec_process *m = &crowd.members[i];
+        for (int i = 0; i < users.member_count; i++) {
+            struct hec_process *m = &users.members[i];
             *m = (struct hec_process){.pid = 10 + RANDOM(6)};
             m->start_ns = RANDOM(40) * INT64_C(1000000000);
             m->end_ns = RANDOM(8) ? m->start_ns + RANDOM(10) * INT64_C(1000000000) : -1;
@@ -305,20 +305,20 @@ static void test_many_processes(void **state) {
         attribute();
         for (int device = 0; device < 3; device++)
             expect_device(device);
-        hec_attribution_free(crowd.attribution);
+        hec_attribution_free(users.attribution);
     }
     /* as many as there can be, of one pid, none of which ever meet: not one by one */
-    crowd.on_device_count = crowd.member_count = CROWD;
-    for (int i = 0; i < CROWD; i++) {
-        crowd.on_device[i] = (struct hec_gpu_process){.pid = 7, .first_ns = 50000000000 + i, .visible = 1};
-        crowd.on_device[i].last_ns = crowd.on_device[i].first_ns;
-        crowd.members[i] = (struct hec_process){.pid = 7, .start_ns = i, .end_ns = i + 1};
+    users.on_device_count = users.member_count = USERS;
+    for (int i = 0; i < USERS; i++) {
+        users.on_device[i] = (struct hec_gpu_process){.pid = 7, .first_ns = 50000000000 + i, .visible = 1};
+        users.on_device[i].last_ns = users.on_device[i].first_ns;
+        users.members[i] = (struct hec_process){.pid = 7, .start_ns = i, .end_ns = i + 1};
     }
     attribute();
     struct hec_device_summary found = {.activity.from_s = 1};
-    hec_attribution_apply(crowd.attribution, &found);
+    hec_attribution_apply(users.attribution, &found);
     assert_int_equal(found.shared_with, 1);
-    hec_attribution_free(crowd.attribution);
+    hec_attribution_free(users.attribution);
 }
 
 static void test_lost_device(void **state) {

@@ -322,7 +322,7 @@ static void garbage_and_silence_are_refused_and_reported(void **state) {
 #define SILENT 600
 
 /* So many connect and say nothing, then one program makes a mark. */
-static void crowd(struct fixture *fixture, int silent[SILENT]) {
+static void connect_silent(struct fixture *fixture, int silent[SILENT]) {
     fixture_open(fixture);
     for (int i = 0; i < SILENT; i++)
         silent[i] = connect_to(fixture->socket);
@@ -334,7 +334,7 @@ static void silence_keeps_nobody_out(void **state) {
     (void)state;
     int silent[SILENT];
     struct fixture fixture = fixture_new();
-    crowd(&fixture, silent);
+    connect_silent(&fixture, silent);
     fixture_poll(&fixture);
     assert_true(kept_units("unit") == 1);
     fixture_finish(&fixture);
@@ -375,7 +375,7 @@ static void silence_at_the_end_keeps_nobody_out(void **state) {
     (void)state;
     int silent[SILENT];
     struct fixture fixture = fixture_new();
-    crowd(&fixture, silent);
+    connect_silent(&fixture, silent);
     fixture_finish(&fixture);
     assert_true(kept_units("unit") == 1);
     for (int i = 0; i < SILENT; i++)
@@ -383,7 +383,7 @@ static void silence_at_the_end_keeps_nobody_out(void **state) {
 }
 
 /* A program that has connected and is slow to speak does not have to go for another's silence. */
-static void the_silent_crowd_goes_first(void **state) {
+static void silent_connections_go_first(void **state) {
     (void)state;
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
@@ -528,7 +528,7 @@ int main(void) {
         cmocka_unit_test(silence_keeps_nobody_out),
         cmocka_unit_test(rings_keep_nobody_out),
         cmocka_unit_test(silence_at_the_end_keeps_nobody_out),
-        cmocka_unit_test(the_silent_crowd_goes_first),
+        cmocka_unit_test(silent_connections_go_first),
         cmocka_unit_test(impossible_records_are_counted),
         cmocka_unit_test(a_slot_left_uncommitted_delays_but_does_not_stop),
         cmocka_unit_test(opening_fails_with_a_sentence),

@@ -203,7 +203,7 @@ static void test_a_ring_without_windows(void **state) {
 #define RESTARTS 40
 #define READ_EACH 100
 
-struct crowd {
+struct group {
     struct fixture *fixture;
     int64_t now_ns;          /* atomic: a look's time further at each look */
     int writers;             /* atomic: that have begun */
@@ -212,7 +212,7 @@ struct crowd {
 };
 
 static void *write_on(void *context) {
-    struct crowd *c = context;
+    struct group *c = context;
     int64_t *rounds = &c->rounds[__atomic_fetch_add(&c->writers, 1, __ATOMIC_RELAXED)];
     for (int64_t n = 0; !__atomic_load_n(&c->stop, __ATOMIC_RELAXED); n++) {
         struct hec_ring_record record = {.t_ns = n, .kind = HEC_RING_STEP, .tid = (uint32_t)(n * 7)};
@@ -228,7 +228,7 @@ static void *write_on(void *context) {
 }
 
 /* Between two agents there are seconds: nobody is in the midst of a record for so long. */
-static void let_all_go_on(struct crowd *c) {
+static void let_all_go_on(struct group *c) {
     for (int i = 0; i < WRITERS; i++) {
         int64_t before = __atomic_load_n(&c->rounds[i], __ATOMIC_ACQUIRE);
         while (__atomic_load_n(&c->rounds[i], __ATOMIC_ACQUIRE) < before + 2)
@@ -266,19 +266,19 @@ static void read_some(struct fixture *f) {
 
 static void test_restarts_among_threads(void **state) {
     struct fixture *f = *state;
-    struct crowd crowd = {.fixture = f, .now_ns = HEC_RING_LOOK_NS};
+    struct group group = {.fixture = f, .now_ns = HEC_RING_LOOK_NS};
     pthread_t thread[WRITERS];
     for (int i = 0; i < WRITERS; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, write_on, &crowd), 0);
+        assert_int_equal(pthread_create(&thread[i], NULL, write_on, &group), 0);
     for (int restart = 0; restart < RESTARTS; restart++) {
         read_some(f);
         hec_ring_pause(&f->reader);
-        let_all_go_on(&crowd);
+        let_all_go_on(&group);
         listen_again(f);
         assert_true(someone_connected(f));
         take(f);
     }
-    __atomic_store_n(&crowd.stop, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&group.stop, true, __ATOMIC_RELAXED);
     for (int i = 0; i < WRITERS; i++)
         pthread_join(thread[i], NULL);
 }

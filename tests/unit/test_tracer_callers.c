@@ -298,28 +298,28 @@ static struct {
     pthread_barrier_t entered, leave;
     struct hec_caller *slots[THREADS];
     bool going; /* atomic */
-} crowd;
+} group;
 
 static void *enter_twice(void *number) {
     uintptr_t at = (uintptr_t)number;
-    crowd.slots[at] = hec_caller_enter();
-    if (hec_caller_enter() != crowd.slots[at])
-        crowd.slots[at] = (struct hec_caller *)1;
-    pthread_barrier_wait(&crowd.entered);
-    pthread_barrier_wait(&crowd.leave);
+    group.slots[at] = hec_caller_enter();
+    if (hec_caller_enter() != group.slots[at])
+        group.slots[at] = (struct hec_caller *)1;
+    pthread_barrier_wait(&group.entered);
+    pthread_barrier_wait(&group.leave);
     return NULL;
 }
 
-static void start_crowd(pthread_t threads[THREADS], uintptr_t count) {
-    pthread_barrier_init(&crowd.entered, NULL, (unsigned)count + 1);
-    pthread_barrier_init(&crowd.leave, NULL, (unsigned)count + 1);
+static void start_group(pthread_t threads[THREADS], uintptr_t count) {
+    pthread_barrier_init(&group.entered, NULL, (unsigned)count + 1);
+    pthread_barrier_init(&group.leave, NULL, (unsigned)count + 1);
     for (uintptr_t i = 0; i < count; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, enter_twice, (void *)i), 0);
-    pthread_barrier_wait(&crowd.entered);
+    pthread_barrier_wait(&group.entered);
 }
 
-static void end_crowd(pthread_t threads[THREADS], uintptr_t count) {
-    pthread_barrier_wait(&crowd.leave);
+static void end_group(pthread_t threads[THREADS], uintptr_t count) {
+    pthread_barrier_wait(&group.leave);
     for (uintptr_t i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
 }
@@ -328,23 +328,23 @@ static void test_more_threads_than_slots(void **state) {
     (void)state;
     static pthread_t threads[THREADS];
     uint32_t none = 0;
-    start_crowd(threads, THREADS);
+    start_group(threads, THREADS);
     for (uint32_t i = 0; i < THREADS; i++) {
-        none += crowd.slots[i] == NULL;
-        assert_true(crowd.slots[i] != (struct hec_caller *)1);
-        for (uint32_t k = 0; crowd.slots[i] && k < i; k++)
-            assert_ptr_not_equal(crowd.slots[i], crowd.slots[k]);
+        none += group.slots[i] == NULL;
+        assert_true(group.slots[i] != (struct hec_caller *)1);
+        for (uint32_t k = 0; group.slots[i] && k < i; k++)
+            assert_ptr_not_equal(group.slots[i], group.slots[k]);
     }
     assert_int_equal(none, THREADS - HEC_CALLERS_MAX);
     assert_int_equal(hec_callers_left_out(), none);
     hec_attach_report_counts();
     read_ring();
     assert_int_equal(payload(nth(HEC_TRACE_COUNTS, 0)).counts.threads_left_out, none);
-    end_crowd(threads, THREADS);
+    end_group(threads, THREADS);
     /* they have ended, but not for long: a slot may be looked at yet */
     for (uint32_t i = 0; i < THREADS; i++)
-        if (crowd.slots[i])
-            crowd.slots[i]->last_tick = hec_ticks_of(hec_out_now_ns() + 3600 * HEC_NS_PER_S);
+        if (group.slots[i])
+            group.slots[i]->last_tick = hec_ticks_of(hec_out_now_ns() + 3600 * HEC_NS_PER_S);
     hec_callers_sweep(false);
     assert_null(hec_caller_enter());
 }
@@ -354,20 +354,20 @@ static void test_slots_are_used_again(void **state) {
     static pthread_t threads[THREADS];
     launch(0, 4 * US); /* this thread lives on */
     struct hec_caller *mine = hec_caller_enter();
-    start_crowd(threads, 200);
-    struct hec_caller *ended = crowd.slots[0];
+    start_group(threads, 200);
+    struct hec_caller *ended = group.slots[0];
     ended->others = 7;
     /* cancelled in a wait, with a burst, while it had the burst */
     ended->burst.launches = 2;
     ended->waiting_since = tick(0);
     ended->busy = true;
     for (int i = 0; i < 200; i++)
-        crowd.slots[i]->last_tick = 1;
+        group.slots[i]->last_tick = 1;
     mine->last_tick = 1;
     hec_callers_sweep(false);
     for (int i = 0; i < 200; i++)
-        assert_int_not_equal(crowd.slots[i]->tid, 0); /* all of them live */
-    end_crowd(threads, 200);
+        assert_int_not_equal(group.slots[i]->tid, 0); /* all of them live */
+    end_group(threads, 200);
     hec_callers_sweep(false);
     assert_int_equal(mine->tid, syscall(SYS_gettid));
     assert_int_equal(ended->tid, 0);
@@ -375,12 +375,12 @@ static void test_slots_are_used_again(void **state) {
     assert_int_equal(burst(count(HEC_TRACE_BURST) - 1).launches, 2);
     assert_int_equal(totals().waited_ns, 0);
     assert_int_equal(totals().calls, 1 + 7); /* over the life of the process */
-    start_crowd(threads, 200);
+    start_group(threads, 200);
     for (int i = 0; i < 200; i++)
-        assert_true(crowd.slots[i] && !crowd.slots[i]->busy && !crowd.slots[i]->taken &&
-                    crowd.slots[i]->burst.launches == 0);
+        assert_true(group.slots[i] && !group.slots[i]->busy && !group.slots[i]->taken &&
+                    group.slots[i]->burst.launches == 0);
     assert_int_equal(hec_callers_left_out(), 0);
-    end_crowd(threads, 200);
+    end_group(threads, 200);
 }
 
 static void *enter_once(void *unused) {
@@ -418,8 +418,8 @@ static void *call_on_one_core(void *core) {
     CPU_ZERO(&one);
     CPU_SET(*(int *)core, &one);
     pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-    pthread_barrier_wait(&crowd.entered);
-    while (__atomic_load_n(&crowd.going, __ATOMIC_RELAXED))
+    pthread_barrier_wait(&group.entered);
+    while (__atomic_load_n(&group.going, __ATOMIC_RELAXED))
         launch(0, 1);
     return NULL;
 }
@@ -431,17 +431,17 @@ static void test_delays(void **state) {
     pthread_t threads[2];
     int core = sched_getcpu();
     hec_delay_forget();
-    pthread_barrier_init(&crowd.entered, NULL, 3);
-    __atomic_store_n(&crowd.going, true, __ATOMIC_RELAXED);
+    pthread_barrier_init(&group.entered, NULL, 3);
+    __atomic_store_n(&group.going, true, __ATOMIC_RELAXED);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, call_on_one_core, &core), 0);
-    pthread_barrier_wait(&crowd.entered);
+    pthread_barrier_wait(&group.entered);
     int64_t start_ns = hec_out_now_ns(), delay_ns = hec_delay_ns();
     while (hec_out_now_ns() - start_ns < 300 * MS) {
         usleep(50000);
         delay_ns = hec_delay_ns();
     }
-    __atomic_store_n(&crowd.going, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&group.going, false, __ATOMIC_RELAXED);
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     assert_true(delay_ns > 50 * MS);
