@@ -1,5 +1,6 @@
 #include "act/power_device.h"
 
+#include "model/throttle.h"
 #include "observe/nvml/visible.h"
 
 #include <fcntl.h>
@@ -7,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Of nvmlClocksEventReasons: the clocks are limited by what somebody set, application clocks or a lock. */
-#define REASON_SETTING 2ull
 
 void hec_power_value_words(enum hec_power_knob knob, int64_t value, char words[32]) {
     if (knob == HEC_POWER_CAP)
@@ -176,7 +174,7 @@ int hec_power_device_read(const struct hec_power_machine *machine, const struct 
     if (!machine->nvml.clocks_event_reasons)
         return unsupported(device, "say whether its clocks are limited", why);
     int code = machine->nvml.clocks_event_reasons(device->handle, &reasons);
-    *value = (reasons & REASON_SETTING) != 0;
+    *value = (hec_nvml_throttle(reasons) & HEC_THROTTLED_SETTING) != 0;
     return code == HEC_NVML_SUCCESS ? HEC_OK : failed("why the clocks are limited cannot be read", code, why);
 }
 

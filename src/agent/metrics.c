@@ -36,11 +36,3 @@ const char *hec_agent_verdict_name(enum hec_agent_verdict verdict) {
     };
     return names[verdict];
 }
-
-const char *hec_agent_throttle_name(enum hec_agent_throttle reason) {
-    static const char *const names[] = {
-#define HEC_AGENT_THROTTLE(id, value, meaning) value,
-#include "agent/values.def"
-    };
-    return names[reason];
-}

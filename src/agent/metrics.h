@@ -44,16 +44,9 @@ enum hec_agent_verdict {
     HEC_AGENT_VERDICTS
 };
 
-enum hec_agent_throttle {
-#define HEC_AGENT_THROTTLE(id, value, meaning) HEC_AGENT_THROTTLE_##id,
-#include "agent/values.def"
-    HEC_AGENT_THROTTLES
-};
-
 /* What the label says. In range. */
 const char *hec_agent_part_name(enum hec_agent_part part);
 const char *hec_agent_state_name(enum hec_agent_state state);
 const char *hec_agent_verdict_name(enum hec_agent_verdict verdict);
-const char *hec_agent_throttle_name(enum hec_agent_throttle reason);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "diagnose/meter/telemetry.h"
+#include "model/throttle.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,10 +32,10 @@ static const char *const total_names[] = {
 #undef HEC_NODE_TOTAL
 };
 
-_Static_assert((int)HEC_AGENT_THROTTLE_POWER == HEC_THROTTLE_POWER &&
-                   (int)HEC_AGENT_THROTTLE_THERMAL == HEC_THROTTLE_THERMAL &&
-                   (int)HEC_AGENT_THROTTLE_HARDWARE == HEC_THROTTLE_HARDWARE,
-               "reasons are numbered alike");
+_Static_assert(HEC_NODE_THROTTLED_THERMAL_NS == HEC_NODE_THROTTLED_POWER_NS + HEC_THROTTLE_THERMAL &&
+                   HEC_NODE_THROTTLED_HARDWARE_NS == HEC_NODE_THROTTLED_POWER_NS + HEC_THROTTLE_HARDWARE &&
+                   HEC_THROTTLE_UNASKED == 3,
+               "totals.def has a row for each, in the order of model/throttle.def");
 
 static const struct {
     enum hec_metric metric; /* KiB/s */
@@ -97,8 +97,7 @@ static void add_to_states(struct hec_node_device *device, enum hec_node_total fi
  * follow the clock everywhere. */
 static int64_t throttle_lost_uj(const struct hec_node_device *device, int64_t reasons, int64_t past_ns) {
     int64_t clock_mhz = newest(device, HEC_GPU_SM_CLOCK), power_mw = newest(device, HEC_GPU_POWER);
-    uint64_t slowed = hec_throttle_bits[HEC_THROTTLE_THERMAL] | hec_throttle_bits[HEC_THROTTLE_HARDWARE];
-    if (reasons <= 0 || !((uint64_t)reasons & slowed) || clock_mhz < 0 || power_mw <= 0 ||
+    if (reasons <= 0 || !hec_throttle_slowed(reasons) || clock_mhz < 0 || power_mw <= 0 ||
         clock_mhz >= device->clock_most_mhz)
         return 0;
     double lost_s = (double)past_ns / 1e9 * (1 - (double)clock_mhz / (double)device->clock_most_mhz);
@@ -114,8 +113,8 @@ static void account_time(struct hec_node_device *device, int64_t now_ns) {
     add_to_states(device, HEC_NODE_BUSY_NS, past_ns, busy_ns, device->up);
     int64_t reasons = device->up ? newest(device, HEC_GPU_THROTTLE) : 0;
     device->total[HEC_NODE_THROTTLE_LOST_UJ] += throttle_lost_uj(device, reasons, past_ns);
-    for (int i = 0; i < HEC_AGENT_THROTTLES && reasons > 0; i++)
-        if ((uint64_t)reasons & hec_throttle_bits[i])
+    for (int i = 0; i < HEC_THROTTLE_UNASKED && reasons > 0; i++)
+        if (hec_throttle_has(reasons, (enum hec_throttle)i))
             device->total[HEC_NODE_THROTTLED_POWER_NS + i] += past_ns;
     device->accounted_ns = now_ns;
 }

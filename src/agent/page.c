@@ -1,6 +1,7 @@
 #include "agent/page.h"
 
 #include "base/clock.h"
+#include "model/throttle.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -267,7 +268,7 @@ static const char *state_name(int state) {
     return hec_agent_state_name((enum hec_agent_state)state);
 }
 static const char *throttle_name(int reason) {
-    return hec_agent_throttle_name((enum hec_agent_throttle)reason);
+    return hec_throttle_info((enum hec_throttle)reason)->name;
 }
 
 static void put_share(struct maker *m, const struct hec_node_device *device, const struct hec_tenant *tenant,
@@ -319,7 +320,7 @@ static void put_devices(struct maker *m) {
     put_energy(m);
     put_totals(m, HEC_AGENT_METRIC_DEVICE_STATE_JOULES, "state", HEC_AGENT_STATES, HEC_NODE_BUSY_MJ, 1e-3, state_name);
     put_totals(m, HEC_AGENT_METRIC_DEVICE_STATE_SECONDS, "state", HEC_AGENT_STATES, HEC_NODE_BUSY_NS, 1e-9, state_name);
-    put_totals(m, HEC_AGENT_METRIC_DEVICE_THROTTLED, "reason", HEC_AGENT_THROTTLES, HEC_NODE_THROTTLED_POWER_NS, 1e-9,
+    put_totals(m, HEC_AGENT_METRIC_DEVICE_THROTTLED, "reason", HEC_THROTTLE_UNASKED, HEC_NODE_THROTTLED_POWER_NS, 1e-9,
                throttle_name);
 }
 

@@ -1,15 +1,14 @@
 #include "agent/verdict.h"
 
 #include "base/clock.h"
-#include "diagnose/meter/telemetry.h"
 #include "diagnose/meter/use.h"
+#include "model/throttle.h"
 
 #include <math.h>
 #include <string.h>
 
 #define HALF_NS (30 * HEC_NS_PER_S)
 #define THROTTLED_SHARE 0.5 /* of readings: for most of the time */
-#define SLOWED (hec_throttle_bits[HEC_THROTTLE_THERMAL] | hec_throttle_bits[HEC_THROTTLE_HARDWARE])
 
 enum input { UTIL, ENGINE, SM, OCCUPANCY, RX, TX, POWER, SLOW, HELD };
 
@@ -44,7 +43,7 @@ void hec_verdict_add(struct hec_verdict *verdict, enum hec_metric metric, int64_
     for (int i = 0; i < HEC_VERDICT_INPUTS; i++)
         if (inputs[i].metric == metric) {
             turn(verdict, t_ns);
-            verdict->half[1][i].sum += i == SLOW ? ((uint64_t)value & SLOWED) != 0 : (double)value * inputs[i].factor;
+            verdict->half[1][i].sum += i == SLOW ? hec_throttle_slowed(value) : (double)value * inputs[i].factor;
             verdict->half[1][i].count++;
         }
 }

@@ -6,6 +6,7 @@
 #include "driver/cuda_bench.h"
 #include "driver/nvml.h"
 #include "launch/facts.h"
+#include "model/throttle.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,8 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* nvml.h: power cap, hardware slowdown, thermal slowdowns by software and by hardware, power brake. */
-#define LOWERED 0xecull
 #define PROCESSES_MAX 256
 #define BUSY_PERCENT 5 /* utilisation that a device without visible processes is taken for busy at */
 #define POLL_NS (5 * HEC_NS_PER_MS)
@@ -41,7 +40,10 @@ struct card {
 static bool throttled(void *context) {
     struct card *card = context;
     unsigned long long reasons = 0;
-    return card->nvml.clocks_event_reasons(card->handle, &reasons) == HEC_NVML_SUCCESS && (reasons & LOWERED);
+    if (card->nvml.clocks_event_reasons(card->handle, &reasons) != HEC_NVML_SUCCESS)
+        return false;
+    int64_t why = hec_nvml_throttle(reasons);
+    return hec_throttle_has(why, HEC_THROTTLE_POWER) || hec_throttle_slowed(why);
 }
 
 static void wait_ns(int64_t ns) {

@@ -1,5 +1,7 @@
 #include "driver/nvml.h"
 
+#include "model/throttle.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <math.h>
@@ -66,6 +68,27 @@ int hec_nvml_error(int code) {
     default:
         return HEC_ERR_FAILED;
     }
+}
+
+int64_t hec_nvml_throttle(unsigned long long reasons) {
+    static const struct {
+        unsigned long long bit; /* nvmlClocksEventReason... of nvml.h */
+        enum hec_throttle_reason reason;
+    } known[] = {
+        {0x001, HEC_THROTTLED_IDLE},
+        {0x002, HEC_THROTTLED_SETTING}, /* application clocks, or a lock */
+        {0x004, HEC_THROTTLED_POWER_CAP},
+        {0x008, HEC_THROTTLED_HARDWARE_SLOWDOWN},
+        {0x010, HEC_THROTTLED_SYNC_BOOST},
+        {0x020, HEC_THROTTLED_SOFTWARE_THERMAL},
+        {0x040, HEC_THROTTLED_HARDWARE_THERMAL},
+        {0x080, HEC_THROTTLED_POWER_BRAKE},
+        {0x100, HEC_THROTTLED_DISPLAY},
+    };
+    int64_t said = 0;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        said |= reasons & known[i].bit ? known[i].reason : 0;
+    return said;
 }
 
 /* Newest name first. Returns the generation that was bound, 0 for none. */

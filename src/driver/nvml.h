@@ -9,6 +9,7 @@
 #include "base/error.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum hec_nvml_code {
 #define HEC_NVML_CODE(code, name, text) HEC_NVML_##name = (code),
@@ -167,6 +168,9 @@ struct hec_nvml {
  * HEC_ERR_NOTFOUND: no such library. HEC_ERR_UNSUPPORTED: it lacks a mandatory function. */
 int hec_nvml_load(const char *path, struct hec_nvml *nvml, struct hec_why *why);
 void hec_nvml_unload(struct hec_nvml *nvml);
+
+/* What clocks_event_reasons says, as bits of model/throttle.def; what those lack is left out. */
+int64_t hec_nvml_throttle(unsigned long long reasons);
 
 /* The HEC error that an NVML code amounts to: LOST, UNSUPPORTED, PERMISSION, NOTFOUND, BUSY, NOMEM, else FAILED. */
 int hec_nvml_error(int code);

@@ -109,9 +109,9 @@ static enum hec_tone tone_of(const struct hec_top_device *device, enum column co
     if (column == COLUMN_VERDICT)
         return device->verdict == HEC_VERDICT_UNKNOWN ? HEC_TONE_DIM : verdicts[device->verdict];
     if (column == COLUMN_THROTTLE) /* a power cap is a choice, heat and brakes are not */
-        return device->throttle <= 0                               ? HEC_TONE_DIM
-               : device->throttle == 1 << HEC_AGENT_THROTTLE_POWER ? HEC_TONE_WARN
-                                                                   : HEC_TONE_BAD;
+        return device->throttle <= 0                         ? HEC_TONE_DIM
+               : device->throttle == 1 << HEC_THROTTLE_POWER ? HEC_TONE_WARN
+                                                             : HEC_TONE_BAD;
     return column == COLUMN_GPU ? HEC_TONE_BOLD : column == COLUMN_BAR ? HEC_TONE_GOOD : HEC_TONE_PLAIN;
 }
 

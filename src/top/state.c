@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "diagnose/meter/telemetry.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -54,8 +53,8 @@ static struct hec_top_device *place_of(struct hec_top_state *state, const struct
 
 static int64_t throttle_of(double bits) {
     int64_t reasons = 0;
-    for (int i = 0; i < HEC_AGENT_THROTTLES && !isnan(bits); i++)
-        reasons |= (int64_t)(((uint64_t)bits & hec_throttle_bits[i]) != 0) << i;
+    for (int i = 0; i < HEC_THROTTLE_UNASKED && !isnan(bits); i++)
+        reasons |= (int64_t)hec_throttle_has((int64_t)bits, (enum hec_throttle)i) << i;
     return isnan(bits) ? -1 : reasons;
 }
 
@@ -208,10 +207,10 @@ void hec_top_take(struct hec_top_state *state, struct hec_node *node, int64_t no
 const char *hec_top_throttle(const struct hec_top_device *device, char text[HEC_TOP_TEXT]) {
     size_t used = 0;
     snprintf(text, HEC_TOP_TEXT, "%s", device->throttle == 0 ? "none" : "");
-    for (int i = 0; i < HEC_AGENT_THROTTLES && device->throttle > 0; i++)
+    for (int i = 0; i < HEC_THROTTLE_UNASKED && device->throttle > 0; i++)
         if (device->throttle >> i & 1)
             used += (size_t)snprintf(text + used, HEC_TOP_TEXT - used, "%s%s", used ? "," : "",
-                                     hec_agent_throttle_name((enum hec_agent_throttle)i));
+                                     hec_throttle_info((enum hec_throttle)i)->name);
     return text;
 }
 

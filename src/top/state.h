@@ -4,6 +4,7 @@
 #define HEC_TOP_STATE_H
 
 #include "agent/node.h"
+#include "model/throttle.h"
 
 #define HEC_TOP_COURSE 120 /* readings of power that are remembered of a device */
 #define HEC_TOP_PROCESSES_MAX 1024
@@ -19,7 +20,7 @@ struct hec_top_device {
     double memory_used, memory_total;                /* bytes */
     double temperature_c;
     int verdict;                   /* enum hec_agent_verdict, or HEC_VERDICT_UNKNOWN */
-    int64_t throttle;              /* bits by enum hec_agent_throttle; < 0: not known */
+    int64_t throttle;              /* bits by enum hec_throttle; < 0: not known */
     double joules;                 /* by its counter, since top started */
     double joules_s;               /* over so long: from its first reading to the newest */
     double nobody;                 /* of these those of no process: idle, or not attributed */

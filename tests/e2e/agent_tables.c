@@ -1,6 +1,7 @@
 /* The lists of docs/metrics.md, in Markdown, an item a line. */
 #include "agent/dcgm.h"
 #include "agent/metrics.h"
+#include "model/throttle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +20,11 @@ static void put_values(void) {
 #define HEC_AGENT_PART(id, value, meaning) puts("- part `" value "`: " meaning);
 #define HEC_AGENT_STATE(id, value, meaning) puts("- state `" value "`: " meaning);
 #define HEC_AGENT_VERDICT(id, value, meaning) puts("- verdict `" value "`: " meaning);
-#define HEC_AGENT_THROTTLE(id, value, meaning) puts("- reason `" value "`: " meaning);
 #include "agent/values.def"
+    for (int i = 0; i < HEC_THROTTLE_UNASKED; i++) {
+        const struct hec_throttle_info *info = hec_throttle_info((enum hec_throttle)i);
+        printf("- reason `%s`: %s\n", info->name, info->meaning);
+    }
 }
 
 static const char *source_of(const struct hec_dcgm_field *field, char *text, size_t size) {

@@ -1,6 +1,7 @@
 /* Our declarations against NVIDIA's nvml.h, where it is available: at compile time through the include path (target
  * `abi` adds the folder of the wheel nvidia-nvml-dev), else the test is skipped. The real header and ours share no name. */
 #include "driver/nvml.h"
+#include "model/throttle.h"
 #include "unit.h"
 
 #if __has_include(<nvml.h>)
@@ -164,10 +165,22 @@ static void test_load_failures(void **state) {
     hec_nvml_unload(&nvml);
 }
 
+/* Run files written before there was model/throttle.def hold NVML's own bits. */
+static void test_throttle(void **state) {
+    (void)state;
+    for (int bit = 0; bit < 64; bit++)
+        assert_int_equal(hec_nvml_throttle(1ull << bit), bit <= 8 ? 1 << bit : 0);
+    assert_int_equal(hec_nvml_throttle(0x44), HEC_THROTTLED_POWER_CAP | HEC_THROTTLED_HARDWARE_THERMAL);
+    assert_true(hec_throttle_has(0x44, HEC_THROTTLE_POWER) && hec_throttle_has(0x44, HEC_THROTTLE_THERMAL));
+    assert_false(hec_throttle_has(0x44, HEC_THROTTLE_HARDWARE) || hec_throttle_has(0x44, HEC_THROTTLE_OTHER));
+    assert_true(hec_throttle_slowed(0x44) && hec_throttle_slowed(0x80));
+    assert_false(hec_throttle_slowed(0x1 | 0x2 | 0x4 | 0x10 | 0x100)); /* idle, set, or as far as power goes */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_structs), cmocka_unit_test(test_constants),     cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_values),  cmocka_unit_test(test_load_failures),
+        cmocka_unit_test(test_values),  cmocka_unit_test(test_load_failures), cmocka_unit_test(test_throttle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

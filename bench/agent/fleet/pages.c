@@ -8,7 +8,7 @@
  * series, and what queries answer, follows from it. */
 #include "agent/page.h"
 #include "base/clock.h"
-#include "diagnose/meter/telemetry.h"
+#include "model/throttle.h"
 #include "diagnose/meter/use.h"
 
 #include <arpa/inet.h>
@@ -33,7 +33,7 @@ struct way {
     double states[HEC_STATE_COUNT];
     enum hec_cause cause;
     double recoverable;
-    enum hec_agent_throttle reason; /* of lower clocks; HEC_AGENT_THROTTLES: none */
+    enum hec_throttle reason; /* of lower clocks; HEC_THROTTLE_UNASKED: none */
     int xid;                        /* an error each 5 s */
 };
 
@@ -47,7 +47,7 @@ static const struct way ways[] = {
      .reports = true,
      .states = {[HEC_STATE_COMPUTE] = 0.86, [HEC_STATE_COMM] = 0.08, [HEC_STATE_COPY] = 0.02, [HEC_STATE_SYNC] = 0.04},
      .cause = HEC_CAUSE_NONE,
-     .reason = HEC_AGENT_THROTTLES},
+     .reason = HEC_THROTTLE_UNASKED},
     {.watts = 240, /* starved */
      .busy = 0.25,
      .engine = 0.3,
@@ -58,7 +58,7 @@ static const struct way ways[] = {
      .states = {[HEC_STATE_COMPUTE] = 0.25, [HEC_STATE_DATA] = 0.6, [HEC_STATE_HOST] = 0.1, [HEC_STATE_SYNC] = 0.05},
      .cause = HEC_CAUSE_DATA,
      .recoverable = 0.38,
-     .reason = HEC_AGENT_THROTTLES,
+     .reason = HEC_THROTTLE_UNASKED,
      .xid = 31},
     {.watts = 190, /* bound by overhead */
      .busy = 0.3,
@@ -70,7 +70,7 @@ static const struct way ways[] = {
      .states = {[HEC_STATE_COMPUTE] = 0.3, [HEC_STATE_LAUNCH] = 0.55, [HEC_STATE_SYNC] = 0.1, [HEC_STATE_HOST] = 0.05},
      .cause = HEC_CAUSE_LAUNCH,
      .recoverable = 0.29,
-     .reason = HEC_AGENT_THROTTLES},
+     .reason = HEC_THROTTLE_UNASKED},
     {.watts = 210, /* bound by transfers */
      .busy = 0.3,
      .engine = 0.3,
@@ -82,19 +82,19 @@ static const struct way ways[] = {
      .states = {[HEC_STATE_COMPUTE] = 0.3, [HEC_STATE_COPY] = 0.5, [HEC_STATE_SYNC] = 0.1, [HEC_STATE_HOST] = 0.1},
      .cause = HEC_CAUSE_COPY,
      .recoverable = 0.22,
-     .reason = HEC_AGENT_THROTTLES},
+     .reason = HEC_THROTTLE_UNASKED},
     {.watts = 124, /* held, and idle */
      .tenants = {{.user = "linus", .command = "jupyter-lab"}},
-     .reason = HEC_AGENT_THROTTLES},
+     .reason = HEC_THROTTLE_UNASKED},
     {.watts = 450, /* throttled */
      .busy = 0.93,
      .engine = 0.93,
      .sm = 0.9,
      .occupancy = 0.5,
      .tenants = {{.pod_namespace = "vision", .pod = "hot-%d", .container = "train"}},
-     .reason = HEC_AGENT_THROTTLE_THERMAL,
+     .reason = HEC_THROTTLE_THERMAL,
      .xid = 94},
-    {.watts = FREE_W, .reason = HEC_AGENT_THROTTLES}, /* nobody's */
+    {.watts = FREE_W, .reason = HEC_THROTTLE_UNASKED}, /* nobody's */
     {.watts = 390,                                    /* healthy, shared */
      .busy = 0.8,
      .engine = 0.8,
@@ -102,7 +102,7 @@ static const struct way ways[] = {
      .occupancy = 0.4,
      .tenants = {{.pod_namespace = "chat", .pod = "llm-%d", .container = "server"},
                  {.pod_namespace = "chat", .pod = "rank-%d", .container = "server"}},
-     .reason = HEC_AGENT_THROTTLE_POWER},
+     .reason = HEC_THROTTLE_POWER},
 };
 
 struct fleet {
@@ -167,7 +167,7 @@ static int64_t reading(const struct way *way, int tenants, enum hec_metric metri
     case HEC_GPU_XID:
         return way->xid;
     case HEC_GPU_THROTTLE:
-        return way->reason == HEC_AGENT_THROTTLE_THERMAL ? (int64_t)hec_throttle_bits[HEC_THROTTLE_THERMAL] : 0;
+        return way->reason == HEC_THROTTLE_THERMAL ? HEC_THROTTLED_SOFTWARE_THERMAL | HEC_THROTTLED_HARDWARE_THERMAL : 0;
     case HEC_GPM_PCIE_RX:
         return (int64_t)(way->bus_gb_s * 1e9 / 1024);
     case HEC_GPM_PCIE_TX:
@@ -211,9 +211,9 @@ static void sum_up(struct hec_node_device *device, const struct way *way, int te
     total[HEC_NODE_BUSY_NS] = (int64_t)(way->busy * (double)ms) * HEC_NS_PER_MS;
     total[HEC_NODE_BUSY_MJ + rest] = total[HEC_NODE_ENERGY_MJ] - total[HEC_NODE_BUSY_MJ];
     total[HEC_NODE_BUSY_NS + rest] = ms * HEC_NS_PER_MS - total[HEC_NODE_BUSY_NS];
-    if (way->reason < HEC_AGENT_THROTTLES)
+    if (way->reason < HEC_THROTTLE_UNASKED)
         total[HEC_NODE_THROTTLED_POWER_NS + way->reason] = (int64_t)(0.4 * (double)ms) * HEC_NS_PER_MS;
-    if (way->reason == HEC_AGENT_THROTTLE_THERMAL)
+    if (way->reason == HEC_THROTTLE_THERMAL)
         total[HEC_NODE_THROTTLE_LOST_UJ] = 60000 * ms;
     for (enum hec_node_total i = HEC_NODE_PCIE_TX; i <= HEC_NODE_NVLINK_RX; i++)
         total[i] = (int64_t)(1e5 * 1.024 * way->sm * (double)ms);

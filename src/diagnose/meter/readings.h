@@ -5,6 +5,7 @@
 
 #include "model/metric.h"
 #include "model/run.h"
+#include "model/throttle.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,14 +45,6 @@ struct hec_energy {
 struct hec_stat {
     double mean, median, minimum, maximum;
     int64_t count;
-};
-
-enum hec_throttle {
-    HEC_THROTTLE_POWER,
-    HEC_THROTTLE_THERMAL,
-    HEC_THROTTLE_HARDWARE,
-    HEC_THROTTLE_OTHER,
-    HEC_THROTTLE_COUNT
 };
 
 /* The part of the run in which the device was in use, which use.h judges: all but the first and the last 2 % of

@@ -141,13 +141,6 @@ int hec_telemetry_span(struct hec_meter *meter, struct hec_device_summary *summa
     return err ? err : span_series(meter, HEC_GPM_PCIE_TX, pcie, summary, &span, why);
 }
 
-const uint64_t hec_throttle_bits[HEC_THROTTLE_COUNT] = {
-    [HEC_THROTTLE_POWER] = 0x04,                /* software power cap */
-    [HEC_THROTTLE_THERMAL] = 0x20 | 0x40,       /* software and hardware thermal slowdown */
-    [HEC_THROTTLE_HARDWARE] = 0x08 | 0x80,      /* hardware slowdown, power brake */
-    [HEC_THROTTLE_OTHER] = 0x02 | 0x10 | 0x100, /* application clocks, sync boost, display clocks */
-};
-
 struct throttle {
     int64_t end_ns, count, hits[HEC_THROTTLE_COUNT];
 };
@@ -158,7 +151,7 @@ static void throttle_reading(void *context, int64_t t_ns, int64_t value, bool va
         return;
     throttle->count++;
     for (int i = 0; i < HEC_THROTTLE_COUNT; i++)
-        throttle->hits[i] += ((uint64_t)value & hec_throttle_bits[i]) != 0;
+        throttle->hits[i] += hec_throttle_has(value, (enum hec_throttle)i);
 }
 
 /* Series of devices that are no bit masks and no totals; power is done with the energy, in the same pass. */

@@ -14,7 +14,4 @@ int hec_telemetry_span(struct hec_meter *meter, struct hec_device_summary *summa
  * throttled_share, and power_limit_w (the time-weighted mean of the enforced limit; else the device's). */
 int hec_telemetry_fill(struct hec_meter *meter, struct hec_device_summary *summary, struct hec_why *why);
 
-/* Of metric gpu_throttle: bits of NVML's clocks event reasons (nvml.h). */
-extern const uint64_t hec_throttle_bits[HEC_THROTTLE_COUNT];
-
 #endif

@@ -88,7 +88,7 @@ int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sen
         break;
     case NVML_SENSOR_THROTTLE:
         code = CALL(nvml->clocks_event_reasons, handle, &wide);
-        *value = (int64_t)wide;
+        *value = hec_nvml_throttle(wide);
         return code;
     case NVML_SENSOR_USAGE:
         code = CALL(nvml->power_usage, handle, &number);

@@ -100,7 +100,6 @@ static void put_use(struct hec_page *page, const struct hec_device_summary *d) {
 }
 
 static void put_power(struct hec_page *page, const struct hec_device_summary *d) {
-    static const char *const names[HEC_THROTTLE_COUNT] = {"the power limit", "heat", "the hardware", "other settings"};
     text share;
     if (!d->power_w.count) {
         hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "not recorded");
@@ -114,7 +113,8 @@ static void put_power(struct hec_page *page, const struct hec_device_summary *d)
                      d->power_w.mean, d->power_w.median, d->power_w.maximum);
     for (int i = 0; i < HEC_THROTTLE_COUNT; i++)
         if (d->throttled_share[i] >= 0.01)
-            hec_page_row(page, 4, "", HEC_TONE_PLAIN, "clocks held down by %s in %s of the readings", names[i],
+            hec_page_row(page, 4, "", HEC_TONE_PLAIN, "clocks held down by %s in %s of the readings",
+                         hec_throttle_info((enum hec_throttle)i)->words,
                          hec_format_share(share, d->throttled_share[i]));
 }
 
