@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "model/run.h"
 #include "observe/procfs/file.h"
 #include "observe/procfs/parse.h"
 
@@ -66,7 +67,7 @@ const char *hec_identity_proof(const char *proc_path) {
     char path[512], link[64] = "";
     snprintf(path, sizeof path, "%s/self/ns/pid", proc_path ? proc_path : "/proc");
     ssize_t length = readlink(path, link, sizeof link - 1);
-    return length > 0 && strcmp(link, FIRST_NAMESPACE) == 0 ? NULL : "/dev/nvidia";
+    return length > 0 && strcmp(link, FIRST_NAMESPACE) == 0 ? NULL : hec_vendor_info(HEC_VENDOR_NVIDIA)->device_files;
 }
 
 /* Has it a file open whose name begins so? */

@@ -426,8 +426,9 @@ static void sink_event(void *context, enum hec_event_kind kind, int index, int64
     struct hec_node_device *device = device_at(node, index);
     if (kind == HEC_EVENT_DEVICE_LOST && device)
         lose(node, device, t_ns);
-    if (kind == HEC_EVENT_SOURCE_UNAVAILABLE && index == HEC_DEVICE_NONE && strncmp(text, "nvml: ", 6) == 0)
-        snprintf(node->trouble, sizeof node->trouble, "%s", text + 6);
+    const char *trouble = hec_vendor_event(text);
+    if (kind == HEC_EVENT_SOURCE_UNAVAILABLE && index == HEC_DEVICE_NONE && trouble)
+        snprintf(node->trouble, sizeof node->trouble, "%s", trouble);
     pthread_mutex_unlock(&node->lock);
 }
 

@@ -35,7 +35,7 @@ static void label_device(const struct hec_node_device *device, struct labels *la
     int ordinal = device->info.index % HEC_VENDOR_DEVICES_MAX;
     labels->count = 0;
     snprintf(labels->gpu, sizeof labels->gpu, "%d", ordinal);
-    snprintf(labels->device, sizeof labels->device, "nvidia%d", ordinal);
+    snprintf(labels->device, sizeof labels->device, "%s%d", hec_vendor_of_device(device->info.index)->name, ordinal);
     add_label(labels, "gpu", labels->gpu);
     add_label(labels, "UUID", device->info.uuid);
 }

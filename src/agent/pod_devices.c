@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/list.h"
+#include "model/run.h"
 #include <podresources.pb-c.h>
 
 #include <ctype.h>
@@ -11,7 +12,7 @@
 
 /* What the parser may take for one message: two bytes of it can cost 100 of memory. A node of 250 pods takes 0.3 MB. */
 #define MEMORY_MAX (16u << 20)
-#define RESOURCES "nvidia.com/"
+#define VENDOR HEC_VENDOR_NVIDIA /* whose device plugin is understood */
 
 static bool take_number(const char **at, int *out) {
     int value = 0, length = 0;
@@ -50,8 +51,9 @@ static bool take_rest(const char *at, struct hec_device_name *out) {
 /* False: not the name of a GPU. */
 static bool parse_name(const char *text, struct hec_device_name *out) {
     *out = (struct hec_device_name){.minor = -1, .instance = -1};
-    if (strncmp(text, "nvidia", 6) == 0) {
-        const char *at = text + 6;
+    const char *numbered = hec_vendor_info(VENDOR)->name;
+    if (strncmp(text, numbered, strlen(numbered)) == 0) {
+        const char *at = text + strlen(numbered);
         return take_number(&at, &out->minor) && take_rest(at, out);
     }
     bool mig = strncmp(text, "MIG-", 4) == 0;
@@ -105,13 +107,14 @@ static int add_device(struct hec_pod_devices *devices, const struct hec_tenant *
 static int add_container(struct hec_pod_devices *devices, const V1__PodResources *pod,
                          const V1__ContainerResources *container) {
     struct hec_tenant holder = {0};
+    const char *resources = hec_vendor_info(VENDOR)->resources;
     int err = HEC_OK;
     bool named = take_name(holder.pod, sizeof holder.pod, pod->name) &&
                  take_name(holder.pod_namespace, sizeof holder.pod_namespace, pod->namespace_) &&
                  take_name(holder.container, sizeof holder.container, container->name);
     for (size_t d = 0; d < container->n_devices && err == HEC_OK; d++) {
         const V1__ContainerDevices *held = container->devices[d];
-        if (strncmp(held->resource_name, RESOURCES, strlen(RESOURCES)) != 0)
+        if (strncmp(held->resource_name, resources, strlen(resources)) != 0)
             continue;
         if (!named)
             devices->left_out += held->n_device_ids;

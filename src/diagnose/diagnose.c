@@ -462,7 +462,10 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
     if (out->imported[0]) {
         copy(out->energy_unavailable, sizeof out->energy_unavailable, "imported from a trace: time only");
     } else if (!out->device_count) {
-        const char *reason = hec_source_unavailable(out, "nvml");
+        const char *reason = NULL;
+        for (int i = 0; i < out->event_count && !reason; i++)
+            if (out->events[i].kind == HEC_EVENT_SOURCE_UNAVAILABLE)
+                reason = hec_vendor_event(out->events[i].text);
         if (!reason)
             reason = b->no_answer[0] ? b->no_answer : "no GPU was found";
         copy(out->energy_unavailable, sizeof out->energy_unavailable, reason);

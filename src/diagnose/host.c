@@ -11,14 +11,13 @@
 /* A counter that was read for less of the run than this is no figure for the run. */
 #define RAPL_COVERAGE_MIN 0.95
 
-const char *hec_source_unavailable(const struct hec_summary *summary, const char *name) {
-    size_t length = strlen(name);
-    for (int i = 0; i < summary->event_count; i++) {
-        const struct hec_event_summary *event = &summary->events[i];
-        if (event->kind == HEC_EVENT_SOURCE_UNAVAILABLE && strncmp(event->text, name, length) == 0 &&
-            event->text[length] == ':')
-            return event->text + length + 1 + strspn(event->text + length + 1, " ");
-    }
+/* Why there is no RAPL here; NULL: nothing says that there is none. */
+static const char *no_rapl(const struct hec_summary *summary) {
+    static const char source[] = "rapl: ";
+    for (int i = 0; i < summary->event_count; i++)
+        if (summary->events[i].kind == HEC_EVENT_SOURCE_UNAVAILABLE &&
+            strncmp(summary->events[i].text, source, sizeof source - 1) == 0)
+            return summary->events[i].text + sizeof source - 1;
     return NULL;
 }
 
@@ -133,7 +132,7 @@ int hec_host_fill(struct hec_meter *meter, struct hec_summary *out, struct hec_w
     host->tree_cores = out->seconds > 0 ? host->tree_cpu_seconds / out->seconds : NAN;
     self->cpu_share = out->seconds > 0 ? self->cpu_seconds / out->seconds : NAN;
 
-    const char *none = hec_source_unavailable(out, "rapl");
+    const char *none = no_rapl(out);
     err = rapl(meter, HEC_RAPL_PACKAGE_ENERGY, &host->package_joules, host->package_why, sizeof host->package_why,
                none ? none : "this machine shows no CPU energy counter (powercap)", why);
     if (!err)

@@ -12,13 +12,38 @@ const char *hec_event_name(enum hec_event_kind kind) {
     return event_names[kind];
 }
 
-const char *hec_vendor_name(enum hec_vendor vendor) {
-    static const char *const names[] = {
-#define HEC_VENDOR(id, name) name,
+static const struct hec_vendor_info vendors[] = {
+#define HEC_VENDOR(id, name, title, source, files, resources) {name, title, source, files, resources},
 #include "model/vendor.def"
 #undef HEC_VENDOR
-    };
-    return names[vendor];
+};
+
+const struct hec_vendor_info *hec_vendor_info(enum hec_vendor vendor) {
+    return &vendors[vendor];
+}
+
+const struct hec_vendor_info *hec_vendor_of_device(int index) {
+    return index >= 0 && index < HEC_DEVICE_INDEX(HEC_VENDOR_COUNT, 0) ? &vendors[index / HEC_VENDOR_DEVICES_MAX]
+                                                                       : NULL;
+}
+
+/* What follows word and mark in a text; NULL: the text does not begin so. */
+static const char *after(const char *text, const char *word, const char *mark) {
+    size_t length = strlen(word), marked = strlen(mark);
+    return strncmp(text, word, length) == 0 && strncmp(text + length, mark, marked) == 0 ? text + length + marked
+                                                                                         : NULL;
+}
+
+const char *hec_vendor_short(const char *device_name) {
+    const char *rest = after(device_name, vendors[HEC_VENDOR_USUAL].title, " ");
+    return rest ? rest : device_name;
+}
+
+const char *hec_vendor_event(const char *text) {
+    const char *rest = NULL;
+    for (int i = 0; i < HEC_VENDOR_COUNT && !rest; i++)
+        rest = vendors[i].source[0] ? after(text, vendors[i].source, ": ") : NULL;
+    return rest;
 }
 
 enum hec_event_kind hec_event_find(const char *name) {

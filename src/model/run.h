@@ -14,13 +14,30 @@
 #define HEC_DEVICE_NONE (-1)
 
 enum hec_vendor {
-#define HEC_VENDOR(id, name) HEC_VENDOR_##id,
+#define HEC_VENDOR(id, name, title, source, files, resources) HEC_VENDOR_##id,
 #include "model/vendor.def"
 #undef HEC_VENDOR
     HEC_VENDOR_COUNT
 };
 
-const char *hec_vendor_name(enum hec_vendor vendor); /* "nvidia" */
+/* The vendor whose title is left out where a name has to be short. */
+#define HEC_VENDOR_USUAL HEC_VENDOR_NVIDIA
+
+struct hec_vendor_info {
+    const char *name;   /* "nvidia" */
+    const char *title;  /* "NVIDIA" */
+    const char *source; /* "nvml": what an event of its collector begins with, before a colon; "": there is none */
+    const char *device_files, *resources; /* "/dev/nvidia", "nvidia.com/"; "": not known */
+};
+
+/* vendor must be in range. */
+const struct hec_vendor_info *hec_vendor_info(enum hec_vendor vendor);
+/* NULL: no such vendor's block has this index of a device. */
+const struct hec_vendor_info *hec_vendor_of_device(int index);
+/* The name of a device without the title of the usual vendor, which tells nothing apart. */
+const char *hec_vendor_short(const char *device_name);
+/* What follows the source of a vendor in the text of an event ("nvml: no GPU"); NULL: it is of another source. */
+const char *hec_vendor_event(const char *text);
 
 /* Collectors number the devices of a vendor from 0, and a run holds those of all: each vendor has a block of indices. */
 #define HEC_VENDOR_DEVICES_MAX 32
@@ -40,7 +57,7 @@ enum hec_event_kind hec_event_find(const char *name); /* HEC_EVENT_COUNT if unkn
 /* One GPU. Strings are empty and numbers negative where the driver would not say. */
 struct hec_device {
     int index;       /* within the run: HEC_DEVICE_INDEX, of an import the order of appearance */
-    char vendor[16]; /* hec_vendor_name */
+    char vendor[16]; /* hec_vendor_info: its name */
     char uuid[96];
     char name[96];
     char pci_bus_id[32];

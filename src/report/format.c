@@ -107,16 +107,12 @@ char *hec_format_count(char text[HEC_FORMAT_SIZE], double count) {
 }
 
 char *hec_format_gpu(char text[HEC_FORMAT_SIZE], int index) {
-    static const char *const vendors[] = {
-#define HEC_VENDOR(id, name) #id " ",
-#include "model/vendor.def"
-#undef HEC_VENDOR
-    };
-    int vendor = index >= 0 ? index / HEC_VENDOR_DEVICES_MAX : HEC_VENDOR_COUNT;
-    if (vendor >= HEC_VENDOR_COUNT) /* of no vendor's block: a damaged file */
+    const struct hec_vendor_info *vendor = hec_vendor_of_device(index);
+    bool usual = vendor == hec_vendor_info(HEC_VENDOR_USUAL);
+    if (!vendor) /* a damaged file */
         snprintf(text, HEC_FORMAT_SIZE, "GPU %d", index);
     else
-        snprintf(text, HEC_FORMAT_SIZE, "%sGPU %d", vendor == HEC_VENDOR_NVIDIA ? "" : vendors[vendor],
+        snprintf(text, HEC_FORMAT_SIZE, "%s%sGPU %d", usual ? "" : vendor->title, usual ? "" : " ",
                  index % HEC_VENDOR_DEVICES_MAX);
     return text;
 }

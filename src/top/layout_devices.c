@@ -43,11 +43,7 @@ static void text_of(const struct hec_top_device *device, enum column column, cha
         snprintf(text, HEC_FORMAT_SIZE, "%d", device->ordinal);
         break;
     case COLUMN_NAME:
-        /* the vendor's name tells nothing apart */
-        snprintf(text, HEC_FORMAT_SIZE, "%s",
-                 strncmp(device->name, "NVIDIA ", 7) == 0 ? device->name + 7
-                 : device->name[0]                        ? device->name
-                                                          : "-");
+        snprintf(text, HEC_FORMAT_SIZE, "%s", device->name[0] ? hec_vendor_short(device->name) : "-");
         break;
     case COLUMN_WATTS:
         part(text, device->power_w, device->limit_w, 1, 0);

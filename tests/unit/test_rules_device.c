@@ -221,6 +221,7 @@ static void test_precision_old_devices(void **state) {
         assert_true(answers(&w.finding, HEC_LEVER_FP16, 0));
     }
     snprintf(d->name, sizeof d->name, "AMD Radeon Graphics"); /* gfx90a: no compute capability */
+    snprintf(d->vendor, sizeof d->vendor, "%s", hec_vendor_info(HEC_VENDOR_AMD)->name);
     d->cuda_major = 9;
     nothing_is_claimed();
 }

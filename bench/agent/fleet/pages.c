@@ -8,8 +8,8 @@
  * series, and what queries answer, follows from it. */
 #include "agent/page.h"
 #include "base/clock.h"
-#include "model/throttle.h"
 #include "diagnose/meter/use.h"
+#include "model/throttle.h"
 
 #include <arpa/inet.h>
 #include <math.h>
@@ -34,7 +34,7 @@ struct way {
     enum hec_cause cause;
     double recoverable;
     enum hec_throttle reason; /* of lower clocks; HEC_THROTTLE_UNASKED: none */
-    int xid;                        /* an error each 5 s */
+    int xid;                  /* an error each 5 s */
 };
 
 static const struct way ways[] = {
@@ -95,7 +95,7 @@ static const struct way ways[] = {
      .reason = HEC_THROTTLE_THERMAL,
      .xid = 94},
     {.watts = FREE_W, .reason = HEC_THROTTLE_UNASKED}, /* nobody's */
-    {.watts = 390,                                    /* healthy, shared */
+    {.watts = 390,                                     /* healthy, shared */
      .busy = 0.8,
      .engine = 0.8,
      .sm = 0.75,
@@ -167,7 +167,8 @@ static int64_t reading(const struct way *way, int tenants, enum hec_metric metri
     case HEC_GPU_XID:
         return way->xid;
     case HEC_GPU_THROTTLE:
-        return way->reason == HEC_THROTTLE_THERMAL ? HEC_THROTTLED_SOFTWARE_THERMAL | HEC_THROTTLED_HARDWARE_THERMAL : 0;
+        return way->reason == HEC_THROTTLE_THERMAL ? HEC_THROTTLED_SOFTWARE_THERMAL | HEC_THROTTLED_HARDWARE_THERMAL
+                                                   : 0;
     case HEC_GPM_PCIE_RX:
         return (int64_t)(way->bus_gb_s * 1e9 / 1024);
     case HEC_GPM_PCIE_TX:

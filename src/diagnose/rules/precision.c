@@ -18,7 +18,7 @@ enum tensor_cores { NO_TENSOR, TENSOR_FP16, TENSOR_TF32 };
 static enum tensor_cores tensor_cores_of(const struct hec_facts *f) {
     const struct hec_device *d = &f->device->device;
     /* AMD's profiler gives the gfx number as compute capability */
-    if (d->cuda_major > 0 && strncmp(d->name, "AMD", 3) != 0)
+    if (d->cuda_major > 0 && strcmp(d->vendor, hec_vendor_info(HEC_VENDOR_AMD)->name) != 0)
         return d->cuda_major >= HEC_PRECISION_TF32_FROM   ? TENSOR_TF32
                : d->cuda_major >= HEC_PRECISION_FP16_FROM ? TENSOR_FP16
                                                           : NO_TENSOR;

@@ -121,7 +121,7 @@ static bool shown_elsewhere(const struct hec_summary *s, const struct hec_event_
     if (event->kind == HEC_EVENT_TRACE_GUARD)
         return strcmp(event->text, s->timeline.trace.why) == 0;
     return event->kind == HEC_EVENT_SOURCE_UNAVAILABLE &&
-           (strncmp(event->text, "nvml:", 5) == 0 || strncmp(event->text, "rapl:", 5) == 0);
+           (hec_vendor_event(event->text) || strncmp(event->text, "rapl:", 5) == 0);
 }
 
 static void put_events(struct hec_page *page, const struct hec_summary *s) {

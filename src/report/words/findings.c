@@ -36,9 +36,7 @@ const char *hec_device_word(char out[HEC_FORMAT_SIZE], const struct hec_summary 
     int used = 0;
     for (int i = 0; i < s->device_count; i++)
         used += s->devices[i].used;
-    const char *name = d ? d->device.name : "";
-    if (strncmp(name, "NVIDIA ", 7) == 0)
-        name += 7;
+    const char *name = d ? hec_vendor_short(d->device.name) : "";
     if (used > 1 || !name[0])
         hec_format_gpu(out, device);
     else

@@ -78,11 +78,11 @@ static int read_device(struct kineto *k) {
             err = hec_json_skip(k->json);
         }
     }
-    bool amd = strncmp(d.name, "AMD", 3) == 0;
+    bool amd = strncmp(d.name, hec_vendor_info(HEC_VENDOR_AMD)->title, 3) == 0;
     if (amd) /* ROCm's numbers are of another architecture: 9.0 is no Hopper */
         d.cuda_major = d.cuda_minor = -1;
     if (amd || d.cuda_major > 0)
-        snprintf(d.vendor, sizeof d.vendor, "%s", hec_vendor_name(amd ? HEC_VENDOR_AMD : HEC_VENDOR_NVIDIA));
+        snprintf(d.vendor, sizeof d.vendor, "%s", hec_vendor_info(amd ? HEC_VENDOR_AMD : HEC_VENDOR_NVIDIA)->name);
     struct hec_device *to = err == HEC_OK && d.index >= 0 ? hec_import_tracks_device(&k->file->tracks, d.index) : NULL;
     if (to)
         *to = d;

@@ -253,7 +253,7 @@ static int gpu(struct hec_nsys *n, const struct hec_nsys_row *row) {
     if (row->name)
         snprintf(d->name, sizeof d->name, "%.*s", (int)(row->name_length < 95 ? row->name_length : 95), row->name);
     int64_t total = integer(row, 1, -1);
-    snprintf(d->vendor, sizeof d->vendor, "%s", hec_vendor_name(HEC_VENDOR_NVIDIA));
+    snprintf(d->vendor, sizeof d->vendor, "%s", hec_vendor_info(HEC_VENDOR_NVIDIA)->name);
     d->memory_kib = total >= 0 ? total / 1024 : -1;
     d->cuda_major = small(row, 2);
     d->cuda_minor = small(row, 3);
