@@ -31,8 +31,6 @@
 #define FIELDS_FILE_MAX (1u << 20)
 #define PUSH_NS (60 * HEC_NS_PER_S) /* OpenTelemetry's default */
 
-static const struct hec_collector *const collectors[] = {&hec_collector_nvml, &hec_collector_rapl, NULL};
-
 struct agent {
     const struct hec_agent_options *options;
     struct hec_web_config web;
@@ -348,7 +346,7 @@ __attribute__((visibility("default"))) int hec_agent_main(const struct hec_agent
         end(&agent);
         return hec_err_exit_status(err);
     }
-    hec_watch_start(&agent.watch, agent.node, collectors, options->nvml_path);
+    hec_watch_start(&agent.watch, agent.node, hec_collectors_of(HEC_OBSERVER_NODE), options->nvml_path);
     hec_info("agent: %s/metrics", hec_http_url(agent.http));
     serve(&agent);
     end(&agent);

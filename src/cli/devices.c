@@ -3,9 +3,7 @@
 #include "cli/checks.h"
 #include "cli/load.h"
 #include "launch/simulation.h"
-#include "observe/nvml/probe.h"
-#include "observe/procfs/checks.h"
-#include "observe/rapl/checks.h"
+#include "observe/collector.h"
 #include "report/run/devices.h"
 #include "report/run/doctor.h"
 
@@ -17,7 +15,7 @@ struct look {
     struct hec_args args;
     struct hec_report_style style;
     struct hec_simulation *simulation;
-    const char *nvml_path, *visible;
+    struct hec_observe_options observe;
     struct hec_buf out;
 };
 
@@ -36,8 +34,8 @@ static int begin(struct look *look, enum hec_verb verb, int argc, char **argv) {
         hec_error("%s", why.text);
         return err;
     }
-    look->nvml_path = spec ? hec_simulation_nvml(look->simulation) : NULL;
-    look->visible = getenv("CUDA_VISIBLE_DEVICES");
+    look->observe.nvml_path = spec ? hec_simulation_nvml(look->simulation) : NULL;
+    look->observe.visible_devices = getenv("CUDA_VISIBLE_DEVICES");
     hec_buf_init(&look->out, 16u << 20);
     return HEC_OK;
 }
@@ -50,23 +48,29 @@ static int end(struct look *look, int err) {
     return hec_err_exit_status(err);
 }
 
+/* The GPUs of all vendors; why there are none where a collector says it. */
+static int find_devices(const struct hec_observe_options *options, struct hec_device *devices) {
+    struct hec_why why, first = {""};
+    int count = 0;
+    for (const struct hec_collector *const *all = hec_collectors_of(HEC_OBSERVER_RUN); *all; all++) {
+        why.text[0] = '\0';
+        int found = (*all)->devices ? (*all)->devices(options, devices + count, HEC_DEVICE_MAX - count, &why) : 0;
+        count += found > 0 ? found : 0;
+        if (found < 0 && !first.text[0])
+            hec_fail(&first, found, "%s", why.text[0] ? why.text : hec_err_text(found));
+    }
+    if (count == 0 && first.text[0])
+        hec_warn("%s", first.text);
+    return count;
+}
+
 int hec_verb_devices(int argc, char **argv) {
     struct look look = {0};
     int err = begin(&look, HEC_VERB_DEVICES, argc, argv);
     if (err != HEC_OK)
         return err > 0 ? 0 : hec_err_exit_status(err);
-    struct hec_nvml_probed *probed = NULL;
-    struct hec_why why = {""};
-    int count = hec_nvml_probe(look.nvml_path, look.visible, &probed, &why);
-    if (count < 0) {
-        hec_warn("%s", why.text[0] ? why.text : hec_err_text(count));
-        count = 0;
-    }
     struct hec_device devices[HEC_DEVICE_MAX];
-    count = count > HEC_DEVICE_MAX ? HEC_DEVICE_MAX : count;
-    for (int i = 0; i < count; i++)
-        devices[i] = probed[i].device;
-    free(probed);
+    int count = find_devices(&look.observe, devices);
     bool json = hec_args_has(&look.args, HEC_OPT_JSON);
     return end(&look, hec_report_devices(devices, count, hec_args_has(&look.args, HEC_OPT_PARTS), json, &look.style,
                                          &look.out));
@@ -79,9 +83,9 @@ int hec_verb_doctor(int argc, char **argv) {
         return err > 0 ? 0 : hec_err_exit_status(err);
     struct hec_check_list list = {0};
     hec_check_power(hec_args_has(&look.args, HEC_OPT_RESTORE), &list); /* before this process opens a driver itself */
-    hec_nvml_check(look.nvml_path, look.visible, &list);
-    hec_rapl_check(NULL, NULL, &list);
-    hec_procfs_check(NULL, NULL, &list);
+    for (const struct hec_collector *const *all = hec_collectors_of(HEC_OBSERVER_RUN); *all; all++)
+        if ((*all)->check)
+            (*all)->check(&look.observe, &list);
     hec_check_trace(look.simulation ? hec_simulation_cuda(look.simulation) : NULL,
                     look.simulation ? hec_simulation_cupti(look.simulation) : NULL, &list);
     hec_check_guard(look.simulation != NULL, hec_args_has(&look.args, HEC_OPT_FORGET), &list);

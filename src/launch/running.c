@@ -23,10 +23,6 @@
 #define TICK_MS 100
 #define ENVIRONMENT_MAX (1 << 17)
 
-static const struct hec_collector *const collectors[] = {
-    &hec_collector_trace, &hec_collector_procfs, &hec_collector_rapl, &hec_collector_marks, &hec_collector_nvml, NULL,
-};
-
 static void put(const struct hec_sink *sink, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void put(const struct hec_sink *sink, const char *key, const char *format, ...) {
@@ -119,7 +115,7 @@ int hec_running_record(const struct hec_running_options *options, struct hec_ima
                                            .rings = options->rings,
                                            .trace_mode = HEC_TRACE_AUTO,
                                            .visible_devices = visible_devices(options->root, environment)};
-    if ((err = hec_recorder_start(collectors, &observe, sink, &recorder, why)) < 0) {
+    if ((err = hec_recorder_start(hec_collectors_of(HEC_OBSERVER_RUN), &observe, sink, &recorder, why)) < 0) {
         hec_writer_close(writer, NULL, NULL);
         return err;
     }

@@ -28,11 +28,6 @@
 /* At the end, a driver that does not answer is given up after this. */
 #define STOP_WAIT_NS (3 * HEC_NS_PER_S)
 
-static const struct hec_collector *const collectors[] = {
-    &hec_collector_trace, /* the first: left out where the command was not given the tracer */
-    &hec_collector_procfs, &hec_collector_rapl, &hec_collector_marks, &hec_collector_nvml, NULL,
-};
-
 struct hec_session {
     struct hec_session_options options;
     struct hec_run_file file;
@@ -187,7 +182,8 @@ static int start_observing(struct hec_session *s, struct hec_why *why) {
         s->observe.step_seen = step_seen;
         s->observe.step_context = s->stopper;
     }
-    err = hec_recorder_start(collectors + !s->inject.traced, &s->observe, s->sink, &s->recorder, why);
+    enum hec_observer observer = s->inject.traced ? HEC_OBSERVER_RUN : HEC_OBSERVER_UNTRACED;
+    err = hec_recorder_start(hec_collectors_of(observer), &s->observe, s->sink, &s->recorder, why);
     if (err < 0)
         return err;
     hec_recorder_wait_ready(s->recorder, START_WAIT_NS);

@@ -4,6 +4,7 @@
 #define HEC_OBSERVE_COLLECTOR_H
 
 #include "base/error.h"
+#include "model/check.h"
 #include "model/run.h"
 
 #include <stdint.h>
@@ -57,12 +58,25 @@ struct hec_collector {
     /* The window ended at end_ns: take the last readings. Called once, after the last poll. */
     void (*finish)(void *self, int64_t end_ns);
     void (*close)(void *self);
+    /* For `hec devices`: the GPUs that it observes, at most `room`. Their number, or the errors of open; NULL: no source of GPUs. */
+    int (*devices)(const struct hec_observe_options *options, struct hec_device *out, int room, struct hec_why *why);
+    /* For `hec doctor`: append what it can read here, what not, and why; NULL: nothing depends on the machine. */
+    void (*check)(const struct hec_observe_options *options, struct hec_check_list *list);
 };
 
-extern const struct hec_collector hec_collector_nvml;   /* observe/nvml */
-extern const struct hec_collector hec_collector_procfs; /* observe/procfs: tree, host */
-extern const struct hec_collector hec_collector_rapl;   /* observe/rapl */
-extern const struct hec_collector hec_collector_marks;  /* observe/marks */
-extern const struct hec_collector hec_collector_trace;  /* observe/trace: what libhectrace.so sends */
+#define HEC_COLLECTOR(source, run, untraced, node, screen) extern const struct hec_collector hec_collector_##source;
+#include "observe/collectors.def"
+#undef HEC_COLLECTOR
+
+/* Who observes. */
+enum hec_observer {
+    HEC_OBSERVER_RUN,      /* of a command, with the tracer in it */
+    HEC_OBSERVER_UNTRACED, /* of a command without it */
+    HEC_OBSERVER_NODE,     /* hec agent */
+    HEC_OBSERVER_SCREEN    /* hec top */
+};
+
+/* Its collectors; the last is NULL. */
+const struct hec_collector *const *hec_collectors_of(enum hec_observer observer);
 
 #endif

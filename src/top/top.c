@@ -24,8 +24,6 @@
 #define TEXT_MAX (16u << 20)
 #define LINE_COLUMNS 160 /* of lines that go to no terminal */
 
-static const struct hec_collector *const collectors[] = {&hec_collector_nvml, NULL};
-
 struct top {
     const struct hec_top_options *options;
     struct hec_node *node;
@@ -232,7 +230,7 @@ __attribute__((visibility("default"))) int hec_top_main(const struct hec_top_opt
     }
     hec_log_set_level(HEC_LOG_ERROR); /* what is wrong is on the page */
     hec_top_begin(&top.state, hec_clock_mono_ns(), options->interval_ns);
-    hec_watch_start(&top.watch, top.node, collectors, options->nvml_path);
+    hec_watch_start(&top.watch, top.node, hec_collectors_of(HEC_OBSERVER_SCREEN), options->nvml_path);
     if (top.view.plain)
         run_lines(&top);
     else

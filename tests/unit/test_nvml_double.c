@@ -194,11 +194,11 @@ static void test_probe(void **state) {
     }
     free(devices);
     struct hec_check_list *list = calloc(1, sizeof *list);
-    hec_nvml_check(library, NULL, list);
+    hec_nvml_check(&(struct hec_observe_options){.nvml_path = library}, list);
     assert_int_equal(list->items[0].status, HEC_CHECK_OK);
     assert_string_equal(list->items[list->count - 1].finding, "as for gpu 0");
     list->count = 0;
-    hec_nvml_check("/nonexistent/libnvidia-ml.so.1", NULL, list);
+    hec_nvml_check(&(struct hec_observe_options){.nvml_path = "/nonexistent/libnvidia-ml.so.1"}, list);
     assert_int_equal(list->count, 1);
     assert_int_equal(list->items[0].status, HEC_CHECK_MISSING);
     assert_true(list->items[0].remedy[0]);

@@ -1,7 +1,6 @@
 /* The doctor's rows for the host and for CPU energy, on fixtures and on this machine. */
-#include "observe/procfs/checks.h"
+#include "observe/collector.h"
 #include "observe/procfs/usable.h"
-#include "observe/rapl/checks.h"
 #include "tests/unit/host_fixture.h"
 
 static const struct hec_check *row(const struct hec_check_list *list, const char *name) {
@@ -38,7 +37,7 @@ static void look(const char *folder, struct hec_check_list *list) {
     char proc[300];
     memset(list, 0, sizeof *list);
     snprintf(proc, sizeof proc, "%s/proc", folder);
-    hec_procfs_check(proc, folder, list);
+    hec_collector_procfs.check(&(struct hec_observe_options){.proc_path = proc}, list);
 }
 
 static void a_whole_host(void **state) {
@@ -114,24 +113,24 @@ static void hidden_processes_are_said_but_not_to_root(void **state) {
 static void this_machine_has_a_process_tree(void **state) {
     struct hec_check_list list = {0};
     (void)state;
-    hec_procfs_check(NULL, NULL, &list);
+    struct hec_observe_options here = {0};
+    hec_collector_procfs.check(&here, &list);
     assert_int_equal(row(&list, "process tree")->status, HEC_CHECK_OK);
-    hec_rapl_check(NULL, NULL, &list);
+    hec_collector_rapl.check(&here, &list);
     assert_string_equal(list.items[list.count - 1].area, "cpu energy");
 }
 
 static void rapl_rows(void **state) {
     const char *folder = *state;
     struct hec_check_list list = {0};
-    char cpuinfo[300];
-    snprintf(cpuinfo, sizeof cpuinfo, "%s/cpuinfo", folder);
+    const struct hec_observe_options options = {.powercap_path = folder, .proc_path = folder};
     fixture_file(folder, "cpuinfo", "flags : fpu sse2 hypervisor lm\n");
-    hec_rapl_check(folder, cpuinfo, &list);
+    hec_collector_rapl.check(&options, &list);
     assert_non_null(strstr(row(&list, "package")->finding, "virtual machine"));
     assert_string_equal(row(&list, "package")->remedy, ""); /* nothing helps */
     fixture_file(folder, "cpuinfo", "flags : fpu sse2 lm\n");
     memset(&list, 0, sizeof list);
-    hec_rapl_check(folder, cpuinfo, &list);
+    hec_collector_rapl.check(&options, &list);
     assert_non_null(strstr(row(&list, "package")->remedy, "modprobe"));
 
     fixture_file(folder, "intel-rapl:0/name", "package-0\n");
@@ -140,7 +139,7 @@ static void rapl_rows(void **state) {
     fixture_file(folder, "intel-rapl:1/name", "psys\n");
     fixture_file(folder, "intel-rapl:1/energy_uj", "5\n");
     memset(&list, 0, sizeof list);
-    hec_rapl_check(folder, cpuinfo, &list);
+    hec_collector_rapl.check(&options, &list);
     assert_int_equal(row(&list, "package-0")->status, HEC_CHECK_OK);
     assert_non_null(strstr(row(&list, "package-0")->finding, "262 kJ"));
     assert_int_equal(row(&list, "dram (memory)")->status, HEC_CHECK_MISSING);

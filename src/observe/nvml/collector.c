@@ -1,5 +1,6 @@
 /* NVML and GPM behind the collector interface: devices, and what each of them has to do when. */
 #include "observe/nvml/internal.h"
+#include "observe/nvml/probe.h"
 #include "observe/nvml/tuning.h"
 
 #include <stdio.h>
@@ -219,4 +220,6 @@ const struct hec_collector hec_collector_nvml = {
     .poll = collector_poll,
     .finish = collector_finish,
     .close = collector_close,
+    .devices = hec_nvml_devices,
+    .check = hec_nvml_check,
 };

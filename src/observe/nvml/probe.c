@@ -272,10 +272,20 @@ static bool same_readings(const struct hec_nvml_probed *a, const struct hec_nvml
     return same;
 }
 
-void hec_nvml_check(const char *nvml_path, const char *visible_devices, struct hec_check_list *list) {
+int hec_nvml_devices(const struct hec_observe_options *options, struct hec_device *out, int room, struct hec_why *why) {
+    struct hec_nvml_probed *probed = NULL;
+    int count = hec_nvml_probe(options->nvml_path, options->visible_devices, &probed, why);
+    count = count > room ? room : count;
+    for (int i = 0; i < count; i++)
+        out[i] = probed[i].device;
+    free(probed);
+    return count;
+}
+
+void hec_nvml_check(const struct hec_observe_options *options, struct hec_check_list *list) {
     struct hec_nvml_probed *devices;
     struct hec_why why;
-    int count = hec_nvml_probe(nvml_path, visible_devices, &devices, &why);
+    int count = hec_nvml_probe(options->nvml_path, options->visible_devices, &devices, &why);
     if (count < 0 || !devices) {
         struct hec_check *check = hec_check_add(list, "gpu", "NVIDIA driver", HEC_CHECK_MISSING, "%s", why.text);
         snprintf(

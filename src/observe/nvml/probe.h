@@ -2,9 +2,7 @@
 #ifndef HEC_OBSERVE_NVML_PROBE_H
 #define HEC_OBSERVE_NVML_PROBE_H
 
-#include "base/error.h"
-#include "model/check.h"
-#include "model/run.h"
+#include "observe/collector.h"
 
 struct hec_nvml_reading {
     char name[40]; /* "energy counter" */
@@ -28,7 +26,9 @@ struct hec_nvml_probed {
 int hec_nvml_probe(const char *nvml_path, const char *visible_devices, struct hec_nvml_probed **devices,
                    struct hec_why *why);
 
-/* The same as rows of the doctor's report: one area for the driver ("gpu") and one a device ("gpu 0"). */
-void hec_nvml_check(const char *nvml_path, const char *visible_devices, struct hec_check_list *list);
+/* What the collector answers hec devices, */
+int hec_nvml_devices(const struct hec_observe_options *options, struct hec_device *out, int room, struct hec_why *why);
+/* and hec doctor: one area for the driver ("gpu") and one a device ("gpu 0"). */
+void hec_nvml_check(const struct hec_observe_options *options, struct hec_check_list *list);
 
 #endif

@@ -123,9 +123,9 @@ static void check_container(int proc, const char *root, struct hec_check_list *l
         hec_check_add(list, AREA, "CPU quota", HEC_CHECK_OK, "a control group limits the command to %.1f cores", quota);
 }
 
-void hec_procfs_check(const char *proc_path, const char *root_path, struct hec_check_list *list) {
-    const char *path = proc_path ? proc_path : "/proc";
-    char self[32];
+void hec_procfs_check(const struct hec_observe_options *options, struct hec_check_list *list) {
+    const char *path = options->proc_path ? options->proc_path : "/proc";
+    char self[32], root[512] = "";
     int proc = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (proc < 0) {
         set_remedy(hec_check_add(list, AREA, "process tree", HEC_CHECK_MISSING, "%s cannot be opened: %s", path,
@@ -144,6 +144,8 @@ void hec_procfs_check(const char *proc_path, const char *root_path, struct hec_c
             "mount proc there");
     }
     check_host(proc, list);
-    check_container(proc, root_path ? root_path : "", list);
+    if (options->proc_path)
+        snprintf(root, sizeof root, "%s/..", options->proc_path);
+    check_container(proc, root, list);
     close(proc);
 }

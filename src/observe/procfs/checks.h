@@ -2,10 +2,9 @@
 #ifndef HEC_OBSERVE_PROCFS_CHECKS_H
 #define HEC_OBSERVE_PROCFS_CHECKS_H
 
-#include "model/check.h"
+#include "observe/collector.h"
 
-/* Appends the rows of area "host". proc_path: NULL for /proc. root_path: prefix of the files that show a container and
- * its CPU quota, NULL for none. */
-void hec_procfs_check(const char *proc_path, const char *root_path, struct hec_check_list *list);
+/* Appends the rows of area "host". Under proc_path/.. lie the files that show a container and its CPU quota. */
+void hec_procfs_check(const struct hec_observe_options *options, struct hec_check_list *list);
 
 #endif

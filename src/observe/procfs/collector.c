@@ -6,6 +6,7 @@
 #include "observe/collector.h"
 
 #include "base/clock.h"
+#include "observe/procfs/checks.h"
 #include "observe/procfs/file.h"
 #include "observe/procfs/tree.h"
 
@@ -298,4 +299,5 @@ const struct hec_collector hec_collector_procfs = {
     .poll = procfs_poll,
     .finish = procfs_finish,
     .close = procfs_close,
+    .check = hec_procfs_check,
 };
