@@ -7,6 +7,7 @@
 #include "report/run/report.h"
 #include "report/words/summary.h"
 #include "report/run/terminal_device.h"
+#include "report/run/terminal_timeline.h"
 #include "report/words/timeline.h"
 
 #include <math.h>
@@ -87,21 +88,28 @@ static void put_ledger(const struct hec_summary *s, int device, struct hec_buf *
 
 static void put_kernels(const struct hec_summary *s, int device, struct hec_buf *out) {
     int shown = 0;
-    text gpu, seconds, share, count, mean;
+    text cell;
     for (int i = 0; i < s->timeline.kernel_count && shown < KERNELS_SHOWN; i++) {
         const struct hec_kernel_row *k = &s->timeline.kernels[i];
+        const struct hec_kernel_column *column;
         char name[600];
         if (k->device != device)
             continue;
-        if (!shown++)
-            hec_buf_printf(
-                out,
-                "\n<details><summary>Kernels of %s that took longest</summary>\n\n| time | share | count | mean "
-                "| kernel |\n| ---: | ---: | ---: | ---: | --- |\n",
-                hec_format_gpu(gpu, device));
-        hec_buf_printf(out, "| %s | %s | %s | %s | ", hec_format_si(seconds, k->seconds, 3, "s"),
-                       hec_format_share(share, k->share), hec_format_count(count, (double)k->count),
-                       hec_format_si(mean, k->mean_us / 1e6, 3, "s"));
+        if (!shown++) {
+            hec_buf_printf(out, "\n<details><summary>Kernels of %s that took longest</summary>\n\n",
+                           hec_format_gpu(cell, device));
+            for (column = hec_kernel_columns; column->head; column++)
+                if (column->markdown)
+                    hec_buf_printf(out, "| %s ", column->head);
+            hec_buf_puts(out, "| kernel |\n");
+            for (column = hec_kernel_columns; column->head; column++)
+                hec_buf_puts(out, column->markdown ? "| ---: " : "");
+            hec_buf_puts(out, "| --- |\n");
+        }
+        for (column = hec_kernel_columns; column->head; column++)
+            if (column->markdown)
+                hec_buf_printf(out, "| %s ", column->text(cell, k));
+        hec_buf_puts(out, "| ");
         hec_markdown_code(out, hec_kernel_short(name, sizeof name, k->name, KERNEL_COLUMNS), true);
         hec_buf_puts(out, " |\n");
     }

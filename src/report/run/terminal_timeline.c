@@ -14,7 +14,6 @@
 #define ALIKE 0.1 /* ranks of one job make as many steps, but for those at its ends */
 #define BAR_COLUMNS 64
 #define LABEL_COLUMNS 13
-#define KERNEL_COLUMNS 34 /* in front of a kernel's name */
 
 typedef char text[HEC_FORMAT_SIZE];
 
@@ -137,15 +136,37 @@ void hec_terminal_device_timeline(struct hec_page *page, const struct hec_timeli
 
 /* ---- kernels ---- */
 
+static char *whole_share(char cell[HEC_FORMAT_SIZE], double share) {
+    snprintf(cell, HEC_FORMAT_SIZE, isfinite(share) ? "%.0f %%" : "-", 100 * share);
+    return cell;
+}
+
+#define HEC_KERNEL_COLUMN(id, head, width, markdown, text)                                                             \
+    static char *kernel_##id(char cell[HEC_FORMAT_SIZE], const struct hec_kernel_row *k) {                             \
+        return text;                                                                                                   \
+    }
+#include "report/run/kernel.def"
+
+const struct hec_kernel_column hec_kernel_columns[] = {
+#define HEC_KERNEL_COLUMN(id, head, width, markdown, text) {head, width, markdown, kernel_##id},
+#include "report/run/kernel.def"
+    {NULL, 0, false, NULL},
+};
+
+/* A row, or the heads where k is NULL; its name is shortened to the room that is left. */
 static void put_kernel(struct hec_page *page, const struct hec_kernel_row *k) {
-    int room = page->columns - LABEL_COLUMNS - KERNEL_COLUMNS;
-    text label, time, share, count, mean, occupancy;
-    char name[600];
-    snprintf(label, sizeof label, "%9.9s", hec_format_si(time, k->seconds, 3, "s"));
-    snprintf(occupancy, sizeof occupancy, isfinite(k->occupancy_limit) ? "%.0f %%" : "-", 100 * k->occupancy_limit);
-    hec_page_row(page, 2, label, HEC_TONE_PLAIN, "%6s %7s %8s %8.8s  %s", hec_format_share(share, k->share),
-                 hec_format_count(count, (double)k->count), hec_format_si(mean, k->mean_us / 1e6, 3, "s"), occupancy,
-                 hec_kernel_short(name, sizeof name, k->name, room < 8 ? 8 : room));
+    text label, cell;
+    char line[512] = "", name[600];
+    for (const struct hec_kernel_column *column = hec_kernel_columns; column->head; column++) {
+        const char *shown = k ? column->text(cell, k) : column->head;
+        if (column == hec_kernel_columns)
+            snprintf(label, sizeof label, "%*s", column->width, shown);
+        else
+            snprintf(line + strlen(line), sizeof line - strlen(line), "%*s ", column->width, shown);
+    }
+    int room = page->columns - LABEL_COLUMNS - (int)strlen(line) - 1;
+    hec_page_row(page, 2, label, k ? HEC_TONE_PLAIN : HEC_TONE_DIM, "%s %s", line,
+                 k ? hec_kernel_short(name, sizeof name, k->name, room < 8 ? 8 : room) : "name");
 }
 
 void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *timeline, uint64_t devices) {
@@ -161,8 +182,7 @@ void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *time
                 hec_page_blank(page);
                 hec_page_row(page, 0, "Kernels", HEC_TONE_BOLD, "of %s, those that took longest",
                              hec_format_gpu(gpu, device));
-                hec_page_row(page, 2, "     time", HEC_TONE_DIM, "%6s %7s %8s %8s  %s", "share", "count", "mean",
-                             "max occ", "name");
+                put_kernel(page, NULL);
             }
             put_kernel(page, &timeline->kernels[i]);
         }

@@ -3,6 +3,7 @@
 #define HEC_REPORT_RUN_TERMINAL_TIMELINE_H
 
 #include "diagnose/result.h"
+#include "report/format.h"
 #include "report/page.h"
 
 /* Rows of one device: what its time went to, gaps, launches, copies. */
@@ -17,5 +18,14 @@ void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary
 void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeline);
 /* For the end of `hec run`: a line of for whom the trace stood down, and one of steps where `lines` are left. */
 void hec_terminal_brief(struct hec_page *page, const struct hec_timeline *timeline, int lines);
+
+/* A column of the table of kernels (kernel.def), in front of their names. */
+struct hec_kernel_column {
+    const char *head;
+    int width; /* in the terminal */
+    bool markdown;
+    char *(*text)(char cell[HEC_FORMAT_SIZE], const struct hec_kernel_row *k);
+};
+extern const struct hec_kernel_column hec_kernel_columns[]; /* the last has no head */
 
 #endif
