@@ -1,17 +1,73 @@
 #include "cli/checks.h"
 
-#include "cli/cupti_version.h"
+#include "act/power_device.h"
+#include "act/power_guard.h"
+#include "act/power_journal.h"
+#include "base/trace.h"
+#include "launch/descendants.h"
+#include "launch/guard.h"
 #include "launch/inject.h"
 #include "launch/paths.h"
+#include "model/trace.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define AREA_TRACE "trace"
 #define AREA_PYTHON "python"
+#define AREA_POWER "power"
+
+/* ---- CUPTI ---- */
+
+/* The version of a libcupti, asked in a process of its own.
+ * What lies where a libcupti usually does may be anything: it is loaded into a child, which may die, hang or print of it. */
+
+#define ANSWER_MS 10000
+
+static void answer(const char *path, int to) {
+    unsigned version = 0;
+    int nowhere = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd <= 2; fd++)
+        dup2(nowhere, fd);
+    void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    unsigned (*get)(unsigned *) = library ? (unsigned (*)(unsigned *))dlsym(library, "cuptiGetVersion") : NULL;
+    if (get && get(&version) == 0 && write(to, &version, sizeof version) != (ssize_t)sizeof version)
+        _exit(1);
+    _exit(0);
+}
+
+/* cuptiGetVersion of the library at path; 0: it cannot be loaded, is none, died, or did not answer within 10 s. */
+static unsigned cupti_version(const char *path) {
+    int ends[2];
+    unsigned version = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return 0;
+    pid_t child = fork();
+    if (child == 0)
+        answer(path, ends[1]);
+    close(ends[1]);
+    struct pollfd readable = {.fd = ends[0], .events = POLLIN};
+    if (child > 0 &&
+        (poll(&readable, 1, ANSWER_MS) != 1 || read(ends[0], &version, sizeof version) != (ssize_t)sizeof version))
+        version = 0;
+    close(ends[0]);
+    if (child > 0) {
+        kill(child, SIGKILL);
+        while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    return version;
+}
 
 /* Where libcupti lies: %s is the value of the variable, an absolute path; a place without it is passed over. The tracer looks beside
  * the CUDA runtime of the program first; from outside a program only these places are known. */
@@ -47,7 +103,7 @@ static void add_path(struct found *found, const char *path) {
         found->others += !same_folder(path, found->path); /* libcupti.so.13 and .so.13.0 are one */
         return;
     }
-    unsigned version = hec_cupti_version(path);
+    unsigned version = cupti_version(path);
     if (version == 0 || strlen(path) >= sizeof found->path)
         return;
     snprintf(found->path, sizeof found->path, "%s", path);
@@ -169,4 +225,112 @@ void hec_check_python(struct hec_check_list *list) {
         hec_check_add(list, AREA_PYTHON, "marks", HEC_CHECK_OK, "%.200s", path);
     else
         hec_check_add(list, AREA_PYTHON, "marks", HEC_CHECK_MISSING, "%.250s", why.text);
+}
+
+/* What the guard remembers, as rows for `hec doctor`, and forgetting it. */
+
+#define GUARD_NAME "guard"
+#define GUARD_SHOWN 8 /* of at most 64 */
+
+/* Forgets what is asked for; a file that says nothing is removed as a whole. Returns how many, or an error. */
+static int forget(struct hec_guard *guard, bool simulated, struct hec_why *why) {
+    char path[PATH_MAX];
+    int err = hec_guard_read(guard, why);
+    if (err < 0 && hec_guard_path(path, why) == HEC_OK && unlink(path) == 0)
+        return 0;
+    int count = err < 0 ? err : hec_guard_forget(guard, simulated);
+    if (count > 0 && (err = hec_guard_write(guard, why)) < 0)
+        return err;
+    return count;
+}
+
+static void add_guard_entry(const struct hec_guard_entry *entry, const char *driver, struct hec_check_list *list) {
+    char words[200];
+    hec_guard_words(entry, words);
+    if (!hec_guard_matches(entry, driver)) {
+        hec_check_add(list, AREA_TRACE, GUARD_NAME, HEC_CHECK_OK, "%.160s: the driver or CUPTI is another one now",
+                      words);
+        return;
+    }
+    struct hec_check *row =
+        hec_check_add(list, AREA_TRACE, GUARD_NAME, HEC_CHECK_LIMITED, "%.160s, --trace=%s: auto stays without CUPTI",
+                      words, hec_trace_mode_name(entry->mode));
+    snprintf(row->remedy, sizeof row->remedy,
+             "`hec doctor --forget%s` lets CUPTI in again; --trace=full attaches it all the same",
+             hec_guard_is_simulated(entry) ? " --sim SPEC" : "");
+}
+
+void hec_check_guard(bool simulated, bool drop, struct hec_check_list *list) {
+    struct hec_guard guard;
+    struct hec_why why = {""};
+    char driver[48];
+    int forgotten = drop ? forget(&guard, simulated, &why) : 0, shown = 0;
+    hec_guard_driver(simulated, driver);
+    int err = forgotten < 0 ? forgotten : hec_guard_read(&guard, &why);
+    if (err < 0) {
+        struct hec_check *row = hec_check_add(list, AREA_TRACE, GUARD_NAME, HEC_CHECK_LIMITED, "%.250s", why.text);
+        if (err == HEC_ERR_CORRUPT || err == HEC_ERR_VERSION)
+            snprintf(row->remedy, sizeof row->remedy, "`hec doctor --forget` removes it");
+        return;
+    }
+    for (int i = guard.count - 1; i >= 0; i--)
+        if (hec_guard_is_simulated(&guard.entries[i]) == simulated && shown++ < GUARD_SHOWN)
+            add_guard_entry(&guard.entries[i], driver, list);
+    if (shown > GUARD_SHOWN)
+        hec_check_add(list, AREA_TRACE, GUARD_NAME, HEC_CHECK_OK, "and %d older ones", shown - GUARD_SHOWN);
+    if (!shown)
+        hec_check_add(list, AREA_TRACE, GUARD_NAME, HEC_CHECK_OK,
+                      "no program is remembered that died with CUPTI attached%s",
+                      forgotten > 0 ? "; forgotten just now" : "");
+}
+
+/* What the power guard has not put back, as rows for `hec doctor`, and putting it back. */
+
+#define POWER_NAME "limits"
+
+static void add_power_entry(void *context, const char *path, int err, const struct hec_power_entry *entry,
+                            const char *why) {
+    struct hec_check_list *list = context;
+    struct hec_check *row;
+    char prior[32], value[32];
+    if (err < 0) {
+        row = hec_check_add(list, AREA_POWER, POWER_NAME, HEC_CHECK_LIMITED, "%.250s", why);
+        snprintf(row->remedy, sizeof row->remedy, "when the limits are right (nvidia-smi -q), remove %.100s", path);
+        return;
+    }
+    hec_power_value_words(entry->knob, entry->prior, prior);
+    hec_power_value_words(entry->knob, entry->value, value);
+    if (hec_process_start((pid_t)entry->holder) == (unsigned long long)entry->holder_start) {
+        hec_check_add(list, AREA_POWER, POWER_NAME, HEC_CHECK_OK,
+                      "%.50s: %s, as long as process %lld (%.60s) runs; then %s", entry->uuid, value,
+                      (long long)entry->holder, entry->program, prior);
+        return;
+    }
+    row = hec_check_add(list, AREA_POWER, POWER_NAME, HEC_CHECK_LIMITED,
+                        "%.50s: %s instead of %s, left by process %lld (%.60s)", entry->uuid, value, prior,
+                        (long long)entry->holder, entry->program);
+    snprintf(row->remedy, sizeof row->remedy, "`hec doctor --restore` puts it back");
+}
+
+static void restore_power(struct hec_check_list *list) {
+    struct hec_buf said;
+    struct hec_why why = {""};
+    char *rest, *line;
+    int left;
+    hec_buf_init(&said, 65536);
+    if (hec_power_restore(&left, &said, &why) < 0)
+        hec_check_add(list, AREA_POWER, POWER_NAME, HEC_CHECK_LIMITED, "%.250s", why.text);
+    for (rest = said.data; rest && (line = strsep(&rest, "\n"));)
+        if (*line)
+            hec_check_add(list, AREA_POWER, POWER_NAME, HEC_CHECK_OK, "%.250s", line);
+    hec_buf_free(&said);
+}
+
+void hec_check_power(bool put_back, struct hec_check_list *list) {
+    int before = list->count;
+    if (put_back)
+        restore_power(list);
+    hec_power_journal_each(add_power_entry, list);
+    if (list->count == before)
+        hec_check_add(list, AREA_POWER, POWER_NAME, HEC_CHECK_OK, "hec has changed none, or put them back");
 }
