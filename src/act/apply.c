@@ -1,11 +1,14 @@
 #include "act/apply.h"
 
-#include "act/place.h"
 #include "act/power_levers.h"
 #include "diagnose/input.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void fact(struct hec_applied *out, const char *lever, enum hec_attest state, const char *what) {
     int at = 0;
@@ -99,4 +102,111 @@ void hec_apply_to(const struct hec_applied *applied, struct hec_session_options 
 
 void hec_applied_free(struct hec_applied *applied) {
     hec_environ_free(&applied->environ);
+}
+
+#define DEVICES_MAX 64
+
+static bool read_line(const char *folder, const char *name, char *text, size_t size) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%.*s/%s", PATH_MAX - 64, folder, name);
+    FILE *file = fopen(path, "re");
+    bool got = file && fgets(text, (int)size, file);
+    if (file)
+        fclose(file);
+    if (got)
+        text[strcspn(text, "\n")] = '\0';
+    return got;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* NVIDIA's GPUs by their address, which is the order that CUDA gives like parts. Returns how many. */
+static int find_devices(const char *sysfs, char *list[DEVICES_MAX]) {
+    char folder[PATH_MAX], path[PATH_MAX], vendor[16], class[16];
+    int count = 0;
+    snprintf(folder, sizeof folder, "%s/bus/pci/devices", sysfs);
+    DIR *devices = opendir(folder);
+    for (struct dirent *entry; devices && (entry = readdir(devices)) && count < DEVICES_MAX;) {
+        snprintf(path, sizeof path, "%.*s/%s", PATH_MAX - 300, folder, entry->d_name);
+        if (entry->d_name[0] != '.' && read_line(path, "vendor", vendor, sizeof vendor) &&
+            read_line(path, "class", class, sizeof class) && strcmp(vendor, "0x10de") == 0 &&
+            strncmp(class, "0x03", 4) == 0 && (list[count] = strdup(path)))
+            count++;
+    }
+    if (devices)
+        closedir(devices);
+    qsort(list, (size_t)count, sizeof *list, by_name);
+    return count;
+}
+
+/* Whether CUDA_VISIBLE_DEVICES, where it is a list of numbers, has this one. */
+static bool is_visible(const char *visible, int device) {
+    char *end;
+    if (!visible || strspn(visible, "0123456789, ") != strlen(visible))
+        return true;
+    for (const char *at = visible; *at; at = *end ? end + 1 : end) {
+        long number = strtol(at, &end, 10);
+        if (end != at && number == device)
+            return true;
+    }
+    return false;
+}
+
+/* "0-3,8": into the set, those that this process may use. */
+static void add_cpus(const char *list, const cpu_set_t *ours, cpu_set_t *out) {
+    char *end;
+    for (const char *at = list; *at; at = *end ? end + 1 : end) {
+        long from = strtol(at, &end, 10), to = from;
+        if (end == at)
+            break;
+        if (*end == '-')
+            to = strtol(end + 1, &end, 10);
+        for (long cpu = from; cpu <= to && cpu < CPU_SETSIZE; cpu++)
+            if (CPU_ISSET((size_t)cpu, ours))
+                CPU_SET((size_t)cpu, out);
+    }
+}
+
+/* The one node of the visible ones; -1: none says one, -2: there are several. */
+static int common_node(char *const *devices, int count, const char *visible, char cpus[512]) {
+    int node = -1;
+    for (int i = 0; i < count; i++) {
+        char text[16];
+        if (!is_visible(visible, i) || !read_line(devices[i], "numa_node", text, sizeof text))
+            continue;
+        int here = atoi(text);
+        if (here < 0 || !read_line(devices[i], "local_cpulist", cpus, 512))
+            continue;
+        if (node >= 0 && here != node)
+            return -2;
+        node = here;
+    }
+    return node;
+}
+
+int hec_place_beside_devices(const struct hec_environ *environment, const char *sysfs, struct hec_placement *out,
+                             char what[HEC_PLACE_TEXT], struct hec_why *why) {
+    char *devices[DEVICES_MAX], cpus[512] = "", second[PATH_MAX];
+    cpu_set_t ours;
+    sysfs = sysfs ? sysfs : "/sys";
+    snprintf(second, sizeof second, "%s/devices/system/node/node1", sysfs);
+    if (access(second, F_OK) != 0)
+        return hec_fail(why, HEC_ERR_UNSUPPORTED, "lever numa: this machine has one NUMA node");
+    int count = find_devices(sysfs, devices);
+    int node = common_node(devices, count, hec_environ_get(environment, "CUDA_VISIBLE_DEVICES"), cpus);
+    for (int i = 0; i < count; i++)
+        free(devices[i]);
+    if (node < 0)
+        return hec_fail(why, HEC_ERR_UNSUPPORTED, "lever numa: %s",
+                        node == -1 ? "the system does not say at which node the GPU is"
+                                   : "the GPUs are at several nodes: their launcher has to place each rank");
+    *out = (struct hec_placement){.node = node};
+    sched_getaffinity(0, sizeof ours, &ours);
+    add_cpus(cpus, &ours, &out->cpus);
+    if (CPU_COUNT(&out->cpus) == 0)
+        return hec_fail(why, HEC_ERR_UNSUPPORTED, "lever numa: no CPU of node %d may be used here", node);
+    snprintf(what, HEC_PLACE_TEXT, "CPUs %.100s and memory of node %d", cpus, node);
+    return HEC_OK;
 }

@@ -3,7 +3,9 @@
 #define HEC_ACT_APPLY_H
 
 #include "act/levers.h"
+#include "base/error.h"
 #include "launch/environ.h"
+#include "launch/placement.h"
 #include "launch/session.h"
 
 #define HEC_LEVERS_ENV "HEC_LEVERS" /* names and values for python/hec/levers */
@@ -23,5 +25,13 @@ int hec_apply(const struct hec_lever_set *set, char *const *from, struct hec_app
 /* Into a session, which it has to outlive. */
 void hec_apply_to(const struct hec_applied *applied, struct hec_session_options *session);
 void hec_applied_free(struct hec_applied *applied);
+
+/* Where a command runs best: beside its GPUs. */
+#define HEC_PLACE_TEXT 160
+
+/* CPUs and memory of the NUMA node of the GPUs that the command sees, and that in words. HEC_ERR_UNSUPPORTED: one node, GPUs at
+ * several nodes, none, or none of its CPUs is ours. sysfs: of another machine, for tests; NULL: of this one. */
+int hec_place_beside_devices(const struct hec_environ *environment, const char *sysfs, struct hec_placement *out,
+                             char what[HEC_PLACE_TEXT], struct hec_why *why);
 
 #endif

@@ -1,7 +1,6 @@
 /* Levers: their table, sets of them, what they set in an environment, where they place a command, and which are worth a trial. */
 #include "act/apply.h"
 #include "act/candidates.h"
-#include "act/place.h"
 #include "tests/unit/host_fixture.h"
 
 static void test_table(void **state) {
