@@ -168,7 +168,7 @@ int hec_commit_image(struct hec_commit *commit, struct hec_image *image, struct 
     return err;
 }
 
-int hec_commit_step(sqlite3_stmt *statement) {
+static int step(sqlite3_stmt *statement) {
     int rc = sqlite3_step(statement);
     int reset = sqlite3_reset(statement);
     sqlite3_clear_bindings(statement);
@@ -192,7 +192,7 @@ static int write_block(struct hec_commit *commit, enum hec_commit_statement whic
     sqlite3_bind_int64(s, 9, head->r_base);
     sqlite3_bind_int(s, 10, head->r_width);
     sqlite3_bind_text(s, 11, r, head->n * head->r_width, SQLITE_STATIC);
-    return hec_commit_step(s);
+    return step(s);
 }
 
 static int write_series(struct hec_commit *commit, const struct hec_series *series) {
@@ -204,7 +204,7 @@ static int write_series(struct hec_commit *commit, const struct hec_series *seri
     sqlite3_bind_text(s, 4, info->unit, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 5, kind_names[info->kind], -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 6, info->source, -1, SQLITE_STATIC);
-    return hec_commit_step(s);
+    return step(s);
 }
 
 static int write_open_block(struct hec_commit *commit, struct hec_series_table *table, struct hec_series *series) {
@@ -213,7 +213,7 @@ static int write_open_block(struct hec_commit *commit, struct hec_series_table *
     sqlite3_stmt *promote = commit->statements[HEC_STATEMENT_PROMOTE];
     if (series->promote && has_row) {
         sqlite3_bind_int64(promote, 1, -series->id);
-        rc = hec_commit_step(promote);
+        rc = step(promote);
         has_row = false;
     }
     if (rc != SQLITE_OK || !series->dirty)
@@ -222,7 +222,7 @@ static int write_open_block(struct hec_commit *commit, struct hec_series_table *
         if (!has_row)
             return rc;
         sqlite3_bind_int64(commit->statements[HEC_STATEMENT_REMOVE], 1, -series->id);
-        return hec_commit_step(commit->statements[HEC_STATEMENT_REMOVE]);
+        return step(commit->statements[HEC_STATEMENT_REMOVE]);
     }
     struct hec_block *block = &table->scratch;
     hec_pack(series->t_us, series->v, series->valid, series->n, series->exact, block);
@@ -263,12 +263,13 @@ static int write_event(struct hec_commit *commit, const struct hec_queued_event 
     if (event->device >= 0)
         sqlite3_bind_int(s, 3, event->device);
     sqlite3_bind_text(s, 4, text, -1, SQLITE_STATIC);
-    return hec_commit_step(s);
+    return step(s);
 }
 
-int hec_commit_record(sqlite3_stmt *statement, const struct hec_record *record, const void *data, int64_t origin_ns) {
+static int commit_record(sqlite3_stmt *statement, const struct hec_record *record, const void *data,
+                         int64_t origin_ns) {
     int rc = hec_record_bind(record, statement, data, origin_ns);
-    return rc == SQLITE_OK ? hec_commit_step(statement) : rc;
+    return rc == SQLITE_OK ? step(statement) : rc;
 }
 
 static int write_record(struct hec_commit *commit, const struct hec_queue_item *item, int64_t origin_ns) {
@@ -278,32 +279,98 @@ static int write_record(struct hec_commit *commit, const struct hec_queue_item *
     case HEC_QUEUED_EVENT:
         return write_event(commit, item->data, data + sizeof(struct hec_queued_event), origin_ns);
     case HEC_QUEUED_DEVICE:
-        return hec_commit_record(commit->device, &hec_record_device, data, origin_ns);
+        return commit_record(commit->device, &hec_record_device, data, origin_ns);
     case HEC_QUEUED_PROCESS:
-        return hec_commit_record(commit->process, &hec_record_process, data, origin_ns);
+        return commit_record(commit->process, &hec_record_process, data, origin_ns);
     case HEC_QUEUED_GPU_PROCESS:
-        return hec_commit_record(commit->gpu_process, &hec_record_gpu_process, data, origin_ns);
+        return commit_record(commit->gpu_process, &hec_record_gpu_process, data, origin_ns);
     case HEC_QUEUED_TRACER:
-        return hec_commit_record(commit->tracer, &hec_record_tracer, data, origin_ns);
+        return commit_record(commit->tracer, &hec_record_tracer, data, origin_ns);
     case HEC_QUEUED_UNITS:
         s = commit->statements[HEC_STATEMENT_UNITS];
         sqlite3_bind_text(s, 1, data + sizeof(struct hec_queued_units), -1, SQLITE_STATIC);
         sqlite3_bind_double(s, 2, ((const struct hec_queued_units *)item->data)->count);
-        return hec_commit_step(s);
+        return step(s);
     case HEC_QUEUED_META:
         s = commit->statements[HEC_STATEMENT_META];
         data += sizeof(struct hec_queued_meta);
         sqlite3_bind_text(s, 1, data, -1, SQLITE_STATIC);
         sqlite3_bind_text(s, 2, data + ((const struct hec_queued_meta *)item->data)->key_length + 1, -1, SQLITE_STATIC);
-        return hec_commit_step(s);
+        return step(s);
     case HEC_QUEUED_SAMPLE:
         break;
     }
     return SQLITE_MISUSE;
 }
 
+static int write_definitions(struct hec_commit *commit, const struct hec_definition_batch *batch) {
+    int rc = SQLITE_OK;
+    sqlite3_stmt *s = commit->statements[HEC_STATEMENT_TRACE_NAME];
+    for (uint32_t i = 0; i < batch->name_count && rc == SQLITE_OK; i++) {
+        sqlite3_bind_int64(s, 1, batch->name_first + i);
+        sqlite3_bind_text(s, 2, batch->names[i], -1, SQLITE_STATIC);
+        rc = step(s);
+    }
+    for (uint32_t i = 0; i < batch->track_count && rc == SQLITE_OK; i++)
+        rc = commit_record(commit->track, &hec_record_track, &batch->tracks[i], 0);
+    for (uint32_t i = 0; i < batch->kernel_count && rc == SQLITE_OK; i++)
+        rc = commit_record(commit->kernel, &hec_record_kernel, &batch->kernels[i], 0);
+    for (uint32_t i = 0; i < batch->frame_count && rc == SQLITE_OK; i++)
+        rc = commit_record(commit->frame, &hec_record_frame, &batch->frames[i], 0);
+    return rc;
+}
+
+static int write_activities(struct hec_commit *commit, enum hec_commit_statement which, bool open,
+                            const struct hec_activity_block *block, int64_t origin_ns) {
+    sqlite3_stmt *s = commit->statements[which];
+    if (open)
+        sqlite3_bind_int64(s, 1, -(int64_t)block->chain);
+    if (which == HEC_STATEMENT_ACTIVITIES) {
+        sqlite3_bind_int64(s, 2, block->track);
+        sqlite3_bind_text(s, 3, hec_activity_kind_name(block->kind), -1, SQLITE_STATIC);
+    }
+    if (which != HEC_STATEMENT_ACTIVITIES_EXTEND)
+        sqlite3_bind_int64(s, 4, block->t0_ns - origin_ns);
+    sqlite3_bind_int64(s, 5, block->t1_ns - origin_ns);
+    sqlite3_bind_int64(s, 6, block->n);
+    sqlite3_bind_int64(s, 7, block->total_ns);
+    sqlite3_bind_double(s, 8, block->amount);
+    sqlite3_bind_blob64(s, 9, block->bytes, block->length, SQLITE_STATIC);
+    return step(s);
+}
+
+static int write_open_activities(struct hec_commit *commit, const struct hec_activity_block *block, int64_t origin_ns) {
+    if (block->n == 0) {
+        sqlite3_stmt *s = commit->statements[HEC_STATEMENT_ACTIVITIES_REMOVE];
+        sqlite3_bind_int64(s, 1, -(int64_t)block->chain);
+        return step(s);
+    }
+    enum hec_commit_statement which = !block->has_row  ? HEC_STATEMENT_ACTIVITIES
+                                      : block->same_t0 ? HEC_STATEMENT_ACTIVITIES_EXTEND
+                                                       : HEC_STATEMENT_ACTIVITIES_REPLACE;
+    return write_activities(commit, which, true, block, origin_ns);
+}
+
+static int write_timeline(struct hec_commit *commit, const struct hec_store_timeline_batch *batch, int64_t origin_ns) {
+    int rc = SQLITE_OK;
+    for (const struct hec_activity_block *b = batch->open; b && rc == SQLITE_OK; b = b->next)
+        rc = write_open_activities(commit, b, origin_ns);
+    for (const struct hec_activity_block *b = batch->closed; b && rc == SQLITE_OK; b = b->next)
+        rc = write_activities(commit, HEC_STATEMENT_ACTIVITIES, false, b, origin_ns);
+    sqlite3_stmt *s = commit->statements[HEC_STATEMENT_TOTAL];
+    for (size_t i = 0; i < batch->total_count && rc == SQLITE_OK; i++) {
+        const struct hec_activity_total *total = &batch->totals[i];
+        sqlite3_bind_text(s, 1, hec_activity_kind_name(total->kind), -1, SQLITE_STATIC);
+        sqlite3_bind_int64(s, 2, total->name);
+        sqlite3_bind_int64(s, 3, total->count);
+        sqlite3_bind_int64(s, 4, total->total_ns);
+        rc = step(s);
+    }
+    return rc;
+}
+
 int hec_commit_all(struct hec_commit *commit, const struct hec_commit_batch *batch, struct hec_why *why) {
-    int rc = hec_commit_step(commit->statements[HEC_STATEMENT_BEGIN]);
+    int rc = step(commit->statements[HEC_STATEMENT_BEGIN]);
     if (rc == SQLITE_OK)
         rc = write_blocks(commit, batch->series);
     struct hec_queue_cursor cursor;
@@ -312,16 +379,16 @@ int hec_commit_all(struct hec_commit *commit, const struct hec_commit_batch *bat
     while (rc == SQLITE_OK && hec_queue_next(&cursor, &item))
         rc = write_record(commit, &item, batch->origin_ns);
     if (rc == SQLITE_OK)
-        rc = hec_commit_definitions(commit, batch->definitions);
+        rc = write_definitions(commit, batch->definitions);
     if (rc == SQLITE_OK)
-        rc = hec_commit_timeline(commit, batch->timeline, batch->origin_ns);
+        rc = write_timeline(commit, batch->timeline, batch->origin_ns);
     if (rc == SQLITE_OK)
-        rc = hec_commit_step(commit->statements[HEC_STATEMENT_COMMIT]);
+        rc = step(commit->statements[HEC_STATEMENT_COMMIT]);
     if (rc == SQLITE_OK)
         return HEC_OK;
     int err = hec_sql_fail(commit->db, rc, why, "cannot write the run file");
     if (!sqlite3_get_autocommit(commit->db))
-        hec_commit_step(commit->statements[HEC_STATEMENT_ROLLBACK]);
+        step(commit->statements[HEC_STATEMENT_ROLLBACK]);
     return err;
 }
 

@@ -80,12 +80,6 @@ struct hec_commit_batch {
 /* All or nothing. On success the caller forgets what it passed (hec_series_committed, hec_queue_clear, ..._give_back). */
 int hec_commit_all(struct hec_commit *commit, const struct hec_commit_batch *batch, struct hec_why *why);
 
-/* Parts of it; SQLite's code. */
-int hec_commit_step(sqlite3_stmt *statement);
-int hec_commit_record(sqlite3_stmt *statement, const struct hec_record *record, const void *data, int64_t origin_ns);
-int hec_commit_definitions(struct hec_commit *commit, const struct hec_definition_batch *batch);
-int hec_commit_timeline(struct hec_commit *commit, const struct hec_store_timeline_batch *batch, int64_t origin_ns);
-
 /* The last transactions may use the room that memory keeps for them. */
 void hec_commit_last(struct hec_commit *commit);
 
