@@ -1,11 +1,13 @@
 #include "store/import/input.h"
 
-#include "store/import/ahead.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,115 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+
+/* Reading ahead in a thread: unpacking and parsing of a compressed trace take about as long as each other. */
+
+/* Shaped like hec_import_input_read; called from the thread only. */
+typedef long (*ahead_source)(void *context, void *bytes, size_t size, struct hec_why *why);
+
+/* Each thread sleeps until half of the blocks are for it: woken at every block, the two took turns on one processor. */
+#define BLOCKS 32
+#define BLOCK_BYTES (64 * 1024)
+
+struct ahead {
+    ahead_source source;
+    void *context;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    unsigned filled, taken; /* blocks since the start; filled - taken <= BLOCKS */
+    bool stopping;
+    long last;   /* what ended the source: 0 or an error; 1 while it goes on */
+    size_t used; /* bytes already taken of the block `taken` */
+    struct hec_why why;
+    long length[BLOCKS];
+    unsigned char block[BLOCKS][BLOCK_BYTES];
+};
+
+static void *fill(void *context) {
+    struct ahead *a = context;
+    pthread_mutex_lock(&a->mutex);
+    while (!a->stopping && a->last > 0) {
+        if (a->filled - a->taken == BLOCKS) {
+            while (!a->stopping && a->filled - a->taken > BLOCKS / 2)
+                pthread_cond_wait(&a->changed, &a->mutex);
+            continue;
+        }
+        unsigned at = a->filled % BLOCKS;
+        pthread_mutex_unlock(&a->mutex);
+        long got = a->source(a->context, a->block[at], BLOCK_BYTES, &a->why);
+        pthread_mutex_lock(&a->mutex);
+        if (got > 0) {
+            a->length[at] = got;
+            a->filled++;
+        } else {
+            a->last = got;
+        }
+        if (got <= 0 || a->filled - a->taken >= BLOCKS / 2)
+            pthread_cond_signal(&a->changed);
+    }
+    pthread_mutex_unlock(&a->mutex);
+    return NULL;
+}
+
+/* HEC_ERR_NOMEM or, where no thread can be made, HEC_ERR_BUSY. */
+static int ahead_start(ahead_source source, void *context, struct ahead **out) {
+    struct ahead *a = malloc(sizeof *a);
+    if (!a)
+        return HEC_ERR_NOMEM;
+    memset(a, 0, offsetof(struct ahead, block));
+    a->source = source;
+    a->context = context;
+    a->last = 1;
+    pthread_mutex_init(&a->mutex, NULL);
+    pthread_cond_init(&a->changed, NULL);
+    if (pthread_create(&a->thread, NULL, fill, a) != 0) {
+        pthread_cond_destroy(&a->changed);
+        pthread_mutex_destroy(&a->mutex);
+        free(a);
+        return HEC_ERR_BUSY;
+    }
+    *out = a;
+    return HEC_OK;
+}
+
+static long ahead_read(struct ahead *a, void *bytes, size_t size, struct hec_why *why) {
+    pthread_mutex_lock(&a->mutex);
+    if (a->filled == a->taken)
+        while (a->filled - a->taken < BLOCKS / 2 && a->last > 0)
+            pthread_cond_wait(&a->changed, &a->mutex);
+    bool empty = a->filled == a->taken;
+    long last = a->last;
+    pthread_mutex_unlock(&a->mutex);
+    if (empty)
+        return last < 0 ? hec_fail(why, (int)last, "%s", a->why.text) : 0;
+    unsigned at = a->taken % BLOCKS;
+    size_t left = (size_t)a->length[at] - a->used, got = left < size ? left : size;
+    memcpy(bytes, a->block[at] + a->used, got);
+    a->used += got;
+    if (got == left) {
+        a->used = 0;
+        pthread_mutex_lock(&a->mutex);
+        a->taken++;
+        if (a->filled - a->taken <= BLOCKS / 2)
+            pthread_cond_signal(&a->changed);
+        pthread_mutex_unlock(&a->mutex);
+    }
+    return (long)got;
+}
+
+static void ahead_stop(struct ahead *a) {
+    if (!a)
+        return;
+    pthread_mutex_lock(&a->mutex);
+    a->stopping = true;
+    pthread_cond_signal(&a->changed);
+    pthread_mutex_unlock(&a->mutex);
+    pthread_join(a->thread, NULL);
+    pthread_cond_destroy(&a->changed);
+    pthread_mutex_destroy(&a->mutex);
+    free(a);
+}
 
 #define RAW_BYTES (128 * 1024)
 
@@ -30,8 +141,8 @@ struct hec_import_input {
     bool begun;  /* the first gzip member */
     bool inside; /* a gzip member or zstd frame is not complete */
     int64_t size, raw_total, out_total;
-    _Atomic int64_t used;           /* raw bytes that were unpacked: asked for while the thread reads */
-    struct hec_import_ahead *ahead; /* NULL: small, or not compressed */
+    _Atomic int64_t used; /* raw bytes that were unpacked: asked for while the thread reads */
+    struct ahead *ahead;  /* NULL: small, or not compressed */
     size_t raw_at, raw_length;
     z_stream z;
     ZSTD_DStream *zstd;
@@ -181,7 +292,7 @@ int hec_import_input_open(const char *path, struct hec_import_input **out, struc
     if (err == HEC_OK)
         err = prepare(in, why);
     if (err == HEC_OK && in->packing != PLAIN && in->size > RAW_BYTES)
-        hec_import_ahead_start(read_now, in, &in->ahead); /* without it, it takes longer */
+        ahead_start(read_now, in, &in->ahead); /* without it, it takes longer */
     if (err < 0)
         hec_import_input_close(in);
     else
@@ -190,7 +301,7 @@ int hec_import_input_open(const char *path, struct hec_import_input **out, struc
 }
 
 long hec_import_input_read(struct hec_import_input *in, void *bytes, size_t size, struct hec_why *why) {
-    return in->ahead ? hec_import_ahead_read(in->ahead, bytes, size, why) : read_now(in, bytes, size, why);
+    return in->ahead ? ahead_read(in->ahead, bytes, size, why) : read_now(in, bytes, size, why);
 }
 
 double hec_import_input_share(const struct hec_import_input *in) {
@@ -205,7 +316,7 @@ const char *hec_import_input_path(const struct hec_import_input *in) {
 void hec_import_input_close(struct hec_import_input *in) {
     if (!in)
         return;
-    hec_import_ahead_stop(in->ahead);
+    ahead_stop(in->ahead);
     if (in->packing == GZIP)
         inflateEnd(&in->z);
     ZSTD_freeDStream(in->zstd);
