@@ -2,17 +2,154 @@
  *
  * The counter covers everything the package does, not only the command. A wrap takes from about a minute (65 kJ at 1
  * kW) to half an hour, so a reading a second is plenty; a zone whose range is smaller is read more often. */
+#include "base/clock.h"
+#include "base/error.h"
 #include "observe/collector.h"
 
-#include "base/clock.h"
-#include "observe/rapl/zone.h"
-
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* The RAPL zones of powercap (Documentation/power/powercap/powercap.rst of Linux); AMD's are under the same name. */
+
+#define RAPL_ZONES_MAX 64
+
+enum rapl_kind {
+    RAPL_PACKAGE,
+    RAPL_DRAM,     /* not part of the package's energy */
+    RAPL_PLATFORM, /* "psys": the packages are part of it */
+    RAPL_PART      /* cores, uncore: part of a package */
+};
+
+struct rapl_zone {
+    enum rapl_kind kind;
+    int index;        /* K of intel-rapl:K, also for the zones below it */
+    char name[32];    /* "package-0", "dram" */
+    char path[192];   /* of energy_uj */
+    int64_t range_uj; /* at which it wraps; 0: unknown */
+    double power_w;   /* highest power limit that the zone states, 0: none */
+    int error;        /* HEC_OK, or why energy_uj cannot be read */
+};
+
+/* One number from a file; returns HEC_OK or HEC_ERR_*. fd: an open file. */
+static int rapl_read_number(int fd, int64_t *out) {
+    char text[64];
+    ssize_t length;
+    do
+        length = pread(fd, text, sizeof text - 1, 0);
+    while (length < 0 && errno == EINTR);
+    if (length < 0)
+        return hec_err_from_errno(errno);
+    text[length] = '\0';
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || errno || value < 0)
+        return HEC_ERR_CORRUPT;
+    *out = value;
+    return HEC_OK;
+}
+
+static int read_file(int dir, const char *zone, const char *name, char *text, size_t size) {
+    char path[320];
+    snprintf(path, sizeof path, "%s/%s", zone, name);
+    int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return hec_err_from_errno(errno);
+    ssize_t length = read(fd, text, size - 1);
+    int err = length < 0 ? hec_err_from_errno(errno) : HEC_OK;
+    close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    return err;
+}
+
+static int64_t read_number(int dir, const char *zone, const char *name) {
+    char text[64];
+    if (read_file(dir, zone, name, text, sizeof text) != HEC_OK)
+        return 0;
+    long long value = strtoll(text, NULL, 10);
+    return value > 0 ? value : 0;
+}
+
+static enum rapl_kind kind_of(const char *name) {
+    if (strncmp(name, "package", 7) == 0)
+        return RAPL_PACKAGE;
+    if (strcmp(name, "dram") == 0)
+        return RAPL_DRAM;
+    if (strcmp(name, "psys") == 0)
+        return RAPL_PLATFORM;
+    return RAPL_PART;
+}
+
+static double highest_power_w(int dir, const char *zone) {
+    static const char *const names[] = {"constraint_0_power_limit_uw", "constraint_1_power_limit_uw",
+                                        "constraint_0_max_power_uw", "constraint_1_max_power_uw"};
+    int64_t highest = 0;
+    for (int i = 0; i < 4; i++) {
+        int64_t value = read_number(dir, zone, names[i]);
+        if (value > highest)
+            highest = value;
+    }
+    return (double)highest / 1e6;
+}
+
+/* "intel-rapl:1" and "intel-rapl:1:0"; intel-rapl-mmio: shows a package a second time and is left out. */
+static bool parse_zone_name(const char *text, int *index, bool *top) {
+    static const char prefix[] = "intel-rapl:";
+    if (strncmp(text, prefix, sizeof prefix - 1) != 0)
+        return false;
+    char *end;
+    long value = strtol(text + sizeof prefix - 1, &end, 10);
+    if (end == text + sizeof prefix - 1 || value < 0 || value > INT_MAX || (*end != '\0' && *end != ':'))
+        return false;
+    *index = (int)value;
+    *top = *end == '\0';
+    return true;
+}
+
+static int by_kind_and_index(const void *a, const void *b) {
+    const struct rapl_zone *x = a, *y = b;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* The zones under path, packages first, ascending. Returns their number (0: no RAPL here) or HEC_ERR_*. */
+static int rapl_zones(const char *path, struct rapl_zone zones[RAPL_ZONES_MAX]) {
+    DIR *dir = opendir(path);
+    if (!dir)
+        return errno == ENOENT ? 0 : hec_err_from_errno(errno);
+    int count = 0;
+    const struct dirent *entry;
+    while (count < RAPL_ZONES_MAX && (entry = readdir(dir))) {
+        struct rapl_zone *zone = &zones[count];
+        bool top;
+        char name[64];
+        memset(zone, 0, sizeof *zone);
+        if (!parse_zone_name(entry->d_name, &zone->index, &top) ||
+            read_file(dirfd(dir), entry->d_name, "name", name, sizeof name) != HEC_OK)
+            continue;
+        snprintf(zone->name, sizeof zone->name, "%.31s", name);
+        zone->kind = kind_of(name);
+        if (snprintf(zone->path, sizeof zone->path, "%s/%s/energy_uj", path, entry->d_name) >= (int)sizeof zone->path)
+            continue;
+        zone->range_uj = read_number(dirfd(dir), entry->d_name, "max_energy_range_uj");
+        zone->power_w = highest_power_w(dirfd(dir), entry->d_name);
+        zone->error = read_file(dirfd(dir), entry->d_name, "energy_uj", name, sizeof name);
+        count++;
+    }
+    closedir(dir);
+    qsort(zones, (size_t)count, sizeof *zones, by_kind_and_index);
+    return count;
+}
 
 #define AREA "cpu energy" /* of hec doctor */
 #define PERIOD_NS HEC_NS_PER_S
@@ -21,7 +158,7 @@
 #define POWER_FACTOR 3.0       /* short bursts exceed the stated limits */
 
 struct domain {
-    struct hec_rapl_zone zone;
+    struct rapl_zone zone;
     enum hec_metric metric;
     int fd;
     int64_t last_uj, total_uj;
@@ -31,7 +168,7 @@ struct domain {
 
 struct rapl {
     const struct hec_sink *sink;
-    struct domain domains[HEC_RAPL_ZONES_MAX];
+    struct domain domains[RAPL_ZONES_MAX];
     int count;
     int64_t period_ns, next_ns;
 };
@@ -73,7 +210,7 @@ static void lose(struct rapl *self, struct domain *domain, int64_t value_uj, int
 
 static void read_domain(struct rapl *self, struct domain *domain) {
     int64_t value_uj, added;
-    int err = hec_rapl_read_number(domain->fd, &value_uj);
+    int err = rapl_read_number(domain->fd, &value_uj);
     int64_t now_ns = hec_clock_mono_ns(); /* of the reading itself: the value goes with this instant */
     if (err) {
         self->sink->missing(self->sink->context, domain->metric, domain->zone.index, now_ns);
@@ -137,11 +274,11 @@ static void adapt_period(struct rapl *self, const struct domain *domain) {
         self->period_ns = quarter_ns > (double)PERIOD_MIN_NS ? (int64_t)quarter_ns : PERIOD_MIN_NS;
 }
 
-static bool add_domain(struct rapl *self, const struct hec_rapl_zone *zone) {
+static bool add_domain(struct rapl *self, const struct rapl_zone *zone) {
     struct domain *domain = &self->domains[self->count];
     memset(domain, 0, sizeof *domain);
     domain->zone = *zone;
-    domain->metric = zone->kind == HEC_RAPL_DRAM ? HEC_RAPL_DRAM_ENERGY : HEC_RAPL_PACKAGE_ENERGY;
+    domain->metric = zone->kind == RAPL_DRAM ? HEC_RAPL_DRAM_ENERGY : HEC_RAPL_PACKAGE_ENERGY;
     domain->fd = open(zone->path, O_RDONLY | O_CLOEXEC);
     if (domain->fd < 0)
         return false;
@@ -157,9 +294,9 @@ static const char *powercap_of(const struct hec_observe_options *options) {
 static int rapl_open(const struct hec_observe_options *options, const struct hec_sink *sink, void **out,
                      struct hec_why *why) {
     const char *path = powercap_of(options);
-    struct hec_rapl_zone zones[HEC_RAPL_ZONES_MAX];
+    struct rapl_zone zones[RAPL_ZONES_MAX];
     *out = NULL;
-    int count = hec_rapl_zones(path, zones);
+    int count = rapl_zones(path, zones);
     if (count < 0)
         return hec_fail(why, count, "%s cannot be listed: %s", path, hec_err_text(count));
     struct rapl *self = calloc(1, sizeof *self);
@@ -168,13 +305,13 @@ static int rapl_open(const struct hec_observe_options *options, const struct hec
     self->sink = sink;
     self->period_ns = options->interval_ns ? options->interval_ns : PERIOD_NS;
     int packages = 0, drams = 0, dram_zones = 0;
-    const struct hec_rapl_zone *denied = NULL, *failed = NULL;
+    const struct rapl_zone *denied = NULL, *failed = NULL;
     for (int i = 0; i < count; i++) {
-        if (zones[i].kind != HEC_RAPL_PACKAGE && zones[i].kind != HEC_RAPL_DRAM)
+        if (zones[i].kind != RAPL_PACKAGE && zones[i].kind != RAPL_DRAM)
             continue; /* psys holds the packages, cores are part of one: adding them would count twice */
-        dram_zones += zones[i].kind == HEC_RAPL_DRAM;
+        dram_zones += zones[i].kind == RAPL_DRAM;
         if (zones[i].error == HEC_OK && add_domain(self, &zones[i]))
-            *(zones[i].kind == HEC_RAPL_DRAM ? &drams : &packages) += 1;
+            *(zones[i].kind == RAPL_DRAM ? &drams : &packages) += 1;
         else if (zones[i].error == HEC_ERR_PERMISSION)
             denied = denied ? denied : &zones[i];
         else
@@ -197,7 +334,7 @@ static int rapl_open(const struct hec_observe_options *options, const struct hec
     self->next_ns = now_ns + self->period_ns;
     if (denied || failed) {
         char text[300];
-        const struct hec_rapl_zone *zone = denied ? denied : failed;
+        const struct rapl_zone *zone = denied ? denied : failed;
         snprintf(text, sizeof text, "RAPL %s: %s cannot be read: %s", zone->name, zone->path,
                  denied ? "permission denied" : "it failed");
         report(self, HEC_EVENT_SOURCE_UNAVAILABLE, now_ns, text);
@@ -223,9 +360,9 @@ static bool is_virtual(const char *proc_path) {
     return strstr(text, " hypervisor") != NULL;
 }
 
-static void check_zone(const struct hec_rapl_zone *zone, struct hec_check_list *list) {
+static void check_zone(const struct rapl_zone *zone, struct hec_check_list *list) {
     char name[48];
-    snprintf(name, sizeof name, "%s%s", zone->name, zone->kind == HEC_RAPL_DRAM ? " (memory)" : "");
+    snprintf(name, sizeof name, "%s%s", zone->name, zone->kind == RAPL_DRAM ? " (memory)" : "");
     if (zone->error == HEC_ERR_PERMISSION) {
         struct hec_check *check =
             hec_check_add(list, AREA, name, HEC_CHECK_MISSING, "needs read permission on %s", zone->path);
@@ -237,7 +374,7 @@ static void check_zone(const struct hec_rapl_zone *zone, struct hec_check_list *
     int64_t value;
     int fd = open(zone->path, O_RDONLY | O_CLOEXEC);
     int64_t start_ns = hec_clock_mono_ns();
-    int err = fd < 0 ? HEC_ERR_IO : hec_rapl_read_number(fd, &value);
+    int err = fd < 0 ? HEC_ERR_IO : rapl_read_number(fd, &value);
     int64_t cost_ns = hec_clock_mono_ns() - start_ns;
     if (fd >= 0)
         close(fd);
@@ -257,13 +394,13 @@ static void check_zone(const struct hec_rapl_zone *zone, struct hec_check_list *
 }
 
 static void rapl_check(const struct hec_observe_options *options, struct hec_check_list *list) {
-    struct hec_rapl_zone zones[HEC_RAPL_ZONES_MAX];
-    int count = hec_rapl_zones(powercap_of(options), zones);
+    struct rapl_zone zones[RAPL_ZONES_MAX];
+    int count = rapl_zones(powercap_of(options), zones);
     int packages = 0, drams = 0;
     for (int i = 0; i < count; i++) {
-        if (zones[i].kind == HEC_RAPL_PACKAGE || zones[i].kind == HEC_RAPL_DRAM) {
+        if (zones[i].kind == RAPL_PACKAGE || zones[i].kind == RAPL_DRAM) {
             check_zone(&zones[i], list);
-            *(zones[i].kind == HEC_RAPL_DRAM ? &drams : &packages) += 1;
+            *(zones[i].kind == RAPL_DRAM ? &drams : &packages) += 1;
         }
     }
     if (packages + drams == 0) {
@@ -278,7 +415,7 @@ static void rapl_check(const struct hec_observe_options *options, struct hec_che
     if (drams == 0)
         hec_check_add(list, AREA, "dram (memory)", HEC_CHECK_MISSING, "this CPU has no RAPL domain for memory");
     for (int i = 0; i < count; i++)
-        if (zones[i].kind == HEC_RAPL_PLATFORM)
+        if (zones[i].kind == RAPL_PLATFORM)
             hec_check_add(list, AREA, zones[i].name, HEC_CHECK_OK,
                           "there, and not recorded: it includes the packages, which would be counted twice");
 }
