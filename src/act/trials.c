@@ -8,11 +8,64 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static const char *const caches_names[] = {
+    [HEC_CACHES_TRIALS] = "trials", [HEC_CACHES_FRESH] = "fresh", [HEC_CACHES_USER] = "user"};
+
+static const struct {
+    const char *variable, *folder;
+} caches[] = {
+#define HEC_CACHE(variable, folder) {variable, folder},
+#include "act/caches.def"
+#undef HEC_CACHE
+};
+
+enum hec_caches hec_caches_find(const char *name) {
+    int i = 0;
+    while (i < HEC_CACHES_COUNT && strcmp(caches_names[i], name) != 0)
+        i++;
+    return (enum hec_caches)i;
+}
+
+/* Make the folders below `folder` and name them in the environment. */
+static int caches_set(const char *folder, struct hec_environ *environ, struct hec_why *why) {
+    for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
+        char path[PATH_MAX];
+        if (snprintf(path, sizeof path, "%s/%s", folder, caches[i].folder) >= (int)sizeof path)
+            return hec_fail(why, HEC_ERR_LIMIT, "the path of the compile caches is too long: %s", folder);
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+            return hec_fail(why, hec_err_from_errno(errno), "no folder for compile caches: %s: %s", path,
+                            strerror(errno));
+        if (hec_environ_set(environ, caches[i].variable, path) < 0)
+            return hec_fail(why, HEC_ERR_NOMEM, "no memory for the environment");
+    }
+    return HEC_OK;
+}
+
+static const struct {
+    const char *phrase;
+    enum hec_failure failure;
+} phrases[] = {
+#define HEC_OUT_OF_MEMORY(phrase, whose, source) {phrase, HEC_FAILURE_##whose##_MEMORY},
+#include "act/failure.def"
+#undef HEC_OUT_OF_MEMORY
+};
+
+enum hec_failure hec_failure_of(int exit_status, const char *output) {
+    if (exit_status == 0)
+        return HEC_FAILURE_NONE;
+    for (size_t i = 0; i < sizeof phrases / sizeof phrases[0]; i++)
+        if (strstr(output, phrases[i].phrase))
+            return phrases[i].failure;
+    return exit_status == 128 + SIGKILL ? HEC_FAILURE_HOST_MEMORY : HEC_FAILURE_OTHER;
+}
 
 struct hec_trials {
     struct hec_trials_options options;
@@ -32,7 +85,7 @@ static int make_caches(struct hec_trials *t, struct hec_why *why) {
     if (mkdir(t->caches, 0700) < 0)
         return hec_fail(why, hec_err_from_errno(errno), "no folder for compile caches: %s: %s", t->caches,
                         strerror(errno));
-    int err = hec_caches_set(t->caches, &t->environ, why);
+    int err = caches_set(t->caches, &t->environ, why);
     t->options.session.environment = t->environ.list;
     return err;
 }

@@ -9,11 +9,33 @@
 #ifndef HEC_ACT_TRIALS_H
 #define HEC_ACT_TRIALS_H
 
-#include "act/caches.h"
-#include "act/failure.h"
 #include "act/levers.h"
+#include "base/error.h"
+#include "launch/environ.h"
 #include "launch/layer.h"
 #include "launch/session.h"
+
+/* Why a trial's command failed: out of memory is a result (the setting is too large), the rest is a fault. Pure. */
+enum hec_failure {
+    HEC_FAILURE_NONE,
+    HEC_FAILURE_DEVICE_MEMORY,
+    HEC_FAILURE_HOST_MEMORY, /* or SIGKILL, which is how the kernel ends what takes too much */
+    HEC_FAILURE_HUNG,        /* it did not end within its limit */
+    HEC_FAILURE_OTHER
+};
+
+/* Of a command that nobody asked to end: its exit status, as a shell gives it, and the last of what it printed. */
+enum hec_failure hec_failure_of(int exit_status, const char *output);
+
+/* Where the compilers of PyTorch, Triton and CUDA keep what they made, during trials. */
+enum hec_caches {
+    HEC_CACHES_TRIALS, /* one set for all trials of an experiment, empty at its start and thrown away at its end */
+    HEC_CACHES_FRESH,  /* every trial begins with empty ones */
+    HEC_CACHES_USER,   /* the user's own, as they are; in a scratch layer what is added is thrown away */
+    HEC_CACHES_COUNT
+};
+
+enum hec_caches hec_caches_find(const char *name); /* HEC_CACHES_COUNT: there is none of that name */
 
 #define HEC_TRIAL_TAIL 2048
 

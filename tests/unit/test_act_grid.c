@@ -1,5 +1,5 @@
 /* The settings of a sweep from the words of a command line, and why a trial failed from what it printed. */
-#include "act/failure.h"
+#include "act/trials.h"
 #include "act/grid.h"
 #include "unit.h"
 

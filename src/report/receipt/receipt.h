@@ -53,7 +53,7 @@ struct hec_receipt_tried {
 };
 
 enum hec_receipt_writes { HEC_RECEIPT_IN_PLACE, HEC_RECEIPT_ON_DISK, HEC_RECEIPT_IN_MEMORY, HEC_RECEIPT_WRITES };
-/* As act/caches.h has them. */
+/* As act/trials.h has them. */
 enum hec_receipt_caches {
     HEC_RECEIPT_CACHES_TRIALS,
     HEC_RECEIPT_CACHES_FRESH,
