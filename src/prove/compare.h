@@ -15,7 +15,7 @@
 #ifndef HEC_PROVE_COMPARE_H
 #define HEC_PROVE_COMPARE_H
 
-#include "prove/spread.h"
+#include "prove/student.h"
 #include "prove/trial.h"
 
 /* What is compared. Less is better, where nothing else is said. */

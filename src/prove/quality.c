@@ -1,7 +1,7 @@
 #include "prove/quality.h"
 
 #include "base/error.h"
-#include "prove/spread.h"
+#include "prove/student.h"
 
 #include <math.h>
 #include <stdbool.h>
