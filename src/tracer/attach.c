@@ -80,7 +80,7 @@ static uint32_t enable(const struct hec_cupti *cupti) {
 
 static void refused(uint32_t result, char *why, size_t why_bytes) {
     char text[80];
-    hec_bind_result(&hec_tracer.library.calls, result, text, sizeof text);
+    hec_library_result(&hec_tracer.library.calls, result, text, sizeof text);
     snprintf(why, why_bytes, "%.200s answered %s", hec_tracer.library.path, text);
     if (result == HEC_CUPTI_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || result == HEC_CUPTI_NOT_COMPATIBLE ||
         result == HEC_CUPTI_HARDWARE_BUSY) {

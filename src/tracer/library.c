@@ -10,6 +10,38 @@
 #define TRIES_MAX 4
 #define CANDIDATES_MAX 24
 
+static const struct call {
+    const char *name;
+    bool needed;
+    size_t offset;
+} calls[] = {
+#define CALL(name, needed, parameters) {"cupti" #name, needed, offsetof(struct hec_cupti, name)},
+#include "tracer/cupti.def"
+#undef CALL
+};
+
+/* Bind a loaded library; 0 when it has all that is needed and a known version. */
+static int bind_calls(void *handle, struct hec_library *library, char *why, size_t why_bytes) {
+    memset(&library->calls, 0, sizeof library->calls);
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        void *address = dlsym(handle, calls[i].name);
+        if (!address && calls[i].needed) {
+            snprintf(why, why_bytes, "%.200s is no CUPTI that can be used: it lacks %s", library->path, calls[i].name);
+            return -1;
+        }
+        memcpy((char *)&library->calls + calls[i].offset, &address, sizeof address);
+    }
+    library->version = 0;
+    library->calls.GetVersion(&library->version);
+    if (library->version < HEC_CUPTI_VERSION_MIN || library->version >= HEC_CUPTI_VERSION_LIMIT) {
+        snprintf(why, why_bytes, "%.200s has version %u of CUPTI; known are 11.8 (%u) to 13 (below %u)", library->path,
+                 library->version, HEC_CUPTI_VERSION_MIN, HEC_CUPTI_VERSION_LIMIT);
+        return -1;
+    }
+    library->handle = handle;
+    return 0;
+}
+
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -119,7 +151,7 @@ static int try_one(const char *path, bool mapped, struct hec_library *library, c
     struct link_map *map = NULL;
     const char *real = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] ? map->l_name : path;
     copy_path(library->path, real, strnlen(real, HEC_LIBRARY_PATH_MAX - 1));
-    if (hec_bind(handle, library, why, why_bytes) == 0) {
+    if (bind_calls(handle, library, why, why_bytes) == 0) {
         library->was_mapped = mapped;
         return 0;
     }
@@ -161,4 +193,11 @@ int hec_library_open(struct hec_library *library, char *why, size_t why_bytes) {
             "packages, nor on the loader's path (set " HEC_TRACE_ENV_CUPTI " to name one)",
             major ? major : 13);
     return -1;
+}
+
+void hec_library_result(const struct hec_cupti *cupti, uint32_t result, char *text, size_t bytes) {
+    const char *name = NULL;
+    if (!cupti->GetResultString || cupti->GetResultString(result, &name) != HEC_CUPTI_SUCCESS || !name)
+        name = "";
+    snprintf(text, bytes, "%u %.60s", result, name);
 }

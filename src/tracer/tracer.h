@@ -153,10 +153,8 @@ struct hec_library {
 };
 /* Find, load and bind. 0, or negative with a sentence in why. */
 int hec_library_open(struct hec_library *library, char *why, size_t why_bytes);
-/* Bind a loaded library; 0 when it has all that is needed and a known version. */
-int hec_bind(void *handle, struct hec_library *library, char *why, size_t why_bytes);
 /* "39 MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" into text. */
-void hec_bind_result(const struct hec_cupti *cupti, uint32_t result, char *text, size_t bytes);
+void hec_library_result(const struct hec_cupti *cupti, uint32_t result, char *text, size_t bytes);
 
 /* What is at an address range of the process; for the search, and for shims. */
 struct hec_library_places {
