@@ -4,7 +4,7 @@
  * - several runs a side: by how runs differ, weighted by their work (Welch 1947, degrees of freedom of Satterthwaite and of Bell and
  *   McCaffrey), which contains what happens within them. A percentile bootstrap over 2 to 8 runs is far too narrow.
  * - pairs of an interleaved experiment: by how pairs differ, so that drift of the device, which a pair shares, cancels.
- * - one run a side: by the blocks of the run itself (blocks.h: circular block bootstrap, respects autocorrelation).
+ * - one run a side: by the blocks of the run itself (circular block bootstrap, respects autocorrelation).
  *
  * What holds (bench/prove; docs/prove.md has the table): 93 to 98 % of the 95 % intervals hold the truth with 2 to 10 runs a side, and with
  * one where runs do not differ. With two a side the intervals are wide, and rather too wide.
@@ -68,5 +68,17 @@ double hec_quantity_value(enum hec_quantity quantity, const struct hec_trial *tr
 int hec_quantity_within(enum hec_quantity quantity, const struct hec_trial *trial, struct hec_spread *spread);
 /* 1: more is better; -1: less is; 0: neither. */
 int hec_quantity_better(enum hec_quantity quantity);
+
+/* How well the mean of an autocorrelated series is known from the series itself. */
+#define HEC_BLOCKS_LEAST 8 /* a shorter series says nothing of its own autocorrelation */
+
+struct hec_blocks {
+    double variance; /* of the mean; NAN: too short */
+    double freedom;  /* degrees of freedom that this variance is worth */
+    int length;      /* of a block */
+};
+
+/* e[count]: in order of time; it is overwritten. */
+struct hec_blocks hec_blocks_variance(double *e, int count);
 
 #endif

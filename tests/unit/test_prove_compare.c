@@ -1,5 +1,4 @@
 /* Comparing runs: the intervals in worlds whose truth is known, and what is said where little is; when a saving has paid. */
-#include "prove/blocks.h"
 #include "prove/experiment.h"
 #include "prove/compare.h"
 #include "prove/student.h"
