@@ -2,7 +2,7 @@
 #include "base/log.h"
 #include "cli/load.h"
 #include "cli/output.h"
-#include "cli/trial_of.h"
+#include "cli/trial_measure.h"
 #include "report/html.h"
 
 #include <math.h>

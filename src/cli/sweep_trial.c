@@ -1,7 +1,7 @@
 #include "cli/sweep_trial.h"
 
 #include "cli/receipt_fill.h"
-#include "cli/trial_of.h"
+#include "cli/trial_measure.h"
 
 #include <math.h>
 #include <stdio.h>

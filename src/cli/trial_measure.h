@@ -3,7 +3,12 @@
 #define HEC_CLI_TRIAL_MEASURE_H
 
 #include "cli/load.h"
+#include "diagnose/result.h"
 #include "prove/experiment.h"
+#include "prove/trial.h"
+
+/* From the analysis of a run to a trial of a comparison. blocks: room for HEC_STEADY_BLOCKS_MAX; out refers to them. */
+void hec_trial_of(const struct hec_summary *summary, struct hec_trial_block *blocks, struct hec_trial *out);
 
 struct hec_trial_measure {
     const struct hec_args *args;
