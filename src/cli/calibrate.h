@@ -12,7 +12,4 @@
  * simulated or divided (MIG), or CUDA cannot use it. */
 int hec_calibrate_device(const struct hec_device *device, bool force, struct hec_peaks *peaks, struct hec_why *why);
 
-/* On standard output. */
-void hec_calibrate_text(const struct hec_peaks *peaks, int index);
-
 #endif
