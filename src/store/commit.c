@@ -38,21 +38,11 @@ static int prepare(struct hec_commit *commit) {
     int rc = SQLITE_OK;
     for (int i = 0; i < HEC_STATEMENT_COUNT && rc == SQLITE_OK; i++)
         rc = sqlite3_prepare_v3(commit->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &commit->statements[i], NULL);
-    struct {
-        const struct hec_record *record;
-        sqlite3_stmt **statement;
-    } records[] = {{&hec_record_device, &commit->device},
-                   {&hec_record_process, &commit->process},
-                   {&hec_record_gpu_process, &commit->gpu_process},
-                   {&hec_record_tracer, &commit->tracer},
-                   {&hec_record_track, &commit->track},
-                   {&hec_record_kernel, &commit->kernel},
-                   {&hec_record_frame, &commit->frame}};
-    for (size_t i = 0; i < sizeof records / sizeof records[0] && rc == SQLITE_OK; i++) {
+    for (int i = 0; i < HEC_RECORD_COUNT && rc == SQLITE_OK; i++) {
         char sql[1024];
-        if (hec_record_insert_sql(records[i].record, sql, sizeof sql) != HEC_OK)
+        if (hec_record_insert_sql(&hec_records[i], sql, sizeof sql) != HEC_OK)
             return SQLITE_NOMEM;
-        rc = sqlite3_prepare_v3(commit->db, sql, -1, SQLITE_PREPARE_PERSISTENT, records[i].statement, NULL);
+        rc = sqlite3_prepare_v3(commit->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &commit->records[i], NULL);
     }
     return rc;
 }
@@ -77,13 +67,8 @@ static int open_with(struct hec_commit *commit, const char *path, const char *vf
 void hec_commit_close(struct hec_commit *commit) {
     for (int i = 0; i < HEC_STATEMENT_COUNT; i++)
         sqlite3_finalize(commit->statements[i]);
-    sqlite3_finalize(commit->device);
-    sqlite3_finalize(commit->process);
-    sqlite3_finalize(commit->gpu_process);
-    sqlite3_finalize(commit->tracer);
-    sqlite3_finalize(commit->track);
-    sqlite3_finalize(commit->kernel);
-    sqlite3_finalize(commit->frame);
+    for (int i = 0; i < HEC_RECORD_COUNT; i++)
+        sqlite3_finalize(commit->records[i]);
     sqlite3_close(commit->db);
     memset(commit, 0, sizeof *commit);
 }
@@ -266,26 +251,19 @@ static int write_event(struct hec_commit *commit, const struct hec_queued_event 
     return step(s);
 }
 
-static int commit_record(sqlite3_stmt *statement, const struct hec_record *record, const void *data,
-                         int64_t origin_ns) {
-    int rc = hec_record_bind(record, statement, data, origin_ns);
-    return rc == SQLITE_OK ? step(statement) : rc;
+static int write_row(struct hec_commit *commit, enum hec_record_kind kind, const void *data, int64_t origin_ns) {
+    int rc = hec_record_bind(&hec_records[kind], commit->records[kind], data, origin_ns);
+    return rc == SQLITE_OK ? step(commit->records[kind]) : rc;
 }
 
 static int write_record(struct hec_commit *commit, const struct hec_queue_item *item, int64_t origin_ns) {
     const char *data = item->data;
     sqlite3_stmt *s;
+    if (item->type < HEC_RECORD_COUNT)
+        return write_row(commit, (enum hec_record_kind)item->type, data, origin_ns);
     switch ((enum hec_queued)item->type) {
     case HEC_QUEUED_EVENT:
         return write_event(commit, item->data, data + sizeof(struct hec_queued_event), origin_ns);
-    case HEC_QUEUED_DEVICE:
-        return commit_record(commit->device, &hec_record_device, data, origin_ns);
-    case HEC_QUEUED_PROCESS:
-        return commit_record(commit->process, &hec_record_process, data, origin_ns);
-    case HEC_QUEUED_GPU_PROCESS:
-        return commit_record(commit->gpu_process, &hec_record_gpu_process, data, origin_ns);
-    case HEC_QUEUED_TRACER:
-        return commit_record(commit->tracer, &hec_record_tracer, data, origin_ns);
     case HEC_QUEUED_UNITS:
         s = commit->statements[HEC_STATEMENT_UNITS];
         sqlite3_bind_text(s, 1, data + sizeof(struct hec_queued_units), -1, SQLITE_STATIC);
@@ -312,11 +290,11 @@ static int write_definitions(struct hec_commit *commit, const struct hec_definit
         rc = step(s);
     }
     for (uint32_t i = 0; i < batch->track_count && rc == SQLITE_OK; i++)
-        rc = commit_record(commit->track, &hec_record_track, &batch->tracks[i], 0);
+        rc = write_row(commit, HEC_RECORD_TRACK, &batch->tracks[i], 0);
     for (uint32_t i = 0; i < batch->kernel_count && rc == SQLITE_OK; i++)
-        rc = commit_record(commit->kernel, &hec_record_kernel, &batch->kernels[i], 0);
+        rc = write_row(commit, HEC_RECORD_KERNEL, &batch->kernels[i], 0);
     for (uint32_t i = 0; i < batch->frame_count && rc == SQLITE_OK; i++)
-        rc = commit_record(commit->frame, &hec_record_frame, &batch->frames[i], 0);
+        rc = write_row(commit, HEC_RECORD_FRAME, &batch->frames[i], 0);
     return rc;
 }
 

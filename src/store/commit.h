@@ -11,17 +11,9 @@
 
 #include <stdbool.h>
 
-/* Records of the queues. Times are as recorded, not yet relative. Texts follow the struct, each with its NUL. */
-enum hec_queued {
-    HEC_QUEUED_SAMPLE,
-    HEC_QUEUED_EVENT,
-    HEC_QUEUED_DEVICE,
-    HEC_QUEUED_PROCESS,
-    HEC_QUEUED_GPU_PROCESS,
-    HEC_QUEUED_TRACER,
-    HEC_QUEUED_UNITS,
-    HEC_QUEUED_META
-};
+/* What the queues hold besides structs that are rows (enum hec_record_kind). Times are as recorded, not yet relative. Texts follow the
+ * struct, each with its NUL. */
+enum hec_queued { HEC_QUEUED_SAMPLE = HEC_RECORD_COUNT, HEC_QUEUED_EVENT, HEC_QUEUED_UNITS, HEC_QUEUED_META };
 
 struct hec_queued_sample {
     int64_t t_ns, value;
@@ -56,7 +48,7 @@ struct hec_commit {
     sqlite3 *db;
     bool in_memory;
     sqlite3_stmt *statements[HEC_STATEMENT_COUNT];
-    sqlite3_stmt *device, *process, *gpu_process, *tracer, *track, *kernel, *frame;
+    sqlite3_stmt *records[HEC_RECORD_COUNT];
 };
 
 /* Of a file that is ours alone. */

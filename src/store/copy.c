@@ -235,17 +235,17 @@ static int copy_name(void *context, uint32_t id, const char *text) {
 
 static int copy_track(void *context, const struct hec_track *track) {
     struct copying *c = context;
-    return insert(c, hec_record_bind(&hec_record_track, c->into, track, 0));
+    return insert(c, hec_record_bind(&hec_records[HEC_RECORD_TRACK], c->into, track, 0));
 }
 
 static int copy_kernel(void *context, const struct hec_kernel *kernel) {
     struct copying *c = context;
-    return insert(c, hec_record_bind(&hec_record_kernel, c->into, kernel, 0));
+    return insert(c, hec_record_bind(&hec_records[HEC_RECORD_KERNEL], c->into, kernel, 0));
 }
 
 static int copy_frame(void *context, const struct hec_frame *frame) {
     struct copying *c = context;
-    return insert(c, hec_record_bind(&hec_record_frame, c->into, frame, 0));
+    return insert(c, hec_record_bind(&hec_records[HEC_RECORD_FRAME], c->into, frame, 0));
 }
 
 static int prepare_into(struct copying *c, const char *sql) {
@@ -264,11 +264,11 @@ static int copy_definitions(struct copying *c) {
     int err = prepare_into(c, "INSERT INTO trace_name (id, text) VALUES (?, ?)");
     if (err == HEC_OK)
         err = hec_reader_trace_names(c->from, copy_name, c, c->why);
-    if (err == HEC_OK && (err = prepare_record(c, &hec_record_track)) == HEC_OK)
+    if (err == HEC_OK && (err = prepare_record(c, &hec_records[HEC_RECORD_TRACK])) == HEC_OK)
         err = hec_reader_tracks(c->from, copy_track, c, c->why);
-    if (err == HEC_OK && (err = prepare_record(c, &hec_record_kernel)) == HEC_OK)
+    if (err == HEC_OK && (err = prepare_record(c, &hec_records[HEC_RECORD_KERNEL])) == HEC_OK)
         err = hec_reader_kernels(c->from, copy_kernel, c, c->why);
-    if (err == HEC_OK && (err = prepare_record(c, &hec_record_frame)) == HEC_OK)
+    if (err == HEC_OK && (err = prepare_record(c, &hec_records[HEC_RECORD_FRAME])) == HEC_OK)
         err = hec_reader_frames(c->from, copy_frame, c, c->why);
     sqlite3_finalize(c->into);
     return err;

@@ -64,13 +64,15 @@ static int device_row(struct hec_reader *reader, sqlite3_stmt *statement, void *
     struct device_visitor *v = visitor;
     struct hec_device device;
     (void)why;
-    return hec_reading_record(reader, &hec_record_device, statement, &device) ? v->visit(v->context, &device) : HEC_OK;
+    return hec_reading_record(reader, &hec_records[HEC_RECORD_DEVICE], statement, &device)
+               ? v->visit(v->context, &device)
+               : HEC_OK;
 }
 
 int hec_reader_devices(struct hec_reader *reader, int (*visit)(void *context, const struct hec_device *device),
                        void *context, struct hec_why *why) {
-    return hec_reading_each_record(reader, &hec_record_device, device_row, &(struct device_visitor){visit, context},
-                                   why);
+    return hec_reading_each_record(reader, &hec_records[HEC_RECORD_DEVICE], device_row,
+                                   &(struct device_visitor){visit, context}, why);
 }
 
 struct process_visitor {
@@ -82,14 +84,15 @@ static int process_row(struct hec_reader *reader, sqlite3_stmt *statement, void 
     struct process_visitor *v = visitor;
     struct hec_process process;
     (void)why;
-    return hec_reading_record(reader, &hec_record_process, statement, &process) ? v->visit(v->context, &process)
-                                                                                : HEC_OK;
+    return hec_reading_record(reader, &hec_records[HEC_RECORD_PROCESS], statement, &process)
+               ? v->visit(v->context, &process)
+               : HEC_OK;
 }
 
 int hec_reader_processes(struct hec_reader *reader, int (*visit)(void *context, const struct hec_process *process),
                          void *context, struct hec_why *why) {
-    return hec_reading_each_record(reader, &hec_record_process, process_row, &(struct process_visitor){visit, context},
-                                   why);
+    return hec_reading_each_record(reader, &hec_records[HEC_RECORD_PROCESS], process_row,
+                                   &(struct process_visitor){visit, context}, why);
 }
 
 struct gpu_process_visitor {
@@ -101,14 +104,15 @@ static int gpu_process_row(struct hec_reader *reader, sqlite3_stmt *statement, v
     struct gpu_process_visitor *v = visitor;
     struct hec_gpu_process process;
     (void)why;
-    return hec_reading_record(reader, &hec_record_gpu_process, statement, &process) ? v->visit(v->context, &process)
-                                                                                    : HEC_OK;
+    return hec_reading_record(reader, &hec_records[HEC_RECORD_GPU_PROCESS], statement, &process)
+               ? v->visit(v->context, &process)
+               : HEC_OK;
 }
 
 int hec_reader_gpu_processes(struct hec_reader *reader,
                              int (*visit)(void *context, const struct hec_gpu_process *process), void *context,
                              struct hec_why *why) {
-    return hec_reading_each_record(reader, &hec_record_gpu_process, gpu_process_row,
+    return hec_reading_each_record(reader, &hec_records[HEC_RECORD_GPU_PROCESS], gpu_process_row,
                                    &(struct gpu_process_visitor){visit, context}, why);
 }
 

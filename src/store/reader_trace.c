@@ -103,14 +103,14 @@ static int track_row(struct hec_reader *reader, sqlite3_stmt *statement, void *v
     int err = next_id(reader, statement, v, "track", HEC_DEFINITIONS_TRACKS_MAX, why);
     if (err)
         return err;
-    if (!hec_reading_record(reader, &hec_record_track, statement, &track))
+    if (!hec_reading_record(reader, &hec_records[HEC_RECORD_TRACK], statement, &track))
         track = (struct hec_track){.id = v->id, .kind = HEC_TRACK_THREAD, .rank = -1, .device = HEC_DEVICE_NONE};
     return v->visit.track(v->context, &track);
 }
 
 int hec_reader_tracks(struct hec_reader *reader, int (*visit)(void *context, const struct hec_track *track),
                       void *context, struct hec_why *why) {
-    return hec_reading_each_record(reader, &hec_record_track, track_row,
+    return hec_reading_each_record(reader, &hec_records[HEC_RECORD_TRACK], track_row,
                                    &(struct visitor){.visit.track = visit, .context = context}, why);
 }
 
@@ -120,7 +120,7 @@ static int kernel_row(struct hec_reader *reader, sqlite3_stmt *statement, void *
     int err = next_id(reader, statement, v, "kernel", HEC_DEFINITIONS_KERNELS_MAX, why);
     if (err)
         return err;
-    bool good = hec_reading_record(reader, &hec_record_kernel, statement, &kernel);
+    bool good = hec_reading_record(reader, &hec_records[HEC_RECORD_KERNEL], statement, &kernel);
     if (good && kernel.name > names_of(reader)) {
         hec_reading_leave_out(reader, "the table kernel refers to names that are not there");
         good = false;
@@ -134,7 +134,7 @@ int hec_reader_kernels(struct hec_reader *reader, int (*visit)(void *context, co
                        void *context, struct hec_why *why) {
     int err = hec_reading_limits(reader, why);
     return err ? err
-               : hec_reading_each_record(reader, &hec_record_kernel, kernel_row,
+               : hec_reading_each_record(reader, &hec_records[HEC_RECORD_KERNEL], kernel_row,
                                          &(struct visitor){.visit.kernel = visit, .context = context}, why);
 }
 
@@ -144,7 +144,7 @@ static int frame_row(struct hec_reader *reader, sqlite3_stmt *statement, void *v
     int err = next_id(reader, statement, v, "frame", HEC_DEFINITIONS_FRAMES_MAX, why);
     if (err)
         return err;
-    bool good = hec_reading_record(reader, &hec_record_frame, statement, &frame);
+    bool good = hec_reading_record(reader, &hec_records[HEC_RECORD_FRAME], statement, &frame);
     /* a parent comes before its children: so there are no circles */
     if (good && (frame.parent >= frame.id || frame.file > names_of(reader) || frame.function > names_of(reader))) {
         hec_reading_leave_out(reader, "the table frame refers to what is not there");
@@ -159,7 +159,7 @@ int hec_reader_frames(struct hec_reader *reader, int (*visit)(void *context, con
                       void *context, struct hec_why *why) {
     int err = hec_reading_limits(reader, why);
     return err ? err
-               : hec_reading_each_record(reader, &hec_record_frame, frame_row,
+               : hec_reading_each_record(reader, &hec_records[HEC_RECORD_FRAME], frame_row,
                                          &(struct visitor){.visit.frame = visit, .context = context}, why);
 }
 
@@ -167,12 +167,13 @@ static int tracer_row(struct hec_reader *reader, sqlite3_stmt *statement, void *
     struct visitor *v = visitor;
     struct hec_tracer tracer;
     (void)why;
-    return hec_reading_record(reader, &hec_record_tracer, statement, &tracer) ? v->visit.tracer(v->context, &tracer)
-                                                                              : HEC_OK;
+    return hec_reading_record(reader, &hec_records[HEC_RECORD_TRACER], statement, &tracer)
+               ? v->visit.tracer(v->context, &tracer)
+               : HEC_OK;
 }
 
 int hec_reader_tracers(struct hec_reader *reader, int (*visit)(void *context, const struct hec_tracer *tracer),
                        void *context, struct hec_why *why) {
-    return hec_reading_each_record(reader, &hec_record_tracer, tracer_row,
+    return hec_reading_each_record(reader, &hec_records[HEC_RECORD_TRACER], tracer_row,
                                    &(struct visitor){.visit.tracer = visit, .context = context}, why);
 }

@@ -107,14 +107,17 @@ static const struct hec_field frame_fields[] = {
     FIELD(struct hec_frame, INTEGER, line),
 };
 
-const struct hec_record hec_record_device = {"device", "device_index", false, device_fields, COUNT(device_fields)};
-const struct hec_record hec_record_process = {"process", "start_ns, pid", true, process_fields, COUNT(process_fields)};
-const struct hec_record hec_record_gpu_process = {"gpu_process", "first_ns, device_index, pid", true,
-                                                  gpu_process_fields, COUNT(gpu_process_fields)};
-const struct hec_record hec_record_tracer = {"tracer", "pid", false, tracer_fields, COUNT(tracer_fields)};
-const struct hec_record hec_record_track = {"track", "id", false, track_fields, COUNT(track_fields)};
-const struct hec_record hec_record_kernel = {"kernel", "id", false, kernel_fields, COUNT(kernel_fields)};
-const struct hec_record hec_record_frame = {"frame", "id", false, frame_fields, COUNT(frame_fields)};
+const struct hec_record hec_records[HEC_RECORD_COUNT] = {
+#define RECORD(table, order, sorted)                                                                                   \
+    { #table, order, sorted, table##_fields, COUNT(table##_fields) }
+    [HEC_RECORD_DEVICE] = RECORD(device, "device_index", false),
+    [HEC_RECORD_PROCESS] = RECORD(process, "start_ns, pid", true),
+    [HEC_RECORD_GPU_PROCESS] = RECORD(gpu_process, "first_ns, device_index, pid", true),
+    [HEC_RECORD_TRACER] = RECORD(tracer, "pid", false),
+    [HEC_RECORD_TRACK] = RECORD(track, "id", false),
+    [HEC_RECORD_KERNEL] = RECORD(kernel, "id", false),
+    [HEC_RECORD_FRAME] = RECORD(frame, "id", false),
+};
 
 static int columns(struct hec_buf *buf, const struct hec_record *record, unsigned version) {
     for (int i = 0; i < record->count; i++) {

@@ -49,8 +49,18 @@ struct hec_record {
     int count;
 };
 
-extern const struct hec_record hec_record_device, hec_record_process, hec_record_gpu_process, hec_record_tracer,
-    hec_record_track, hec_record_kernel, hec_record_frame;
+/* Structs that are rows of a table. */
+enum hec_record_kind {
+    HEC_RECORD_DEVICE,
+    HEC_RECORD_PROCESS,
+    HEC_RECORD_GPU_PROCESS,
+    HEC_RECORD_TRACER,
+    HEC_RECORD_TRACK,
+    HEC_RECORD_KERNEL,
+    HEC_RECORD_FRAME,
+    HEC_RECORD_COUNT
+};
+extern const struct hec_record hec_records[HEC_RECORD_COUNT];
 
 /* SQL texts from the fields: "INSERT OR REPLACE INTO ...", and "SELECT ... FROM ..." of a file of that version. */
 int hec_record_insert_sql(const struct hec_record *record, char *sql, size_t size);

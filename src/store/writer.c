@@ -47,7 +47,7 @@ struct hec_writer {
     struct hec_why failure;
 };
 
-static void push(struct hec_writer *writer, enum hec_queued type, const void *head, size_t head_length,
+static void push(struct hec_writer *writer, int type, const void *head, size_t head_length,
                  const void *tail, size_t tail_length) {
     pthread_mutex_lock(&writer->lock);
     hec_queue_push(&writer->incoming, type, head, head_length, tail, tail_length);
@@ -71,7 +71,7 @@ static size_t cut(const char *text, size_t maximum) {
     return length;
 }
 
-static void push_text(struct hec_writer *writer, enum hec_queued type, const void *head, size_t head_length,
+static void push_text(struct hec_writer *writer, int type, const void *head, size_t head_length,
                       const char *text, size_t maximum) {
     size_t length = cut(text, maximum);
     char *copy = malloc(length + 1);
@@ -113,15 +113,15 @@ static void sink_event(void *context, enum hec_event_kind kind, int device, int6
 }
 
 static void sink_device(void *context, const struct hec_device *device) {
-    push(context, HEC_QUEUED_DEVICE, device, sizeof *device, NULL, 0);
+    push(context, HEC_RECORD_DEVICE, device, sizeof *device, NULL, 0);
 }
 
 static void sink_process(void *context, const struct hec_process *process) {
-    push(context, HEC_QUEUED_PROCESS, process, sizeof *process, NULL, 0);
+    push(context, HEC_RECORD_PROCESS, process, sizeof *process, NULL, 0);
 }
 
 static void sink_gpu_process(void *context, const struct hec_gpu_process *process) {
-    push(context, HEC_QUEUED_GPU_PROCESS, process, sizeof *process, NULL, 0);
+    push(context, HEC_RECORD_GPU_PROCESS, process, sizeof *process, NULL, 0);
 }
 
 static uint32_t sink_trace_name(void *context, const char *text) {
@@ -152,7 +152,7 @@ static void sink_trace_activities(void *context, const struct hec_activity *acti
 }
 
 static void sink_tracer(void *context, const struct hec_tracer *tracer) {
-    push(context, HEC_QUEUED_TRACER, tracer, sizeof *tracer, NULL, 0);
+    push(context, HEC_RECORD_TRACER, tracer, sizeof *tracer, NULL, 0);
 }
 
 static void sink_units(void *context, const char *name, double count) {
@@ -317,23 +317,11 @@ const struct hec_sink *hec_writer_sink(struct hec_writer *writer) {
 /* Whether a reader takes it: times come from programs, and from clocks that are not ours. */
 static bool fits(const struct hec_queue_item *item, int64_t origin_ns) {
     int64_t t_ns;
-    switch ((enum hec_queued)item->type) {
-    case HEC_QUEUED_EVENT:
+    if (item->type < HEC_RECORD_COUNT)
+        return hec_record_fits(&hec_records[item->type], item->data, origin_ns);
+    if (item->type == HEC_QUEUED_EVENT)
         return !__builtin_sub_overflow(((const struct hec_queued_event *)item->data)->t_ns, origin_ns, &t_ns) &&
                t_ns >= -HEC_RECORD_TIME_MAX_NS && t_ns <= HEC_RECORD_TIME_MAX_NS;
-    case HEC_QUEUED_DEVICE:
-        return hec_record_fits(&hec_record_device, item->data, origin_ns);
-    case HEC_QUEUED_PROCESS:
-        return hec_record_fits(&hec_record_process, item->data, origin_ns);
-    case HEC_QUEUED_GPU_PROCESS:
-        return hec_record_fits(&hec_record_gpu_process, item->data, origin_ns);
-    case HEC_QUEUED_TRACER:
-        return hec_record_fits(&hec_record_tracer, item->data, origin_ns);
-    case HEC_QUEUED_SAMPLE:
-    case HEC_QUEUED_UNITS:
-    case HEC_QUEUED_META:
-        break;
-    }
     return true;
 }
 
