@@ -47,8 +47,8 @@ struct hec_writer {
     struct hec_why failure;
 };
 
-static void push(struct hec_writer *writer, int type, const void *head, size_t head_length,
-                 const void *tail, size_t tail_length) {
+static void push(struct hec_writer *writer, int type, const void *head, size_t head_length, const void *tail,
+                 size_t tail_length) {
     pthread_mutex_lock(&writer->lock);
     hec_queue_push(&writer->incoming, type, head, head_length, tail, tail_length);
     pthread_mutex_unlock(&writer->lock);
@@ -71,8 +71,8 @@ static size_t cut(const char *text, size_t maximum) {
     return length;
 }
 
-static void push_text(struct hec_writer *writer, int type, const void *head, size_t head_length,
-                      const char *text, size_t maximum) {
+static void push_text(struct hec_writer *writer, int type, const void *head, size_t head_length, const char *text,
+                      size_t maximum) {
     size_t length = cut(text, maximum);
     char *copy = malloc(length + 1);
     if (!copy) {
