@@ -1,5 +1,5 @@
-/* The common virtual clock of a simulated machine and of what runs on it: memory at the start of the world, so that every
- * process that takes part maps it. It is of tests alone: who serves it is a library that a test loads before all others
+/* The common virtual clock of a simulated machine and of what runs on it: a part of the memory of the world, which every
+ * process that takes part maps. It is of tests alone: who serves it is a library that a test loads before all others
  * (tests/clock), and without it no world has one. hec itself only asks for it when it makes a simulated machine, so no run on
  * a real device can have it. How it works: tests/clock/clock.c. */
 #ifndef HEC_SIM_CLOCK_H
@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define SIM_CLOCK_OFFSET 24 /* in that memory */
 #define SIM_CLOCK_SLOTS 512
 
 enum sim_clock_state { SIM_CLOCK_FREE, SIM_CLOCK_RUNS, SIM_CLOCK_WAITS };

@@ -5,10 +5,12 @@
 #include "sim/file.h"
 #include "sim/state.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +27,10 @@ struct sim_device {
 };
 
 struct sim_page {
-    struct sim_clock clock; /* common to all that is on the machine, in tests (sim/clock.h) */
     uint64_t magic;
     uint64_t size;
-    uint64_t layout; /* guards against another build: sizes of the structs below */
+    uint64_t layout;        /* guards against another build: sizes of the structs below */
+    struct sim_clock clock; /* common to all that is on the machine, in tests (sim/clock.h) */
     int64_t epoch_ns, wall_offset_ns, virtual_now_ns;
     int64_t swept_ns;
     struct sim_spec spec;
@@ -36,6 +38,8 @@ struct sim_page {
     pthread_mutex_t lock;
     struct sim_device devices[];
 };
+
+static_assert(offsetof(struct sim_page, clock) == SIM_CLOCK_OFFSET, "where tests/clock looks for it");
 
 struct sim_world {
     struct sim_page *page;
@@ -212,7 +216,8 @@ void sim_world_detach(struct sim_world *world) {
 }
 
 void sim_world_destroy(struct sim_world *world) {
-    stop_clock(world->page);
+    if (world)
+        stop_clock(world->page);
     sim_world_detach(world);
 }
 

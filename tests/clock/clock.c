@@ -372,8 +372,8 @@ void clock_be(struct sim_clock_slot *slot) {
 /* ---- a process takes part ---- */
 
 static struct sim_clock *map(int fd) {
-    struct sim_clock *clock = mmap(NULL, sizeof *clock, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return clock == MAP_FAILED ? NULL : clock;
+    char *world = mmap(NULL, SIM_CLOCK_OFFSET + sizeof(struct sim_clock), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return world == MAP_FAILED ? NULL : (struct sim_clock *)(world + SIM_CLOCK_OFFSET);
 }
 
 /* All threads that there are; the mapping stays: one that waits may be abandoned. */
@@ -438,10 +438,9 @@ __attribute__((constructor)) static void begin_process(void) {
     int fd = path ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
     if (fd < 0)
         return;
-    struct sim_clock *clock = fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *clock ? map(fd) : NULL;
+    bool whole = fstat(fd, &status) == 0 && status.st_size >= SIM_CLOCK_OFFSET + (off_t)sizeof(struct sim_clock);
+    struct sim_clock *clock = whole ? map(fd) : NULL;
     close(fd);
     if (clock && __atomic_load_n(&clock->started, __ATOMIC_ACQUIRE))
         join_in(clock);
-    else if (clock)
-        munmap(clock, sizeof *clock);
 }
