@@ -107,7 +107,8 @@ static void test_next(void **state) {
     } cases[] = {{{"", 20, 1, 10 * US, 5 * US, 400 * US, .data = 6 * MS}, HEC_CAUSE_DATA, 0.55},
                  {{"", 20, 1, 2 * US, 2 * US, 400 * US, .data = 200 * US}, HEC_CAUSE_NONE, NAN}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct hec_finding finding = {.cause = HEC_CAUSE_MEMORY, .seconds = {0.7, 0.8, 0.9}};
+        struct hec_finding finding = {
+            .cause = HEC_CAUSE_MEMORY, .lever = {.id = HEC_LEVER_FUSE}, .seconds = {0.7, 0.8, 0.9}};
         struct hec_findings findings = {.list = &finding, .count = 1, .next = HEC_CAUSE_NONE, .next_seconds = NAN};
         struct hec_ledger_device ledger = {.device = 0};
         struct hec_facts facts = {.ledger = &ledger, .run_s = 1};
