@@ -9,6 +9,7 @@
 #include "cli/receipt_fill.h"
 #include "cli/sweep_trial.h"
 #include "cli/with.h"
+#include "diagnose/physics.h"
 #include "launch/supervisor.h"
 #include "observe/marks/marks.h"
 #include "report/html.h"
@@ -119,7 +120,7 @@ static int parse_plan(struct sweep *s) {
         (err = parse_time(args, HEC_OPT_MAX_P99, &plan->max_p99)) < 0 || (err = parse_objective(s)) < 0 ||
         (err = hec_load_price(args, &s->report.price)) < 0)
         return err;
-    plan->dollars_per_joule = s->report.price.dollars_per_kwh / 3.6e6;
+    plan->dollars_per_joule = s->report.price.dollars_per_kwh / HEC_JOULES_PER_KWH;
     plan->dollars_per_device_second = s->report.price.dollars_per_gpu_hour / 3600;
     s->report.seed = s->race.seed = (uint64_t)seed;
     s->report.rounds = s->race.rounds = (int)rounds;

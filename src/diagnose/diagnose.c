@@ -9,6 +9,7 @@
 #include "diagnose/timeline/others.h"
 #include "diagnose/timeline/pass.h"
 #include "diagnose/phases.h"
+#include "diagnose/physics.h"
 #include "diagnose/rules/predict.h"
 #include "diagnose/view/view.h"
 
@@ -16,8 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define JOULES_PER_KWH 3.6e6
 
 /* What one build works with. */
 struct build {
@@ -171,14 +170,14 @@ static int add_energy(const struct hec_summary *out, uint64_t devices, double *j
 
 static double dollars_of(const struct hec_summary *out, double joules, int devices) {
     double hours = out->price.dollars_per_gpu_hour > 0 ? devices * out->seconds / 3600 : 0;
-    return joules / JOULES_PER_KWH * out->price.dollars_per_kwh + hours * out->price.dollars_per_gpu_hour;
+    return joules / HEC_JOULES_PER_KWH * out->price.dollars_per_kwh + hours * out->price.dollars_per_gpu_hour;
 }
 
 static void add_totals(struct hec_summary *out, const struct hec_price *price) {
     out->price = *price;
     int used = add_energy(out, UINT64_MAX, &out->joules, &out->bound_joules);
     out->dollars = dollars_of(out, out->joules, used);
-    out->grams_co2 = out->joules / JOULES_PER_KWH * price->grams_co2_per_kwh;
+    out->grams_co2 = out->joules / HEC_JOULES_PER_KWH * price->grams_co2_per_kwh;
 }
 
 /* ---- units ---- */
@@ -212,7 +211,7 @@ static void price_units(struct hec_summary *out) {
         unit->joules_per_unit = joules * per;
         unit->joules_per_unit_bound = bound * per;
         unit->dollars_per_unit = dollars_of(out, joules, devices) * per;
-        unit->grams_co2_per_unit = joules / JOULES_PER_KWH * out->price.grams_co2_per_kwh * per;
+        unit->grams_co2_per_unit = joules / HEC_JOULES_PER_KWH * out->price.grams_co2_per_kwh * per;
     }
 }
 

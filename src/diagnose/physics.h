@@ -2,6 +2,8 @@
 #ifndef HEC_DIAGNOSE_PHYSICS_H
 #define HEC_DIAGNOSE_PHYSICS_H
 
+#include <stdint.h>
+
 #define HEC_PHYSICS(id, value, unit, meaning, source) static const __typeof__(value) HEC_##id = value;
 #include "diagnose/physics.def"
 #undef HEC_PHYSICS

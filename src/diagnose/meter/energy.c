@@ -1,28 +1,17 @@
 #include "diagnose/meter/energy.h"
 
 #include "base/clock.h"
+#include "diagnose/physics.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A counter reading without a slack: the counter of current devices has a new value every 100 ms. */
-#define DEFAULT_SLACK_NS (100 * HEC_NS_PER_MS)
-/* Two readings closer than this are of one value: no counter is renewed that fast. */
-#define QUANTUM_LEAST_NS (5 * HEC_NS_PER_MS)
 /* Readings further apart may be several values apart, and do not show the quantum. */
 #define QUANTUM_MOST_NS (150 * HEC_NS_PER_MS)
 /* One second between the window's edge and the anchor is taken from the integral, which may be 3 % off. */
 #define COST_OF_DISTANCE HEC_ENERGY_TOLERANCE
-/* The power history of the driver reaches this far back (119 samples of 20 ms); older anchors cannot be bridged. */
-#define REACH_BACK_NS (2300 * HEC_NS_PER_MS)
-/* Power alone, checked by no counter: nvml.h gives its accuracy as +-5 %. */
-#define INTEGRAL_UNCHECKED 0.05
-/* The longest time over which a power reading is averaged (nvml.h, nvmlDeviceGetPowerUsage: one second). */
-#define SLOW_NS HEC_NS_PER_S
-/* Boards exceed their limit for less than a sample; room for a gap that hides such a peak. */
-#define CEILING_OVER_LIMIT 1.1
 
 static double seconds_of(int64_t ns) {
     return (double)ns / HEC_NS_PER_S;
@@ -58,7 +47,7 @@ static void offer(struct hec_anchor *best, const struct hec_anchor *reading, int
 /* The spacing of readings whose values are known to be new shows how often the counter has a new one. */
 static void find_quantum(struct hec_energy_meter *meter, int64_t t_ns, int64_t slack_ns) {
     int64_t spacing = t_ns - meter->previous_slack_t_ns;
-    if (meter->previous_slack_t_ns && spacing >= QUANTUM_LEAST_NS && spacing <= QUANTUM_MOST_NS &&
+    if (meter->previous_slack_t_ns && spacing >= HEC_COUNTER_RENEWED_LEAST_NS && spacing <= QUANTUM_MOST_NS &&
         4 * (slack_ns + meter->previous_slack_ns) <= spacing && (!meter->quantum_ns || spacing < meter->quantum_ns))
         meter->quantum_ns = spacing;
     meter->previous_slack_t_ns = t_ns;
@@ -66,18 +55,18 @@ static void find_quantum(struct hec_energy_meter *meter, int64_t t_ns, int64_t s
 }
 
 void hec_energy_counter(struct hec_energy_meter *meter, int64_t t_ns, int64_t mj, int64_t slack_us) {
-    struct hec_anchor now = {true, t_ns, DEFAULT_SLACK_NS, (double)mj, 0};
+    struct hec_anchor now = {true, t_ns, HEC_COUNTER_RENEWED_NS, (double)mj, 0};
     if (meter->readings && t_ns <= meter->last.t_ns)
         return;
     if (slack_us != HEC_SLACK_UNKNOWN) {
         now.slack_ns = slack_us < 0 ? 0 : slack_us > 3600 * 1000000LL ? 3600 * HEC_NS_PER_S : slack_us * HEC_NS_PER_US;
         find_quantum(meter, t_ns, now.slack_ns);
     }
-    for (int i = 0; i < 2 && t_ns >= -REACH_BACK_NS; i++) {
+    for (int i = 0; i < 2 && t_ns >= -HEC_POWER_HISTORY_NS; i++) {
         int64_t edge_ns = i ? meter->options.end_ns : 0;
         if (slack_us != HEC_SLACK_UNKNOWN)
             offer(&meter->located[i], &now, now.slack_ns, edge_ns);
-        offer(&meter->any[i], &now, DEFAULT_SLACK_NS, edge_ns);
+        offer(&meter->any[i], &now, HEC_COUNTER_RENEWED_NS, edge_ns);
     }
     if (meter->readings && (double)mj < meter->last.mj) {
         if (meter->reset_count < HEC_ENERGY_RESETS_MAX)
@@ -96,7 +85,7 @@ static void set_window(struct hec_energy_meter *meter, int which, int64_t start_
 /* How late or blurred a step of power may appear: a sample, or, where power is polled or the counter shows that samples
  * are no means over their own spacing, the second over which many devices average it (nvml.h). */
 static int64_t reach_ns(const struct hec_energy_meter *meter, int64_t usual_ns) {
-    return meter->options.has_power_history && !meter->slow ? usual_ns : SLOW_NS;
+    return meter->options.has_power_history && !meter->slow ? usual_ns : HEC_POWER_AVERAGED_NS;
 }
 
 static void set_cut(struct hec_energy_meter *meter, int which, int64_t t_ns, int64_t slack_ns, int64_t reach) {
@@ -124,7 +113,7 @@ void hec_energy_prepare(struct hec_energy_meter *meter) {
     int64_t end = meter->options.end_ns;
     int64_t spacing = (int64_t)hec_spacing_usual_ns(&meter->spacing);
     if (!spacing)
-        spacing = 20 * HEC_NS_PER_MS;
+        spacing = HEC_POWER_SAMPLE_NS;
     choose_anchors(meter);
     set_window(meter, HEC_EW_MAIN, 0, end);
     int64_t reach = reach_ns(meter, spacing);
@@ -139,8 +128,8 @@ void hec_energy_prepare(struct hec_energy_meter *meter) {
         set_window(meter, HEC_EW_SLACK_B, b - meter->b.slack_ns, b);
         set_cut(meter, HEC_EW_CUT_A, a, meter->a.slack_ns, reach);
         set_cut(meter, HEC_EW_CUT_B, b, meter->b.slack_ns, reach);
-        set_cut(meter, HEC_EW_SLOW_A, a, meter->a.slack_ns, SLOW_NS);
-        set_cut(meter, HEC_EW_SLOW_B, b, meter->b.slack_ns, SLOW_NS);
+        set_cut(meter, HEC_EW_SLOW_A, a, meter->a.slack_ns, HEC_POWER_AVERAGED_NS);
+        set_cut(meter, HEC_EW_SLOW_B, b, meter->b.slack_ns, HEC_POWER_AVERAGED_NS);
     }
     for (int i = 0; i < meter->reset_count && i < HEC_ENERGY_RESETS_MAX; i++) {
         const struct hec_reset *reset = &meter->resets[i];
@@ -269,7 +258,7 @@ static bool samples_explain(const struct hec_energy_meter *meter, double apart_j
     if (!meter->options.has_power_history)
         return counter_j >= between->minimum_w * between_s && counter_j <= between->maximum_w * between_s;
     double spread = fmax(a->maximum_w, b->maximum_w) - fmin(a->minimum_w, b->minimum_w);
-    return spread > 0 && apart_j <= fmin(seconds_of(SLOW_NS), between_s) * spread;
+    return spread > 0 && apart_j <= fmin(seconds_of(HEC_POWER_AVERAGED_NS), between_s) * spread;
 }
 
 static double covered_s(const struct hec_power_window *window) {
@@ -297,7 +286,7 @@ static void by_integral(const struct hec_energy_meter *meter, struct hec_energy 
     struct hec_power_window filled = *main;
     if (!whole)
         filled.gap_j = filled.gap_s = 0;
-    out->bound_joules = INTEGRAL_UNCHECKED * out->joules +
+    out->bound_joules = HEC_POWER_ACCURACY * out->joules +
                         edges_of(meter, HEC_EW_CUT_START, HEC_EW_CUT_END, out->window_s, ceiling_w) +
                         hec_power_window_fill_bound(&filled, ceiling_w);
 }
@@ -361,7 +350,7 @@ static void by_counter(struct hec_energy_meter *meter, struct hec_energy *out, d
     out->outside_joules = head_j + tail_j + sum.pieces_j;
     out->joules =
         out->counter_joules + (a > 0 ? head_j : -head_j) - slack_a / 2 + (b < end ? tail_j : -tail_j) + slack_b / 2;
-    double off = isfinite(out->disagreement) ? fabs(out->disagreement) : INTEGRAL_UNCHECKED;
+    double off = isfinite(out->disagreement) ? fabs(out->disagreement) : HEC_POWER_ACCURACY;
     double head_s = fabs(out->counter_from_s), tail_s = fabs(out->window_s - out->counter_to_s);
     int near_a = meter->slow ? HEC_EW_SLOW_A : HEC_EW_CUT_A, near_b = meter->slow ? HEC_EW_SLOW_B : HEC_EW_CUT_B;
     out->bound_joules = sum.slack_j + sum.pieces_bound_j +
@@ -376,7 +365,7 @@ static void judge_bound(const struct hec_energy_meter *meter, struct hec_energy 
     if (out->bound_joules <= HEC_ENERGY_BOUND_MAX * out->joules)
         return;
     if (out->method == HEC_ENERGY_COUNTER && !isfinite(step_s))
-        step_s = seconds_of(DEFAULT_SLACK_NS); /* too few readings to see it */
+        step_s = seconds_of(HEC_COUNTER_RENEWED_NS); /* too few readings to see it */
     if (out->method == HEC_ENERGY_INTEGRAL && meter->options.has_power_history)
         step_s = out->sample_spacing_s;
     if (out->method == HEC_ENERGY_INTEGRAL && !meter->options.has_power_history && step_s > 0.02 * out->window_s)
@@ -436,7 +425,7 @@ void hec_energy_finish(struct hec_energy_meter *meter, struct hec_energy *out) {
                                    ? hec_power_window_joules(main)
                                    : main->sampled_j + main->stretch_j;
     }
-    double ceiling = options->limit_w > 0 ? options->limit_w * CEILING_OVER_LIMIT : meter->integral.maximum_w * 2;
+    double ceiling = options->limit_w > 0 ? options->limit_w * HEC_PEAK_BY_LIMIT : meter->integral.maximum_w * 2;
     if (!isfinite(ceiling) || ceiling <= 0)
         ceiling = isfinite(counter_w) ? 2 * counter_w : 0;
 

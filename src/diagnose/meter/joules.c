@@ -1,5 +1,6 @@
 #include "diagnose/meter/joules.h"
 
+#include "diagnose/physics.h"
 #include "base/clock.h"
 #include "base/list.h"
 
@@ -8,7 +9,6 @@
 
 #define ANCHOR_EVERY_NS HEC_NS_PER_S /* a reading's place is known to 20 ms: 2 % of that */
 #define ANCHORS_MAX 4096
-#define SLACK_UNKNOWN_NS (100 * HEC_NS_PER_MS)
 #define TAU_HISTORY_S 0.1
 #define TAU_POLLED_S 1.0
 
@@ -66,7 +66,8 @@ static void add_mark(struct marks *m, int64_t t_ns, double mj) {
 static void take_counter(void *to, int64_t t_ns, int64_t mj, int64_t slack_us) {
     struct marks *m = to;
     int64_t cell = t_ns / m->every_ns - (t_ns < 0);
-    int64_t slack_ns = slack_us >= 0 && slack_us <= 3600 * 1000000LL ? slack_us * HEC_NS_PER_US : SLACK_UNKNOWN_NS;
+    int64_t slack_ns =
+        slack_us >= 0 && slack_us <= 3600 * 1000000LL ? slack_us * HEC_NS_PER_US : HEC_COUNTER_RENEWED_NS;
     bool same = m->count > 0 && m->cell == cell;
     if (same && slack_ns >= m->best_slack_ns)
         return;

@@ -1,5 +1,7 @@
 #include "diagnose/meter/split.h"
 
+#include "diagnose/limits.h"
+#include "diagnose/physics.h"
 #include "base/clock.h"
 
 #include <math.h>
@@ -7,9 +9,7 @@
 #include <stdlib.h>
 
 #define BINS_MAX 65536
-#define BIN_MIN_NS (20 * HEC_NS_PER_MS) /* one power sample */
-#define QUIET 0.005                     /* activity below it is none: GPM counts in permille, 5 is its noise */
-#define LEVEL_SECONDS_MIN 0.3           /* 15 power samples, so that the mean is good to some 1 % */
+#define LEVEL_SECONDS_MIN 0.3 /* 15 power samples, so that the mean is good to some 1 % */
 /* The driver's utilisation is one figure a second, over a part of it: what it calls quiet counts for the level only where the
  * power is near the least seen with a context. Idle power wanders by a few per cent; the next state is 1.5 times as high. */
 #define COARSE_FLOOR 1.15
@@ -45,8 +45,8 @@ int hec_split_create(int64_t end_ns, struct hec_split **out) {
         return HEC_ERR_NOMEM;
     split->end_ns = end_ns;
     split->width_ns = end_ns / BINS_MAX + 1;
-    if (split->width_ns < BIN_MIN_NS)
-        split->width_ns = BIN_MIN_NS;
+    if (split->width_ns < HEC_POWER_SAMPLE_NS)
+        split->width_ns = HEC_POWER_SAMPLE_NS;
     split->count = end_ns > 0 ? (int)((end_ns - 1) / split->width_ns) + 1 : 0;
     split->contexts = -1;
     split->bins = calloc((size_t)split->count + 1, sizeof *split->bins);
@@ -141,7 +141,7 @@ static bool quiet(const struct hec_split *split, int at, bool with_context) {
         return true; /* beyond the run nothing is known, and nothing disturbs */
     const struct bin *bin = &split->bins[at];
     double seconds = width_s(split, at);
-    return known(bin, seconds) && activity(bin) <= QUIET &&
+    return known(bin, seconds) && activity(bin) <= HEC_USE_NOISE &&
            (with_context ? bin->with_s : bin->without_s) > 0.99 * seconds && bin->power_s > 0.5 * seconds;
 }
 
@@ -197,7 +197,7 @@ static bool without_context(const struct bin *bin, double seconds, const struct 
     if (!(levels->without_s > 0) || !(levels->with_s > 0) || bin->power_s < 0.5 * seconds)
         return false;
     double watts = (double)bin->joules / (double)bin->power_s;
-    return (!known(bin, seconds) || activity(bin) <= QUIET) && watts < (levels->with_w + levels->without_w) / 2;
+    return (!known(bin, seconds) || activity(bin) <= HEC_USE_NOISE) && watts < (levels->with_w + levels->without_w) / 2;
 }
 
 static struct sums add_up(const struct hec_split *split, const struct levels *levels) {

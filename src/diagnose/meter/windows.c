@@ -1,5 +1,6 @@
 #include "diagnose/meter/windows.h"
 
+#include "diagnose/physics.h"
 #include "base/clock.h"
 
 #include <math.h>
@@ -9,7 +10,6 @@
     3 /* a sample so many usual spacings after the one before follows a gap: what it covers is not known */
 #define SLACK_SHARE 4 /* ends of a counter's window are known to at least this fraction of its length */
 #define WINDOW_MOST_NS (2 * HEC_NS_PER_S)
-#define SPACING_DEFAULT_NS (20 * HEC_NS_PER_MS)
 
 struct windows {
     const struct hec_window_visitor *to;
@@ -62,7 +62,7 @@ int hec_meter_windows(struct hec_meter *meter, const struct hec_device_summary *
                       const struct hec_window_visitor *visitor, struct hec_why *why) {
     double spacing_s = d->energy.sample_spacing_s;
     struct windows w = {.to = visitor, .every = every};
-    w.usual_ns = spacing_s > 0 ? llround(spacing_s * HEC_NS_PER_S) : SPACING_DEFAULT_NS;
+    w.usual_ns = spacing_s > 0 ? llround(spacing_s * HEC_NS_PER_S) : HEC_POWER_SAMPLE_NS;
     int err = 0;
     if (d->device.has_power_history > 0)
         err = hec_meter_read(meter, HEC_GPU_POWER, d->device.index, take_power, &w, why);

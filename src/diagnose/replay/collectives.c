@@ -92,7 +92,7 @@ struct share {
 /* With loading and checkpoints. Calls that wait for the device, or for room in its queue, are as long as the device makes them. */
 static int64_t host_of(const struct hec_schedule *s, const struct hec_schedule_call *c) {
     int64_t code_ns = hec_call_code_ns(s, c) + c->data_ns + c->checkpoint_ns, call_ns = c->end_ns - c->begin_ns;
-    return (code_ns > 0 ? code_ns : 0) + (c->kind != HEC_CALL_WAIT && call_ns < HEC_CALL_LONG_NS ? call_ns : 0);
+    return (code_ns > 0 ? code_ns : 0) + (c->kind != HEC_CALL_WAIT && call_ns < HEC_LAUNCH_BLOCKED_NS ? call_ns : 0);
 }
 
 static void go_on(struct share *p, int64_t t_ns) {

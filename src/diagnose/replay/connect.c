@@ -102,7 +102,7 @@ static bool before_waits(struct hec_schedule *s) {
         if (c->flags & HEC_CALL_GUESSED && w && c->begin_ns < w->end_ns) {
             c->begin_ns = c->end_ns = w->begin_ns - 1;
             moved = true;
-        } else if (c->kind == HEC_CALL_KERNEL && c->end_ns - c->begin_ns >= HEC_CALL_LONG_NS) {
+        } else if (c->kind == HEC_CALL_KERNEL && c->end_ns - c->begin_ns >= HEC_LAUNCH_BLOCKED_NS) {
             waits[c->process] = c;
         }
     }
@@ -166,7 +166,7 @@ static int connect_calls(struct hec_schedule *s, struct hec_usual_sample *sample
     IN_PARTS(s, from, to) {
         follow(s, from, to, running);
         for (size_t i = from; i < to; i++)
-            if (hec_call_launches(&s->calls[i]) && s->calls[i].end_ns - s->calls[i].begin_ns < HEC_CALL_LONG_NS)
+            if (hec_call_launches(&s->calls[i]) && s->calls[i].end_ns - s->calls[i].begin_ns < HEC_LAUNCH_BLOCKED_NS)
                 hec_usual_note(sample, &s->calls[i], s->calls[i].end_ns - s->calls[i].begin_ns);
     }
     HEC_USUAL(s, sample, call_ns, 10, 5000);

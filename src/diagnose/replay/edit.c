@@ -11,7 +11,6 @@
     static void name(const struct hec_schedule *s, const struct hec_schedule_call *c, double value,                    \
                      struct hec_replay_change *change)
 
-#define PINNED_GB_PER_S 50
 #define SMALL_KIB 256  /* of a copy: what takes longer than its call at 25 GB/s is not small */
 #define NEAR_CALLS 256 /* between the two halves of a round trip */
 /* Most of the code before a wait that goes with it: torch.cuda.synchronize() and item() take 8 to 15 us there, traced. */
@@ -74,7 +73,7 @@ APPLY(apply_CHECKPOINT) {
     change->call *= value;
     change->waits = false;
     if (c->kind == HEC_CALL_COPY)
-        at_rate(c, PINNED_GB_PER_S, change);
+        at_rate(c, HEC_LINK_PINNED_GB_PER_S, change);
 }
 
 APPLY(apply_GRAPHS) {
@@ -197,7 +196,7 @@ APPLY(apply_RANKS) {
     change->code *= code;
     change->data *= code;
     change->checkpoint *= code;
-    change->call *= c->kind == HEC_CALL_WAIT || c->end_ns - c->begin_ns >= HEC_CALL_LONG_NS ? 1 : code;
+    change->call *= c->kind == HEC_CALL_WAIT || c->end_ns - c->begin_ns >= HEC_LAUNCH_BLOCKED_NS ? 1 : code;
     if (!(c->flags & HEC_CALL_COLLECTIVE))
         change->operation *= value + (1 - value) * s->even[c->process].operation;
 }

@@ -2,10 +2,9 @@
 #ifndef HEC_DIAGNOSE_REPLAY_PARTS_H
 #define HEC_DIAGNOSE_REPLAY_PARTS_H
 
+#include "diagnose/physics.h"
 #include "diagnose/replay/schedule.h"
 #include "diagnose/replay/usual.h"
-
-#define HEC_CALL_LONG_NS 50000 /* a launch takes 2 to 10 us; one of so much waited for room in the queue */
 
 /* A phase of a process whose time is kept separately in the time between calls. */
 struct hec_schedule_phase {

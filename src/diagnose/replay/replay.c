@@ -91,7 +91,7 @@ static int64_t start_of(const struct replay *r, const struct hec_schedule_call *
 static int64_t return_of(const struct replay *r, const struct hec_schedule_call *c, int64_t begin_ns,
                          const struct hec_replay_change *change) {
     int64_t own_ns = c->end_ns - c->begin_ns;
-    if (c->kind == HEC_CALL_KERNEL && c->end_ns <= r->s->behind_until_ns && own_ns >= HEC_CALL_LONG_NS)
+    if (c->kind == HEC_CALL_KERNEL && c->end_ns <= r->s->behind_until_ns && own_ns >= HEC_LAUNCH_BLOCKED_NS)
         own_ns = usual_of(r, c)->call_ns; /* into a queue that was full of what came before the stretch */
     if (c->flags & HEC_CALL_WAITED) {
         int64_t least_ns = own_ns < LEAST_CALL_NS     ? own_ns

@@ -18,7 +18,7 @@
 /* What may return later than by itself. */
 static bool may_wait(const struct hec_schedule_call *c) {
     return c->kind == HEC_CALL_WAIT || (hec_call_launched(c) && c->finish_ns <= c->end_ns) ||
-           (c->kind != HEC_CALL_OTHER && c->end_ns - c->begin_ns >= HEC_CALL_LONG_NS);
+           (c->kind != HEC_CALL_OTHER && c->end_ns - c->begin_ns >= HEC_LAUNCH_BLOCKED_NS);
 }
 
 static bool by_return(const struct hec_schedule_call *call, int64_t *key) {
@@ -28,7 +28,7 @@ static bool by_return(const struct hec_schedule_call *call, int64_t *key) {
 
 /* A copy from pageable memory goes by way of a buffer: its call returns when the last part is in there, shortly before the copy ends. */
 static bool returns_with_own(const struct hec_schedule_call *c) {
-    return hec_call_shape(c) == HEC_SHAPE_PAGEABLE && c->end_ns - c->begin_ns >= HEC_CALL_LONG_NS &&
+    return hec_call_shape(c) == HEC_SHAPE_PAGEABLE && c->end_ns - c->begin_ns >= HEC_LAUNCH_BLOCKED_NS &&
            c->start_ns < c->end_ns && c->end_ns < c->finish_ns;
 }
 

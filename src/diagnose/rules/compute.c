@@ -24,7 +24,7 @@ struct hec_saving hec_whole_joules(const struct hec_facts *f, enum hec_state sta
         return unknown;
     double low = finite_or(row->watts_low, row->watts), high = finite_or(row->watts_high, row->watts);
     if (f->device->power_limit_w > 0) /* short bursts go over the limit before it acts, not by more than that */
-        high = fmin(high, fmax(row->watts, HEC_BURST_BY_LIMIT * f->device->power_limit_w));
+        high = fmin(high, fmax(row->watts, HEC_COMPUTE_BY_LIMIT * f->device->power_limit_w));
     return (struct hec_saving){fmin(row->joules, row->seconds * low) / f->run_j, fmin(1, row->joules / f->run_j),
                                fmin(1, fmax(row->joules, row->seconds * high) / f->run_j)};
 }
@@ -73,7 +73,7 @@ static void find_seconds(const struct hec_facts *f, struct hec_compute *out) {
 /* What idle time (and copies, which draw little more) leaves. Its watts lie between the lowest sample and the mean. */
 static struct hec_saving left(const struct hec_facts *f, struct hec_saving seconds) {
     double idle_w = hec_compute_idle_watts(f), mean = f->mean_w, lowest = f->device->power_w.minimum;
-    double most = fmax(HEC_BURST_BY_LIMIT * f->device->power_limit_w, mean);
+    double most = fmax(HEC_COMPUTE_BY_LIMIT * f->device->power_limit_w, mean);
     if (!isfinite(idle_w) || !(mean > 0) || !isfinite(seconds.best))
         return unknown;
     struct hec_saving out = {seconds.low, 1 - (1 - seconds.best) * idle_w / mean,

@@ -2,13 +2,13 @@
 
 #include "base/clock.h"
 #include "diagnose/meter/meter.h"
+#include "diagnose/physics.h"
 
 #include <math.h>
 
 /* What the engine reads above the time that CUPTI saw: its own pauses between what it runs. Of 42 runs of one program alone on an
  * H100 0.3 to 2.3 us a gap, up to 12 points in all; beside a neighbour at work 28 us. Copies of less than 10 us are partly its
  * work (a program that masks: 4.0 us a gap above kernels alone), larger ones are not. */
-#define PAUSE_S 3e-6
 #define COPY_S 10e-6
 #define SLACK 0.05   /* readings of half a second lie across the ends of windows */
 #define LEAST_S 0.25 /* of readings in windows */
@@ -61,7 +61,7 @@ int hec_others_find(struct hec_meter *meter, struct hec_timeline *timeline, stru
         return err;
     double copies = (double)(t->copies + t->memsets), alone_s = t->comm_s > 0 ? t->comm_s * (1 - t->comm_overlap) : 0;
     double own_s = fmin(t->busy_s, t->compute_s + alone_s + fmin(t->copy_s, COPY_S * copies));
-    double most = (own_s + fmin(t->idle_s, PAUSE_S * (double)t->gap.count)) / t->traced_s;
+    double most = (own_s + fmin(t->idle_s, HEC_ENGINE_PAUSE_MOST_S * (double)t->gap.count)) / t->traced_s;
     d->others_engine = seen.active_ns / seen.ns;
     d->others_seen = own_s / t->traced_s;
     if (d->shared_with)

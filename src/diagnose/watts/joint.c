@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "diagnose/input.h"
 #include "diagnose/meter/readings.h"
+#include "diagnose/physics.h"
 
 #include <math.h>
 
@@ -14,10 +15,6 @@
 #define KNOWN 0.03  /* half an interval's joules, of all joules: the most of a class that is reported */
 #define AGREES 0.25 /* what the watts make of all joules */
 /* Beliefs, as in pricing.c. */
-#define IDLE_SD 0.05
-#define COPY_ABOVE 1.06
-#define COPY_SD 0.25
-#define EDGE_SD 0.2
 #define HALF 0.5
 #define FLOOR 0.9
 
@@ -54,12 +51,13 @@ static int believe(const struct hec_ledger_device *ledger, const struct hec_join
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
         bool works = i == HEC_STATE_COMPUTE || i == HEC_STATE_COMM;
         busy += works ? ledger->rows[i].seconds : 0;
-        rest -= works ? 0 : ledger->rows[i].seconds * idle_w * (i == HEC_STATE_COPY ? COPY_ABOVE : 1);
+        rest -= works ? 0 : ledger->rows[i].seconds * idle_w * (i == HEC_STATE_COPY ? HEC_COPY_BY_IDLE : 1);
     }
     double mean = busy > 0 ? fmax(rest / busy, idle_w) : idle_w;
     double sd = fmax(mean, isfinite(j->limit_w) ? HALF * j->limit_w : 0);
-    const struct hec_unmix_belief idle = {idle_w, IDLE_SD * idle_w, 0, 0}, edge = {idle_w, EDGE_SD * idle_w, 0, 0},
-                                  copy = {COPY_ABOVE * idle_w, COPY_SD * idle_w, 0, FLOOR * idle_w},
+    const struct hec_unmix_belief idle = {idle_w, HEC_IDLE_SPREAD * idle_w, 0, 0},
+                                  edge = {idle_w, HEC_IDLE_EDGE_SPREAD * idle_w, 0, 0},
+                                  copy = {HEC_COPY_BY_IDLE * idle_w, HEC_COPY_SPREAD * idle_w, 0, FLOOR * idle_w},
                                   work = {mean, sd, 0, FLOOR * idle_w};
     int err = 0;
     for (int g = 0; g < j->groups && !err; g++)

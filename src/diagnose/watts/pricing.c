@@ -3,19 +3,13 @@
 #include "base/clock.h"
 #include "diagnose/input.h"
 #include "diagnose/meter/readings.h"
+#include "diagnose/physics.h"
 #include "model/part.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Idle states about their level, copies and the rest, as parts of the level. Runs of an H200 (bench/results): data, sync
- * and host 119 to 122 W, checkpoint 128 W where 120 W was idle; host copies 123 to 130 W, but copies within the device are
- * copies too. Startup has times without a context (82 W), the tail may have work that nobody traced. */
-#define IDLE_SD 0.04
-#define COPY_ABOVE 1.06
-#define COPY_SD 0.25
-#define EDGE_SD 0.2
 #define LAUNCH_SD 0.1
 /* Startup begins without a context (H200: 82 W of 120 W): what no reading covers of it may differ so much from the rest. */
 #define EDGE_VARIES 0.35
@@ -26,10 +20,7 @@
 #define LEVEL_PART_SD 0.08 /* two H100 of one host are 8 % apart */
 #define LEVEL_EDGE_SD 0.2
 #define LEVEL_LOWEST_SD 0.15
-/* Measured on boards of 700 W alone: an H200 120 W, two H100 120 and 130 W. What others take is not known. */
-#define LEVEL_OF_LIMIT 0.17
 #define LEVEL_OF_LIMIT_SD 0.5
-#define LEVEL_OF_MEAN 0.5
 #define LEVEL_OF_MEAN_SD 0.5
 /* Between kernels that were queued in time an H200 pauses for about 1 us; a launch takes 4 us and more. */
 #define TIGHT_NS 3000
@@ -39,7 +30,6 @@
 #define KIND_SD 0.1 /* how far kinds of kernels are apart, of the mean power */
 #define ALONE_LEAST_S 0.1
 #define FLOOR 0.9 /* of the least that the level may be, and of what an idle device took: no state takes less */
-#define BURST 1.2 /* of the limit: the most that work is believed to take on average */
 #define HALF 0.5
 #define FILL_SD                                                                                                        \
     0.25 /* assumed, of what lies between idle level and limit. An H100 25 % full took 183 W; 270 are expected */
@@ -47,13 +37,6 @@
 #define NEVER_W 1e4  /* no device takes as much */
 #define WELL 0.1     /* half an interval, of the watts: a state that is not known so well is not "measured" ... */
 #define MATTERS 0.02 /* ... where it has so much of the joules */
-
-/* Power with a context and no work. Measured: one H200 (bench/results/2026-11-21-h200-calibrate: 119.4 W; 120 W elsewhere),
- * two H100 (120 and 130 W). */
-static const struct {
-    const char *part;
-    double watts;
-} levels[] = {{"H200_SXM", 120}, {"H100_SXM", 125}};
 
 static bool edge(int state) {
     return state == HEC_STATE_STARTUP || state == HEC_STATE_TAIL;
@@ -123,10 +106,9 @@ struct level {
 /* NAN: not measured. */
 static double level_of_part(const char *device) {
     const struct hec_part *part = hec_part_find(device);
-    for (size_t i = 0; part && i < sizeof levels / sizeof levels[0]; i++)
-        if (strcmp(levels[i].part, part->id) == 0)
-            return levels[i].watts;
-    return NAN;
+    if (part && strcmp(part->id, "H200_SXM") == 0)
+        return HEC_IDLE_H200_W;
+    return part && strcmp(part->id, "H100_SXM") == 0 ? HEC_IDLE_H100_W : NAN;
 }
 
 static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, double mean, struct level *level) {
@@ -145,7 +127,7 @@ static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, doub
     /* idling takes no more than the least power that was seen with a context */
     if (energy->idle_context_s > 0 && energy->idle_unknown_max_joules > 0)
         highest = energy->idle_unknown_max_joules / energy->idle_context_s;
-    double by_limit = LEVEL_OF_LIMIT * p->limit_w, by_part = level_of_part(p->device);
+    double by_limit = HEC_IDLE_BY_LIMIT * p->limit_w, by_part = level_of_part(p->device);
     int64_t reach_ns;
     int err = hec_unmix_reach(unmix, &reach_ns);
     if (err)
@@ -166,7 +148,7 @@ static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, doub
     else if (isfinite(by_limit) && by_limit < mean)
         *level = (struct level){by_limit, LEVEL_OF_LIMIT_SD};
     else
-        *level = (struct level){LEVEL_OF_MEAN * mean, LEVEL_OF_MEAN_SD};
+        *level = (struct level){HEC_IDLE_BY_MEAN * mean, LEVEL_OF_MEAN_SD};
     level->sd *= level->watts;
     level->least = seconds[1] >= ALONE_LEAST_S ? fmin(joules[1] / seconds[1], level->watts) : 0;
     return 0;
@@ -184,7 +166,7 @@ static double tight_part(const struct hec_ledger_device *d, const struct hec_pri
 static struct level work_of(const struct hec_pricing *p, const struct level *idle, double idle_s, double busy_s,
                             double left_j, double mean) {
     bool limited = isfinite(p->limit_w);
-    double most = limited ? fmax(BURST * p->limit_w, idle->watts) : NEVER_W;
+    double most = limited ? fmax(HEC_WORK_BY_LIMIT * p->limit_w, idle->watts) : NEVER_W;
     double left = busy_s > 0 ? fmin(fmax(left_j / busy_s, idle->watts), most) : mean;
     double left_sd = fmax(left, limited ? HALF * p->limit_w : mean);
     if (!(busy_s > 0) || !limited)
@@ -209,13 +191,13 @@ static int believe(const struct hec_ledger_device *d, const struct hec_pricing *
         double works = i == HEC_STATE_COMPUTE || i == HEC_STATE_COMM ? 1 : i == HEC_STATE_LAUNCH ? tight : 0;
         busy += works * d->rows[i].seconds;
         idle_s += (1 - works) * d->rows[i].seconds;
-        rest -= (1 - works) * d->rows[i].seconds * level.watts * (i == HEC_STATE_COPY ? COPY_ABOVE : 1);
+        rest -= (1 - works) * d->rows[i].seconds * level.watts * (i == HEC_STATE_COPY ? HEC_COPY_BY_IDLE : 1);
     }
     const struct level work = work_of(p, &level, idle_s, busy, rest, mean);
     double floor = FLOOR * fmax(level.watts - level.sd, level.least), w = level.watts;
-    const struct hec_unmix_belief idle = {w, IDLE_SD * w, 1, floor},
-                                  edges = {w, EDGE_SD * w, 1, (1 - EDGE_VARIES) * floor},
-                                  copy = {COPY_ABOVE * w, COPY_SD * w, COPY_ABOVE, floor},
+    const struct hec_unmix_belief idle = {w, HEC_IDLE_SPREAD * w, 1, floor},
+                                  edges = {w, HEC_IDLE_EDGE_SPREAD * w, 1, (1 - EDGE_VARIES) * floor},
+                                  copy = {HEC_COPY_BY_IDLE * w, HEC_COPY_SPREAD * w, HEC_COPY_BY_IDLE, floor},
                                   working = {work.watts, work.sd, 0, floor}, launch = {w, LAUNCH_SD * w, 1, floor};
     hec_unmix_level(unmix, level.sd);
     double again = p->order->all_ns > 0 ? (double)p->order->again_ns / (double)p->order->all_ns : 0;

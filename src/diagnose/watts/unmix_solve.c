@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "diagnose/watts/unmix_belief.h"
 #include "diagnose/meter/stat.h"
+#include "diagnose/physics.h"
 #include "diagnose/watts/unmix_fit.h"
 #include "diagnose/watts/unmix_state.h"
 
@@ -14,7 +15,6 @@
 #define SMALL 0.25      /* of the mean: classes below are held to the half width of one that has this much */
 #define TOGETHER (-0.5) /* correlation of two estimates below which the readings give their sum rather than either */
 #define AMPLIFIED 4     /* a fit may explain so many times the variance of the power: short runs vary */
-#define BURST 1.3       /* of the power limit: no class takes more (850 W of 700 were seen) */
 #define ROOM 0.98
 #define KINDS_MOST (HEC_NNLS_MAX - HEC_UNMIX_CLASSES / 2 - HEC_TAPS)
 #define REPEATED 1.3 /* standard errors in a loop over those of independent errors: found with bench/unmix/coverage.c */
@@ -325,7 +325,7 @@ static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_res
     out->window_left = unmix->left[HEC_UNMIX_WINDOW];
     out->total_j = unmix->total_j;
     out->total_bound_j = unmix->total_bound_j;
-    fit.upper = unmix->options.limit_w > 0 ? BURST * unmix->options.limit_w : INFINITY;
+    fit.upper = unmix->options.limit_w > 0 ? HEC_BURST_BY_LIMIT * unmix->options.limit_w : INFINITY;
     fit.has_total = unmix->total_j >= 0 && isfinite(unmix->total_j) && seconds > 0;
     fit.total = unmix->total_j;
     fit.total_sigma = unmix->total_bound_j > 0 ? unmix->total_bound_j / Z_975 : 0;

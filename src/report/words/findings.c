@@ -1,5 +1,6 @@
 #include "report/words/findings.h"
 
+#include "diagnose/physics.h"
 #include "diagnose/rules/findings.h"
 #include "report/words/facts.h"
 
@@ -94,7 +95,7 @@ char *hec_saves_words(char out[HEC_SAVES_WORDS], const struct hec_summary *s, co
         length += snprintf(out + length, (size_t)(HEC_SAVES_WORDS - length), ", about %s",
                            hec_format_si(part, f->saved_j, 2, "J"));
     double hours = f->saved_s / 3600 * s->price.dollars_per_gpu_hour;
-    double dollars = f->saved_j / 3.6e6 * s->price.dollars_per_kwh + (isfinite(hours) ? hours : 0);
+    double dollars = f->saved_j / HEC_JOULES_PER_KWH * s->price.dollars_per_kwh + (isfinite(hours) ? hours : 0);
     if (dollars >= DOLLARS_SHOWN)
         snprintf(out + length, (size_t)(HEC_SAVES_WORDS - length), ", %s", hec_format_dollars(part, dollars));
     return out;

@@ -1,10 +1,10 @@
 #include "diagnose/states/inferred/device.h"
 
 #include "base/clock.h"
+#include "diagnose/physics.h"
 
 #include <string.h>
 
-#define BLOCKED_NS 50000     /* a launching call that takes as long waited for room in the queue, or loaded code */
 #define QUEUE_LEAST 256.0    /* launches that must be outstanding for the first of them; queues hold about 1000 */
 #define SLOW_CALL_NS 15000.0 /* mean of a burst whose calls wait; others take 2 to 9 us */
 #define STAGED_BYTES 65536.0 /* CUDA stages pageable copies to the device of up to 64 KiB, and returns at once */
@@ -99,7 +99,7 @@ static void launched(struct hec_inferred_device *d, const struct hec_activity *a
         d->launch = (struct hec_inferred_launch){a->start_ns, first_end_ns, a->track, kernel};
     if (d->idle && d->wake_ns == INT64_MAX) {
         /* the queue is empty: a call that takes long loads code first */
-        int64_t from = first_end_ns - a->start_ns >= BLOCKED_NS ? first_end_ns : a->start_ns;
+        int64_t from = first_end_ns - a->start_ns >= HEC_LAUNCH_BLOCKED_NS ? first_end_ns : a->start_ns;
         wake(d, from + d->limits.start_ns);
     }
     d->launching_ns = larger(d->launching_ns, a->end_ns);
@@ -118,8 +118,8 @@ static void take_burst(struct hec_inferred_device *d, const struct hec_activity 
 }
 
 static void take_launch(struct hec_inferred_device *d, const struct hec_activity *a) {
-    bool full = a->detail == HEC_API_LAUNCH && a->end_ns - a->start_ns >= BLOCKED_NS && d->outstanding >= QUEUE_LEAST &&
-                d->limits.full_is_busy;
+    bool full = a->detail == HEC_API_LAUNCH && a->end_ns - a->start_ns >= HEC_LAUNCH_BLOCKED_NS &&
+                d->outstanding >= QUEUE_LEAST && d->limits.full_is_busy;
     launched(d, a, a->end_ns, 1, a->detail == HEC_API_LAUNCH);
     if (full)
         d->busy_ns = larger(d->busy_ns, a->end_ns - d->limits.end_ns);
@@ -155,7 +155,7 @@ bool hec_inferred_copy_blocks(const struct hec_activity *a, const char *name) {
     if (name[0] && !strstr(name, "Async"))
         return true;
     if (!known)
-        return a->end_ns - a->start_ns >= BLOCKED_NS;
+        return a->end_ns - a->start_ns >= HEC_LAUNCH_BLOCKED_NS;
     return a->to == HEC_MEMORY_PAGEABLE || (a->from == HEC_MEMORY_PAGEABLE && a->amount >= STAGED_BYTES);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/list.h"
+#include "diagnose/physics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +10,6 @@
 
 /* How far a reading of the engine is believed: its windows lie within some 10 ms. It counts the engine's own pauses between kernels
  * too, 0.3 to 2.3 us each (others.c); no kernel is shorter than 1 us. Of launches: one kernel is unlike another. */
-#define PAUSE_NS 1300
 #define PAUSE_OFF_NS 1000
 #define KERNEL_NS 1000
 #define ENGINE_BAND 0.03
@@ -131,7 +131,9 @@ static void fill_engine(const struct hec_inferred_share *s, struct hec_inferred_
     double band = ENGINE_BAND + ENGINE_PART * i->level;
     double level = least(s) ? fmax(0, i->level - band) : most(s) ? fmin(1, i->level + band) : i->level;
     double whole = fmax(0, length_ns - i->seen_ns), launches = length_ns > 0 ? i->launches * whole / length_ns : 0;
-    double pause = least(s) ? PAUSE_NS + PAUSE_OFF_NS : most(s) ? PAUSE_NS - PAUSE_OFF_NS : PAUSE_NS;
+    double pause = least(s)  ? HEC_ENGINE_PAUSE_NS + PAUSE_OFF_NS
+                   : most(s) ? HEC_ENGINE_PAUSE_NS - PAUSE_OFF_NS
+                             : HEC_ENGINE_PAUSE_NS;
     fill(s, i, fmax(level * whole - launches * pause, fmin(level * whole, launches * KERNEL_NS)));
     double slack = most(s) ? EXCESS_MOST : EXCESS_GUESS;
     double excess = (i->level - slack) * whole - i->ns[HEC_INFERRED_BUSY] - open_of(i);
