@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "cli/load.h"
+#include "report/words/results.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -59,7 +60,8 @@ static int parse_edit(const char *text, struct hec_whatif_edit *out) {
         if (info->least == info->most)
             hec_error("whatif: %s takes no number", info->name);
         else
-            hec_error("whatif: %s wants a number from %g to %g: %s", info->name, info->least, info->most, info->number);
+            hec_error("whatif: %s wants a number from %g to %g: %s", info->name, info->least, info->most,
+                      hec_edit_number(out->edit));
         return HEC_ERR_USAGE;
     }
     return HEC_OK;

@@ -121,7 +121,7 @@ static void classes_come_back(void **state) {
     const struct hec_class_row *gemm = &p->class[HEC_KERNEL_CLASS_GEMM],
                                *point = &p->class[HEC_KERNEL_CLASS_ELEMENTWISE];
     assert_true(p->has_counters);
-    assert_string_equal(p->why, "");
+    assert_int_equal(p->counters, HEC_COUNTERS_READ);
     assert_near(p->sms, 132, 0);
     assert_near(gemm->share + point->share, 1, 1e-9);
     assert_int_equal(gemm->merged_with, -1);
@@ -198,7 +198,7 @@ static void without_counters_there_is_a_reason(void **state) {
     fill_readings(false);
     const struct hec_class_profile *p = build();
     assert_false(p->has_counters);
-    assert_true(p->why[0]);
+    assert_int_equal(p->counters, HEC_COUNTERS_UNREAD);
     assert_int_equal(p->all.point.limit, HEC_LIMIT_UNKNOWN);
     assert_true(isnan(p->class[HEC_KERNEL_CLASS_GEMM].counters.dram.value));
     assert_near(p->class[HEC_KERNEL_CLASS_GEMM].watts, 600, 30); /* power alone tells those */

@@ -205,8 +205,8 @@ static const struct {
     struct hec_edit_info info;
     void (*apply)(const struct hec_schedule *, const struct hec_schedule_call *, double, struct hec_replay_change *);
 } edits[] = {
-#define HEC_REPLAY_EDIT(id, name, cause, least, most, value, number, asks)                                             \
-    [HEC_EDIT_##id] = {{name, HEC_CAUSE_##cause, least, most, value, number, asks}, apply_##id},
+#define HEC_REPLAY_EDIT(id, name, cause, least, most, value)                                                           \
+    [HEC_EDIT_##id] = {{name, HEC_CAUSE_##cause, least, most, value}, apply_##id},
 #include "diagnose/replay/edits.def"
 #undef HEC_REPLAY_EDIT
 };

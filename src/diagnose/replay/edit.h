@@ -6,7 +6,7 @@
 #include "diagnose/replay/replay.h"
 
 enum hec_edit {
-#define HEC_REPLAY_EDIT(id, name, cause, least, most, value, number, asks) HEC_EDIT_##id,
+#define HEC_REPLAY_EDIT(id, name, cause, least, most, value) HEC_EDIT_##id,
 #include "diagnose/replay/edits.def"
 #undef HEC_REPLAY_EDIT
     HEC_EDIT_COUNT
@@ -17,7 +17,6 @@ struct hec_edit_info {
     enum hec_cause cause; /* whose answer it is */
     double least, most,
         value; /* what may be given, and what holds where nothing is; NAN: something must be; least == most: nothing may be */
-    const char *number, *asks;
 };
 
 const struct hec_edit_info *hec_edit_info(enum hec_edit edit);

@@ -301,21 +301,9 @@ void hec_ledger_widen(struct hec_ledger *ledger, const struct hec_ledger *other)
             }
 }
 
-static const struct {
-    const char *name, *text;
-} bases[] = {
-    [HEC_LEDGER_MEASURED] = {"measured", ""},
-    [HEC_LEDGER_GLIMPSE] = {"glimpse", "a glimpse of the device, and calls"},
-    [HEC_LEDGER_CALLS] = {"calls", "calls and telemetry: busy time is inferred"},
-    [HEC_LEDGER_UNUSED] = {"unused", "telemetry: next to nothing ran on the device"},
-};
-
 const char *hec_ledger_basis_name(enum hec_ledger_basis basis) {
-    return (unsigned)basis < HEC_LEDGER_BASIS_COUNT ? bases[basis].name : "?";
-}
-
-const char *hec_ledger_basis_text(enum hec_ledger_basis basis) {
-    return (unsigned)basis < HEC_LEDGER_BASIS_COUNT ? bases[basis].text : "";
+    static const char *const names[] = {"measured", "glimpse", "calls", "unused"};
+    return (unsigned)basis < HEC_LEDGER_BASIS_COUNT ? names[basis] : "?";
 }
 
 void hec_ledger_free(struct hec_ledger *ledger) {

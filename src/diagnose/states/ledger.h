@@ -40,7 +40,6 @@ enum hec_ledger_basis {
     HEC_LEDGER_BASIS_COUNT
 };
 const char *hec_ledger_basis_name(enum hec_ledger_basis basis); /* "measured": stable, in JSON */
-const char *hec_ledger_basis_text(enum hec_ledger_basis basis); /* for people; "" where it was measured */
 
 struct hec_ledger_device {
     int device;

@@ -15,19 +15,14 @@
 static const struct {
     const char *name;
     bool idle;
-    const char *meaning;
 } states[HEC_STATE_COUNT] = {
-#define HEC_STATE(id, name, idle, meaning) [HEC_STATE_##id] = {name, idle, meaning},
+#define HEC_STATE(id, name, idle) [HEC_STATE_##id] = {name, idle},
 #include "diagnose/states/state.def"
 #undef HEC_STATE
 };
 
 const char *hec_state_name(enum hec_state state) {
     return (unsigned)state < HEC_STATE_COUNT ? states[state].name : "?";
-}
-
-const char *hec_state_meaning(enum hec_state state) {
-    return (unsigned)state < HEC_STATE_COUNT ? states[state].meaning : "";
 }
 
 bool hec_state_idle(enum hec_state state) {

@@ -46,14 +46,13 @@
 #include <stdint.h>
 
 enum hec_state {
-#define HEC_STATE(id, name, idle, meaning) HEC_STATE_##id,
+#define HEC_STATE(id, name, idle) HEC_STATE_##id,
 #include "diagnose/states/state.def"
 #undef HEC_STATE
     HEC_STATE_COUNT
 };
 
 const char *hec_state_name(enum hec_state state); /* "compute"; "?" out of range */
-const char *hec_state_meaning(enum hec_state state);
 bool hec_state_idle(enum hec_state state);
 
 /* What the program itself said of an instant; known outside of the windows too. */

@@ -509,10 +509,9 @@ void hec_class_profile_none(const struct hec_device_summary *device, const struc
     memset(out, 0, sizeof *out);
     out->device = ledger->device;
     fill_peaks(device, peaks, out);
-    snprintf(out->why, sizeof out->why, "%s",
-             device->others != HEC_OTHERS_IDLE ? "others work on the device, or may: its counters are of all of them"
-             : device->device.has_gpm == 0     ? "this device has no hardware counters that can be read while it works"
-                                               : "no hardware counters were read");
+    out->counters = device->others != HEC_OTHERS_IDLE ? HEC_COUNTERS_SHARED
+                    : device->device.has_gpm == 0     ? HEC_COUNTERS_NONE
+                                                      : HEC_COUNTERS_UNREAD;
     unknown_row(&out->all, &out->peaks);
     out->all.seconds = compute->seconds;
     out->all.share = compute->ns > 0 ? 1 : 0;
@@ -541,6 +540,6 @@ int hec_class_profiler_end(struct hec_class_profiler *p, struct hec_ledger_devic
         return err;
     err = solve_counters(p, ledger, out);
     if (out->has_counters)
-        out->why[0] = '\0';
+        out->counters = HEC_COUNTERS_READ;
     return err;
 }

@@ -18,14 +18,22 @@ struct hec_class_row {
     int merged_with;                             /* counters are common with this class; -1 alone */
 };
 
+enum hec_counters {
+    HEC_COUNTERS_READ,
+    HEC_COUNTERS_SHARED, /* others work on the device, or may: they are of all of them */
+    HEC_COUNTERS_NONE,   /* the device has none that can be read while it works */
+    HEC_COUNTERS_UNREAD,
+    HEC_COUNTERS_KINDS
+};
+
 struct hec_class_profile {
     int device;
     bool has_counters;
-    double sms; /* streaming multiprocessors; NAN unknown */
+    enum hec_counters counters; /* why there are none */
+    double sms;                 /* streaming multiprocessors; NAN unknown */
     struct hec_roofline_peaks peaks;
     struct hec_class_row class[HEC_KERNEL_CLASS_COUNT];
     struct hec_class_row all; /* all compute together: always given where there are counters */
-    char why[160];            /* why there are no counters; "" */
 };
 
 struct hec_device_summary;

@@ -2,6 +2,7 @@
 #define HEC_JSON_TABLE "report/run/json.def"
 #include "report/words/facts.h"
 #include "report/words/findings.h"
+#include "report/words/results.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
 #include "report/json_roots.h"

@@ -3,6 +3,7 @@
 #include "diagnose/rules/findings.h"
 #include "report/words/facts.h"
 #include "report/words/findings.h"
+#include "report/words/results.h"
 #include "report/markdown.h"
 #include "report/run/report.h"
 #include "report/words/summary.h"

@@ -3,6 +3,7 @@
 #include "report/format.h"
 #include "report/json_print.h"
 #include "report/page.h"
+#include "report/words/results.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -141,14 +142,17 @@ int hec_whatif_list(const struct hec_report_style *style, struct hec_buf *out) {
     hec_page_init(&page, style, out);
     for (int i = 0; i < HEC_EDIT_COUNT; i++) {
         const struct hec_edit_info *info = hec_edit_info((enum hec_edit)i);
+        const char *number = hec_edit_number((enum hec_edit)i);
+        char asks[HEC_RESULT_WORDS];
+        hec_edit_asks(asks, (enum hec_edit)i);
         if (info->least == info->most)
-            hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s)", info->asks, hec_cause_name(info->cause));
+            hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s)", asks, hec_cause_name(info->cause));
         else if (isfinite(info->value))
-            hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s: %s, default %g)", info->asks,
-                         hec_cause_name(info->cause), info->number, info->value);
+            hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s: %s, default %g)", asks,
+                         hec_cause_name(info->cause), number, info->value);
         else
-            hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s: %s, to be given)", info->asks,
-                         hec_cause_name(info->cause), info->number);
+            hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s: %s, to be given)", asks,
+                         hec_cause_name(info->cause), number);
     }
     return hec_buf_error(out);
 }
@@ -165,9 +169,10 @@ int hec_whatif_list_json(struct hec_buf *out) {
     for (int i = 0; i < HEC_EDIT_COUNT; i++) {
         const struct hec_edit_info *info = hec_edit_info((enum hec_edit)i);
         bool takes = info->least < info->most;
-        json_t *edit =
-            json_pack("{s:s, s:s, s:s}", "name", info->name, "asks", info->asks, "cause", hec_cause_name(info->cause));
-        json_object_set_new(edit, "number", takes ? json_string(info->number) : json_null());
+        char asks[HEC_RESULT_WORDS];
+        json_t *edit = json_pack("{s:s, s:s, s:s}", "name", info->name, "asks", hec_edit_asks(asks, (enum hec_edit)i),
+                                 "cause", hec_cause_name(info->cause));
+        json_object_set_new(edit, "number", takes ? json_string(hec_edit_number((enum hec_edit)i)) : json_null());
         json_object_set_new(edit, "default", takes ? number(info->value) : json_null());
         json_object_set_new(edit, "least", takes ? json_real(info->least) : json_null());
         json_object_set_new(edit, "most", takes ? json_real(info->most) : json_null());

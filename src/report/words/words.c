@@ -2,6 +2,7 @@
 #include "diagnose/states/state.h"
 #include "report/words/causes.h"
 #include "report/words/explain.h"
+#include "report/words/results.h"
 #include "report/json_print.h"
 #include "report/page.h"
 
