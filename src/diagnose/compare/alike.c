@@ -30,7 +30,7 @@ bool hec_alike_must(enum hec_alike what) {
 typedef char value[512];
 
 /* As much of it as there is room for. */
-static void add(value out, const char *between, const char *text) {
+static void add_text(value out, const char *between, const char *text) {
     size_t length = strlen(out);
     for (const char *c = length ? between : ""; *c && length < sizeof(value) - 1; c++)
         out[length++] = *c;
@@ -69,38 +69,38 @@ static void of_devices(const struct hec_summary *s, enum hec_alike what, value o
         else
             snprintf(numbered, sizeof numbered, "%s", text);
         if (!before)
-            add(out, ", ", numbered);
+            add_text(out, ", ", numbered);
     }
     if (!out[0])
-        add(out, "", "none");
+        add_text(out, "", "none");
 }
 
 static void of_levers(const struct hec_summary *s, value out) {
     for (int i = 0; i < s->lever_count; i++) {
-        add(out, ",", s->levers[i].name);
-        add(out, s->levers[i].value[0] ? "=" : "", s->levers[i].value);
+        add_text(out, ",", s->levers[i].name);
+        add_text(out, s->levers[i].value[0] ? "=" : "", s->levers[i].value);
     }
 }
 
 static void of_knobs(const struct hec_summary *s, value out) {
     for (int i = 0; i < s->event_count; i++)
         if (s->events[i].kind == HEC_EVENT_KNOB && !strstr(out, s->events[i].text))
-            add(out, ", ", s->events[i].text);
+            add_text(out, ", ", s->events[i].text);
 }
 
 static void of_outcome(const struct hec_summary *s, value out) {
     if (s->imported[0])
-        add(out, "", "unknown");
+        add_text(out, "", "unknown");
     else if (s->in_progress)
-        add(out, "", "still in progress");
+        add_text(out, "", "still in progress");
     else if (!s->complete)
-        add(out, "", "cut off");
+        add_text(out, "", "cut off");
     else if (s->stopped[0])
         snprintf(out, sizeof(value), "ended by hec after its %s", s->stopped);
     else if (s->exit_code)
         snprintf(out, sizeof(value), "exit code %d", s->exit_code);
     else
-        add(out, "", "exit code 0");
+        add_text(out, "", "exit code 0");
 }
 
 void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[HEC_ALIKE_VALUE]) {
@@ -114,7 +114,7 @@ void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[
         of_devices(s, what, out);
         break;
     case HEC_ALIKE_CPU:
-        add(out, "", s->cpu);
+        add_text(out, "", s->cpu);
         break;
     case HEC_ALIKE_MEASURED:
         if (s->imported[0])
@@ -122,19 +122,19 @@ void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[
         else if (s->simulated[0])
             snprintf(out, sizeof(value), "simulated (%s)", s->simulated);
         else
-            add(out, "", "on a real machine");
+            add_text(out, "", "on a real machine");
         break;
     case HEC_ALIKE_UNIT:
-        add(out, "", s->blocks.unit[0] ? s->blocks.unit : "none");
+        add_text(out, "", s->blocks.unit[0] ? s->blocks.unit : "none");
         break;
     case HEC_ALIKE_STEPS:
-        add(out, "", work[s->blocks.work]);
+        add_text(out, "", work[s->blocks.work]);
         break;
     case HEC_ALIKE_OUTCOME:
         of_outcome(s, out);
         break;
     case HEC_ALIKE_COMMAND:
-        add(out, "", s->command);
+        add_text(out, "", s->command);
         break;
     case HEC_ALIKE_KNOBS:
         of_knobs(s, out);
@@ -143,35 +143,35 @@ void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[
         of_levers(s, out);
         break;
     case HEC_ALIKE_PYTORCH:
-        add(out, "", s->pytorch);
+        add_text(out, "", s->pytorch);
         break;
     case HEC_ALIKE_CORES:
         if (s->host.cores > 0)
             snprintf(out, sizeof(value), "%d of %d", s->host.cores_usable, s->host.cores);
         break;
     case HEC_ALIKE_HOST:
-        add(out, "", s->hostname);
+        add_text(out, "", s->hostname);
         break;
     case HEC_ALIKE_PYTHON:
-        add(out, "", s->python);
+        add_text(out, "", s->python);
         break;
     case HEC_ALIKE_KERNEL:
-        add(out, "", s->kernel);
+        add_text(out, "", s->kernel);
         break;
     case HEC_ALIKE_OS:
-        add(out, "", s->os);
+        add_text(out, "", s->os);
         break;
     case HEC_ALIKE_TRACE:
-        add(out, "", s->imported[0] ? "" : hec_trace_mode_name(s->timeline.trace.mode));
+        add_text(out, "", s->imported[0] ? "" : hec_trace_mode_name(s->timeline.trace.mode));
         break;
     case HEC_ALIKE_HEC:
-        add(out, "", s->hec_version);
+        add_text(out, "", s->hec_version);
         break;
     case HEC_ALIKE_COUNT:
         break;
     }
     if (!out[0])
-        add(out, "", what == HEC_ALIKE_KNOBS || what == HEC_ALIKE_LEVERS ? "none" : "unknown");
+        add_text(out, "", what == HEC_ALIKE_KNOBS || what == HEC_ALIKE_LEVERS ? "none" : "unknown");
 }
 
 /* Each value once, in the order of the runs. */
@@ -186,7 +186,7 @@ static void values_of(const struct hec_side *side, enum hec_alike what, value ou
             before = strcmp(one, other) == 0;
         }
         if (!before)
-            add(out, "; ", one);
+            add_text(out, "; ", one);
     }
 }
 

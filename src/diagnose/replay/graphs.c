@@ -103,7 +103,7 @@ struct launches {
 
 /* Each first node takes the latest launch that began before it and leaves enough for those after it. Where that is further ahead than a
  * queue holds, launches were not recorded, and it takes none. */
-static int take(struct hec_schedule *s, const struct launches *l) {
+static int match_launches(struct hec_schedule *s, const struct launches *l) {
     int64_t *at = malloc((l->firsts + 1) * sizeof *at); /* the latest launch that began before it */
     if (!at)
         return HEC_ERR_NOMEM;
@@ -158,7 +158,7 @@ static int take_all(struct hec_schedule *s, const uint32_t *by_start, size_t cou
         }
     }
     for (int p = 0; p < s->process_count && !err; p++)
-        err = take(s, &of[p]);
+        err = match_launches(s, &of[p]);
     for (int p = 0; of && p < s->process_count; p++) {
         free(of[p].call);
         free(of[p].first);

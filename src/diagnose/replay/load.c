@@ -8,7 +8,7 @@ void hec_load_begin(struct hec_load *load) {
         load->of[d] = (struct hec_load_device){nothing, nothing, nothing, nothing, {0, 0}};
 }
 
-static void add(struct hec_load_union *to, int64_t start_ns, int64_t finish_ns) {
+static void add_interval(struct hec_load_union *to, int64_t start_ns, int64_t finish_ns) {
     start_ns = start_ns > to->until_ns ? start_ns : to->until_ns;
     if (finish_ns <= start_ns)
         return;
@@ -17,7 +17,7 @@ static void add(struct hec_load_union *to, int64_t start_ns, int64_t finish_ns) 
 }
 
 static void transfer(struct hec_load_device *d) {
-    add(&d->active, d->transfer_ns[0], d->transfer_ns[1]);
+    add_interval(&d->active, d->transfer_ns[0], d->transfer_ns[1]);
     d->transfer_ns[0] = d->transfer_ns[1] = 0;
 }
 
@@ -27,17 +27,17 @@ void hec_load_add(struct hec_load *load, const struct hec_schedule *s, const str
     if (device < 0 || device >= HEC_DEVICE_MAX)
         return;
     struct hec_load_device *d = &load->of[device];
-    add(&d->busy, start_ns, finish_ns);
+    add_interval(&d->busy, start_ns, finish_ns);
     if (c->kind != HEC_CALL_KERNEL)
         return;
-    add(&d->kernels, start_ns, finish_ns);
+    add_interval(&d->kernels, start_ns, finish_ns);
     if (c->kernel_class != HEC_KERNEL_CLASS_COMM)
-        add(&d->work, start_ns, finish_ns);
+        add_interval(&d->work, start_ns, finish_ns);
     bool collective = c->flags & HEC_CALL_COLLECTIVE;
     if (collective || d->transfer_ns[0] <= start_ns)
         transfer(d);
     if (!collective) {
-        add(&d->active, start_ns, finish_ns);
+        add_interval(&d->active, start_ns, finish_ns);
         return;
     }
     int64_t begin_ns = finish_ns - s->groups[c->what].least_ns;

@@ -250,7 +250,7 @@ static int add_phase(struct hec_schedule_builder *b, const struct hec_activity *
     return err;
 }
 
-static int take(void *to, const struct hec_activity *activities, size_t count) {
+static int take_activities(void *to, const struct hec_activity *activities, size_t count) {
     struct hec_schedule_builder *b = to;
     int err = HEC_OK;
     for (size_t i = 0; i < count && !err; i++) {
@@ -310,7 +310,7 @@ int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_sche
     }
     choose(b);
     if (b->out.to_ns > b->out.from_ns)
-        *consumer = (struct hec_pass_consumer){b, KINDS, take, .apart = true};
+        *consumer = (struct hec_pass_consumer){b, KINDS, take_activities, .apart = true};
     return HEC_OK;
 }
 

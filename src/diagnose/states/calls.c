@@ -153,7 +153,7 @@ void hec_calls_steps(struct hec_calls *c, const struct hec_device_steps *steps) 
 
 /* ---- the pass ---- */
 
-static void add(struct hec_call_total *total, int64_t ns) {
+static void add_call(struct hec_call_total *total, int64_t ns) {
     total->count++;
     total->seconds += (double)ns / HEC_NS_PER_S;
 }
@@ -184,15 +184,15 @@ static void take_host(struct process *p, const struct hec_activity *a) {
     int64_t ns = a->end_ns - a->start_ns;
     if (a->kind == HEC_ACTIVITY_SYNC) {
         if (a->detail != HEC_SYNC_STREAM_WAIT && counts(p, a->start_ns))
-            add(&p->waits, ns);
+            add_call(&p->waits, ns);
     } else if (a->kind == HEC_ACTIVITY_BURST) {
         p->bursts = true;
         take_burst(p, a);
     } else if (a->kind == HEC_ACTIVITY_API && a->detail < HEC_API_CLASS_COUNT && !(a->flags & HEC_ACTIVITY_INFERRED)) {
         if (counts(p, a->start_ns))
-            add(&p->api[a->detail], ns);
+            add_call(&p->api[a->detail], ns);
         if (a->detail == HEC_API_MODULE && late(p, a->start_ns))
-            add(&p->late, ns);
+            add_call(&p->late, ns);
     }
 }
 
@@ -223,7 +223,7 @@ static int64_t take_call(struct hec_calls *c, struct on_track *on, const struct 
         return ns;
     if (thread)
         *(graph ? &thread->graphed_ns : &thread->launched_ns) = a->launch_ns;
-    add(&on->use->launched[class], ns);
+    add_call(&on->use->launched[class], ns);
     return ns;
 }
 

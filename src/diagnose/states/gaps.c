@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(struct hec_gap_facts *g, const struct hec_gap_part *p) {
+static void add_part(struct hec_gap_facts *g, const struct hec_gap_part *p) {
     g->owned_s[p->state][p->cause] += p->seconds;
     g->small_s += p->cause == HEC_CAUSE_COPY && p->small ? p->seconds : 0;
 }
@@ -23,7 +23,7 @@ static void note(struct hec_gap_facts *g, enum hec_state state, enum hec_cause c
     if (g->now_count < (int)(sizeof g->now / sizeof g->now[0]))
         g->now[g->now_count++] = part;
     else
-        add(g, &part);
+        add_part(g, &part);
 }
 
 static enum hec_cause waited_for(enum hec_state_wait wait, enum hec_cause otherwise) {
@@ -103,7 +103,7 @@ static void close_gap(struct hec_gap_facts *g) {
             hec_recurrence_add(&g->load, p->seconds);
         }
         if (g->steady || ((!load || named) && (whole < HEC_GAP_LONG_S || !loop)))
-            add(g, p);
+            add_part(g, p);
     }
     g->now_count = 0;
 }
@@ -132,7 +132,7 @@ static void take_busy(struct hec_gap_facts *g, const struct hec_state_piece *pie
     if (!piece->traced || piece->state != HEC_STATE_COPY || piece->wait == HEC_STATE_WAIT_WITHIN)
         return;
     enum hec_cause cause = g->saving ? HEC_CAUSE_CHECKPOINT : waited_for(piece->wait, HEC_CAUSE_COPY);
-    add(g, &(struct hec_gap_part){HEC_STATE_COPY, cause, piece->wait == HEC_STATE_WAIT_SMALL, seconds});
+    add_part(g, &(struct hec_gap_part){HEC_STATE_COPY, cause, piece->wait == HEC_STATE_WAIT_SMALL, seconds});
 }
 
 static void take_idle(struct hec_gap_facts *g, const struct hec_state_piece *piece, double seconds) {

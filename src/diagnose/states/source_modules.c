@@ -153,7 +153,7 @@ static int take_launched(struct hec_source_modules_builder *b, const struct hec_
     return 0;
 }
 
-static int take(void *to, const struct hec_activity *a, size_t count) {
+static int take_activities(void *to, const struct hec_activity *a, size_t count) {
     struct hec_source_modules_builder *b = to;
     int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
@@ -213,7 +213,7 @@ static int result(struct hec_source_modules_builder *b, int most, struct hec_sou
 struct hec_source_modules_builder *hec_source_modules_begin(const struct hec_timeline_tables *tables,
                                                             struct hec_pass_consumer *consumer) {
     struct hec_source_modules_builder *b = calloc(1, sizeof *b);
-    *consumer = (struct hec_pass_consumer){b, KINDS, take, .apart = true};
+    *consumer = (struct hec_pass_consumer){b, KINDS, take_activities, .apart = true};
     if (b && (b->threads = calloc(tables->track_count + 1, sizeof(struct thread *)))) {
         b->tables = tables;
         return b;

@@ -249,7 +249,7 @@ static int take_device(struct hec_states *b, struct on_track *on, const struct h
     return hec_state_device_add(on->device, &event, b->pass->input->end_ns > 0 ? 0 : a->start_ns);
 }
 
-static int take(void *to, const struct hec_activity *a, size_t count) {
+static int take_activities(void *to, const struct hec_activity *a, size_t count) {
     struct hec_states *b = to;
     int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
@@ -274,7 +274,7 @@ int hec_states_begin(const struct hec_pass *pass, const struct hec_state_limits 
     b->tables = &pass->tables;
     b->limits = limits ? *limits : HEC_STATE_LIMITS_DEFAULT;
     b->visitor = *visitor;
-    *consumer = (struct hec_pass_consumer){b, KINDS, take};
+    *consumer = (struct hec_pass_consumer){b, KINDS, take_activities};
     int err = prepare(b);
     if (err) {
         hec_states_abandon(b);

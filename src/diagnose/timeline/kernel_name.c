@@ -57,7 +57,7 @@ static char peek(const struct reader *r, size_t ahead) {
     return (size_t)(r->end - r->at) > ahead ? r->at[ahead] : '\0';
 }
 
-static bool take(struct reader *r, const char *text) {
+static bool accept(struct reader *r, const char *text) {
     size_t length = strlen(text);
     if ((size_t)(r->end - r->at) < length || memcmp(r->at, text, length) != 0)
         return false;
@@ -89,7 +89,7 @@ static size_t read_number(struct reader *r) {
 /* "_" is 0, "0_" is 1, in base 36 for substitutions. */
 static size_t read_sequence(struct reader *r, size_t base) {
     size_t value = 0;
-    if (take(r, "_"))
+    if (accept(r, "_"))
         return 0;
     while (digit(peek(r, 0)) || (base == 36 && peek(r, 0) >= 'A' && peek(r, 0) <= 'Z')) {
         char c = *r->at++;
@@ -97,7 +97,7 @@ static size_t read_sequence(struct reader *r, size_t base) {
         if (value > ARENA)
             r->failed = true, value = 0;
     }
-    if (!take(r, "_"))
+    if (!accept(r, "_"))
         fail(r);
     return value + 1;
 }
@@ -110,27 +110,27 @@ static struct piece read_source_name(struct reader *r) {
     r->at += length;
     if (length >= 10 && memcmp(p.text, "_GLOBAL__N", 10) == 0)
         return literal("(anonymous namespace)");
-    while (take(r, "B")) /* an ABI tag */
+    while (accept(r, "B")) /* an ABI tag */
         read_source_name(r);
     return p;
 }
 
 static struct piece read_literal(struct reader *r) {
-    if (take(r, "_Z")) {
+    if (accept(r, "_Z")) {
         struct piece name = read_name(r, false);
         while (!r->failed && peek(r, 0) != 'E' && r->at < r->end)
             read_type(r);
-        return take(r, "E") ? name : fail(r);
+        return accept(r, "E") ? name : fail(r);
     }
     char kind = peek(r, 0);
     bool builtin = kind >= 'a' && kind <= 'z' && kind != 'u';
     struct piece type = read_type(r);
-    bool negative = take(r, "n");
+    bool negative = accept(r, "n");
     const char *from = r->at;
     while (r->at < r->end && *r->at != 'E')
         r->at++;
     struct piece value = {from, (size_t)(r->at - from)};
-    if (!take(r, "E"))
+    if (!accept(r, "E"))
         return fail(r);
     if (kind == 'b')
         return literal(value.length == 1 && *value.text == '0' ? "false" : "true");
@@ -147,7 +147,7 @@ static struct piece read_argument(struct reader *r);
 static struct piece read_arguments(struct reader *r, bool outer) {
     struct piece all = literal(""), list[ARGUMENTS_MAX];
     size_t n = 0;
-    while (!r->failed && !take(r, "E")) {
+    while (!r->failed && !accept(r, "E")) {
         struct piece one = read_argument(r);
         if (r->at >= r->end)
             return fail(r);
@@ -167,9 +167,9 @@ static struct piece read_argument(struct reader *r) {
     struct piece p;
     if (++r->depth > DEPTH_MAX)
         return fail(r);
-    if (take(r, "L"))
+    if (accept(r, "L"))
         p = read_literal(r);
-    else if (take(r, "J"))
+    else if (accept(r, "J"))
         p = read_arguments(r, false);
     else if (peek(r, 0) == 'X')
         p = fail(r); /* expressions */
@@ -190,7 +190,7 @@ static struct piece read_substitution(struct reader *r, bool *standard) {
     } known[] = {{"t", "std"},          {"a", "std::allocator"}, {"b", "std::basic_string"}, {"s", "std::string"},
                  {"i", "std::istream"}, {"o", "std::ostream"},   {"d", "std::iostream"}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (take(r, known[i].code)) {
+        if (accept(r, known[i].code)) {
             *standard = true;
             return literal(known[i].text);
         }
@@ -214,11 +214,11 @@ static struct piece read_unqualified(struct reader *r, struct piece scope) {
     char number[32];
     if (digit(peek(r, 0)))
         return read_source_name(r);
-    if (take(r, "L")) /* internal linkage */
+    if (accept(r, "L")) /* internal linkage */
         return read_source_name(r);
-    bool lambda = take(r, "Ul");
-    if (lambda || take(r, "Ut")) {
-        while (lambda && !r->failed && !take(r, "E")) {
+    bool lambda = accept(r, "Ul");
+    if (lambda || accept(r, "Ut")) {
+        while (lambda && !r->failed && !accept(r, "E")) {
             read_type(r);
             if (r->at >= r->end)
                 return fail(r);
@@ -236,7 +236,7 @@ static struct piece read_unqualified(struct reader *r, struct piece scope) {
         return destructor ? join(r, literal("~"), name, literal("")) : name;
     }
     for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++)
-        if (take(r, operators[i].code))
+        if (accept(r, operators[i].code))
             return literal(operators[i].text);
     return fail(r);
 }
@@ -244,19 +244,19 @@ static struct piece read_unqualified(struct reader *r, struct piece scope) {
 /* After N, to E. */
 static struct piece read_nested(struct reader *r, bool outermost) {
     struct piece name = {"", 0};
-    while (take(r, "K") || take(r, "V") || take(r, "r") || take(r, "R") || take(r, "O"))
+    while (accept(r, "K") || accept(r, "V") || accept(r, "r") || accept(r, "R") || accept(r, "O"))
         ;
-    while (!r->failed && !take(r, "E")) {
+    while (!r->failed && !accept(r, "E")) {
         bool known = false;
         if (r->at >= r->end)
             return fail(r);
-        if (take(r, "S")) {
+        if (accept(r, "S")) {
             bool standard;
             name = read_substitution(r, &standard);
             known = true;
-        } else if (take(r, "I")) {
+        } else if (accept(r, "I")) {
             name = read_template(r, name);
-        } else if (take(r, "T")) {
+        } else if (accept(r, "T")) {
             name = read_parameter(r);
         } else {
             struct piece part = read_unqualified(r, name);
@@ -273,12 +273,12 @@ static struct piece read_nested(struct reader *r, bool outermost) {
 /* After Z: a function, then E and what is inside of it. */
 static struct piece read_local(struct reader *r) {
     struct piece function = read_name(r, false);
-    while (!r->failed && !take(r, "E")) {
+    while (!r->failed && !accept(r, "E")) {
         read_type(r);
         if (r->at >= r->end)
             return fail(r);
     }
-    if (take(r, "s"))
+    if (accept(r, "s"))
         return function;
     struct piece inside = read_name(r, false);
     if (peek(r, 0) == '_' && digit(peek(r, 1))) /* which of several */
@@ -291,16 +291,16 @@ static struct piece read_name(struct reader *r, bool outermost) {
     bool known = false;
     if (++r->depth > DEPTH_MAX)
         return fail(r);
-    if (take(r, "N")) {
+    if (accept(r, "N")) {
         name = read_nested(r, outermost);
         r->depth--;
         return name;
     }
-    if (take(r, "Z")) {
+    if (accept(r, "Z")) {
         name = read_local(r);
-    } else if (take(r, "St")) {
+    } else if (accept(r, "St")) {
         name = join(r, literal("std::"), read_unqualified(r, literal("")), literal(""));
-    } else if (take(r, "S")) {
+    } else if (accept(r, "S")) {
         bool standard;
         name = read_substitution(r, &standard);
         known = true;
@@ -309,7 +309,7 @@ static struct piece read_name(struct reader *r, bool outermost) {
     }
     if (outermost && !r->failed)
         r->best = name;
-    if (!r->failed && take(r, "I")) {
+    if (!r->failed && accept(r, "I")) {
         if (!known)
             remember(r, name);
         name = read_template(r, name);
@@ -338,7 +338,7 @@ static const char *builtin_of(char code) {
 /* Function types: after F, to E. */
 static struct piece read_function(struct reader *r) {
     struct piece result = read_type(r), parameters = literal("");
-    while (!r->failed && !take(r, "E")) {
+    while (!r->failed && !accept(r, "E")) {
         struct piece one = read_type(r);
         if (r->at >= r->end)
             return fail(r);
@@ -354,38 +354,38 @@ static struct piece suffixed(struct reader *r, const char *suffix) {
 }
 
 static struct piece read_compound(struct reader *r) {
-    if (take(r, "P"))
+    if (accept(r, "P"))
         return suffixed(r, "*");
-    if (take(r, "R"))
+    if (accept(r, "R"))
         return suffixed(r, "&");
-    if (take(r, "O"))
+    if (accept(r, "O"))
         return suffixed(r, "&&");
-    if (take(r, "VK"))
+    if (accept(r, "VK"))
         return suffixed(r, " const volatile");
-    if (take(r, "K"))
+    if (accept(r, "K"))
         return suffixed(r, " const");
-    if (take(r, "V"))
+    if (accept(r, "V"))
         return suffixed(r, " volatile");
-    if (take(r, "F")) {
-        take(r, "Y");
+    if (accept(r, "F")) {
+        accept(r, "Y");
         return read_function(r);
     }
-    if (take(r, "Dp"))
+    if (accept(r, "Dp"))
         return read_type(r);
-    if (take(r, "M")) {
+    if (accept(r, "M")) {
         struct piece of = read_type(r), member = read_type(r);
         return join(r, member, literal(" "), join(r, of, literal("::*"), literal("")));
     }
-    if (take(r, "A")) {
+    if (accept(r, "A")) {
         const char *from = r->at;
         read_number(r);
         struct piece size = {from, (size_t)(r->at - from)};
-        if (!take(r, "_"))
+        if (!accept(r, "_"))
             return fail(r);
         struct piece element = read_type(r);
         return join(r, element, literal(" ["), join(r, size, literal("]"), literal("")));
     }
-    if (take(r, "T")) {
+    if (accept(r, "T")) {
         struct piece parameter = read_parameter(r);
         if (peek(r, 0) != 'I')
             return parameter;
@@ -410,13 +410,13 @@ static struct piece read_simple(struct reader *r, bool *simple) {
         return literal(builtin);
     }
     for (size_t i = 0; i < sizeof extended / sizeof extended[0]; i++)
-        if (take(r, extended[i].code))
+        if (accept(r, extended[i].code))
             return literal(extended[i].text);
     if (peek(r, 0) == 'S' && peek(r, 1) != 't') {
         bool standard;
         r->at++;
         struct piece known = read_substitution(r, &standard);
-        if (!take(r, "I"))
+        if (!accept(r, "I"))
             return known;
         struct piece arguments = read_arguments(r, false);
         *simple = false;

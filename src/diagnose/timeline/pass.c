@@ -52,7 +52,7 @@ struct part {
     bool all, apart; /* which of them */
 };
 
-static int take(void *to, const struct hec_activity *activities, size_t count) {
+static int take_activities(void *to, const struct hec_activity *activities, size_t count) {
     const struct part *part = to;
     int err = 0;
     for (size_t i = 0; i < part->count && !err; i++) {
@@ -68,12 +68,12 @@ int hec_pass_run(const struct hec_pass *pass, const struct hec_pass_consumer *co
     const struct hec_timeline_input *input = pass->input;
     struct part all = {consumers, count, .all = true};
     struct part parts[2] = {{consumers, count, .apart = false}, {consumers, count, .apart = true}};
-    const struct hec_activity_visitor visitors[2] = {{&parts[0], take}, {&parts[1], take}};
+    const struct hec_activity_visitor visitors[2] = {{&parts[0], take_activities}, {&parts[1], take_activities}};
     uint32_t kinds = 0;
     for (size_t i = 0; i < count; i++)
         kinds |= consumers[i].kinds;
     kinds &= ~FIRST_KINDS;
     if (!input->beside || !kinds)
-        return visit_kinds(input, kinds, take, &all, why);
+        return visit_kinds(input, kinds, take_activities, &all, why);
     return found(input->beside(input->context, kinds, visitors, 2, why));
 }

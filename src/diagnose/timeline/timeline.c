@@ -126,7 +126,7 @@ static int take_device(struct hec_timeline_builder *b, const struct hec_activity
     return b->steps ? 0 : keep(b, stream->device, a);
 }
 
-static int take(void *to, const struct hec_activity *a, size_t count) {
+static int take_activities(void *to, const struct hec_activity *a, size_t count) {
     struct hec_timeline_builder *b = to;
     int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
@@ -262,7 +262,7 @@ int hec_timeline_begin(struct hec_pass *pass, struct hec_timeline_builder **out,
     b->pass = pass;
     b->tables = &pass->tables;
     b->steps = hec_step_survey_best(&pass->survey, b->tables);
-    *consumer = (struct hec_pass_consumer){b, KINDS, take, .apart = true};
+    *consumer = (struct hec_pass_consumer){b, KINDS, take_activities, .apart = true};
     int err = prepare_devices(b);
     if (err) {
         hec_timeline_abandon(b);

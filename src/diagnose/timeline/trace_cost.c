@@ -174,7 +174,7 @@ static double positive(int64_t value) {
     return value > 0 ? (double)value : 0;
 }
 
-static int64_t add(int64_t a, int64_t b) {
+static int64_t add_positive(int64_t a, int64_t b) {
     int64_t sum;
     return b > 0 && !__builtin_add_overflow(a, b, &sum) ? sum : a;
 }
@@ -207,11 +207,11 @@ void hec_trace_cost_of(const struct hec_timeline_tables *tables, const struct he
         const struct hec_tracer *t = &tables->tracers[i];
         out->processes++;
         out->mode = t->mode > out->mode && t->mode < HEC_TRACE_MODE_COUNT ? t->mode : out->mode;
-        out->records = add(out->records, t->records);
-        out->dropped = add(out->dropped, t->dropped);
-        out->lost = add(out->lost, t->lost);
-        out->bad = add(out->bad, t->bad);
-        out->windows = add(out->windows, t->windows);
+        out->records = add_positive(out->records, t->records);
+        out->dropped = add_positive(out->dropped, t->dropped);
+        out->lost = add_positive(out->lost, t->lost);
+        out->bad = add_positive(out->bad, t->bad);
+        out->windows = add_positive(out->windows, t->windows);
         self += positive(t->self_ns);
         life += life_of(t);
         seen += traced_of(t);

@@ -100,7 +100,7 @@ static int choose(struct hec_view *view, const struct hec_pass *pass) {
 }
 
 /* In the order of their start: what is beyond the room ends the stretch. */
-static int take(void *context, const struct hec_activity *a, size_t count) {
+static int take_activities(void *context, const struct hec_activity *a, size_t count) {
     struct hec_view_detail *d = context;
     if (!count || d->cut || a[0].start_ns >= d->to_ns)
         return 0;
@@ -128,7 +128,7 @@ int hec_view_begin(struct hec_view *view, const struct hec_pass *pass, int devic
     int err = choose(view, pass);
     d->activities = malloc(HEC_VIEW_SPANS * sizeof *d->activities);
     d->pieces = malloc(HEC_VIEW_SPANS * sizeof *d->pieces);
-    *consumer = (struct hec_pass_consumer){d, KINDS, take};
+    *consumer = (struct hec_pass_consumer){d, KINDS, take_activities};
     return err ? err : d->activities && d->pieces ? 0 : HEC_ERR_NOMEM;
 }
 

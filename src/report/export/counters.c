@@ -33,7 +33,7 @@ struct series {
     void *context;
 };
 
-static int take(void *to, const int64_t *t_ns, const int64_t *value, const uint8_t *valid, size_t count) {
+static int take_samples(void *to, const int64_t *t_ns, const int64_t *value, const uint8_t *valid, size_t count) {
     struct series *s = to;
     int stop = 0;
     for (size_t i = 0; i < count && !stop; i++) {
@@ -65,7 +65,7 @@ static int visit_series(const struct hec_summary_input *in, struct series *s, st
     if (there <= 0)
         return there;
     s->mean = hec_metric_info(metric)->kind == HEC_METRIC_MEAN;
-    int err = in->series(in->context, metric, subject, take, s, why);
+    int err = in->series(in->context, metric, subject, take_samples, s, why);
     return err == HEC_ERR_NOTFOUND ? 0 : err;
 }
 

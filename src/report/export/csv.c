@@ -149,7 +149,7 @@ static void put_row(struct csv *csv, const struct hec_activity *a) {
     put_configuration(csv, a);
 }
 
-static int take(void *to, const struct hec_activity *a, size_t count) {
+static int take_activities(void *to, const struct hec_activity *a, size_t count) {
     struct csv *csv = to;
     int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
@@ -193,7 +193,7 @@ int hec_export_csv(const struct hec_summary_input *input, hec_export_write write
     hec_buf_init(&csv->out, 16 * FLUSH_BYTES);
     hec_buf_puts(&csv->out, header);
     if (!err && timeline->activities)
-        err = timeline->activities(timeline->context, HEC_ACTIVITY_ALL, take, csv, why);
+        err = timeline->activities(timeline->context, HEC_ACTIVITY_ALL, take_activities, csv, why);
     if ((!err || err == HEC_ERR_NOTFOUND) && input->devices)
         err = input->devices(input->context, take_device, csv, why);
     if (!err || err == HEC_ERR_NOTFOUND)

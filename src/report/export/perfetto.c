@@ -313,7 +313,7 @@ static int put_ties(struct perfetto *p) {
     return err;
 }
 
-static int take(void *to, const struct hec_activity *a, size_t count) {
+static int take_activities(void *to, const struct hec_activity *a, size_t count) {
     struct perfetto *p = to;
     int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
@@ -370,7 +370,7 @@ static int put_all(struct perfetto *p, struct hec_why *why) {
     if ((err = hec_export_counters(in, p->devices, p->device_count, take_reading, p, why)) != 0)
         return err;
     if (in->timeline.activities)
-        err = in->timeline.activities(in->timeline.context, HEC_ACTIVITY_ALL, take, p, why);
+        err = in->timeline.activities(in->timeline.context, HEC_ACTIVITY_ALL, take_activities, p, why);
     if (err && err != HEC_ERR_NOTFOUND)
         return err;
     err = put_ties(p);

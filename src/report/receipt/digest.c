@@ -17,7 +17,7 @@ static int by_bytes(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void add(struct hec_buf *out, const json_t *value, const char *without);
+static void add_value(struct hec_buf *out, const json_t *value, const char *without);
 
 static void add_object(struct hec_buf *out, const json_t *object, const char *without) {
     const char **keys = malloc((json_object_size(object) + 1) * sizeof *keys);
@@ -34,13 +34,13 @@ static void add_object(struct hec_buf *out, const json_t *object, const char *wi
         if (without && strcmp(keys[i], without) == 0)
             continue;
         add_text(out, keys[i], strlen(keys[i]));
-        add(out, json_object_get(object, keys[i]), NULL);
+        add_value(out, json_object_get(object, keys[i]), NULL);
     }
     hec_buf_puts(out, "}");
     free(keys);
 }
 
-static void add(struct hec_buf *out, const json_t *value, const char *without) {
+static void add_value(struct hec_buf *out, const json_t *value, const char *without) {
     switch (json_typeof(value)) {
     case JSON_OBJECT:
         add_object(out, value, without);
@@ -48,7 +48,7 @@ static void add(struct hec_buf *out, const json_t *value, const char *without) {
     case JSON_ARRAY:
         hec_buf_puts(out, "[");
         for (size_t i = 0; i < json_array_size(value); i++)
-            add(out, json_array_get(value, i), NULL);
+            add_value(out, json_array_get(value, i), NULL);
         hec_buf_puts(out, "]");
         break;
     case JSON_STRING:
@@ -73,7 +73,7 @@ static void add(struct hec_buf *out, const json_t *value, const char *without) {
 int hec_receipt_digest(const json_t *receipt, char digest[HEC_SHA256_TEXT]) {
     struct hec_buf bytes;
     hec_buf_init(&bytes, BYTES_MOST);
-    add(&bytes, receipt, "digest");
+    add_value(&bytes, receipt, "digest");
     int err = hec_buf_error(&bytes);
     if (!err)
         hec_sha256(digest, hec_buf_text(&bytes), bytes.length);

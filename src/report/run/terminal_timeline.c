@@ -205,7 +205,7 @@ static const char *found_by(enum hec_step_source source) {
     return (unsigned)source < HEC_STEP_SOURCE_COUNT ? words[source] : "";
 }
 
-static void add(char *line, size_t size, const char *words, const char *value, const char *after) {
+static void add_words(char *line, size_t size, const char *words, const char *value, const char *after) {
     snprintf(line + strlen(line), size - strlen(line), "%s%s%s%s", line[0] ? "; " : "", words, value, after);
 }
 
@@ -226,17 +226,17 @@ static void put_steps(struct hec_page *page, const struct hec_step_summary *s, c
     if (isfinite(s->samples_per_step)) {
         char unit[80];
         snprintf(unit, sizeof unit, " %s%s each", s->unit[0] ? s->unit : "unit", s->samples_per_step == 1 ? "" : "s");
-        add(more, sizeof more, "", hec_format_count(value, s->samples_per_step), unit);
+        add_words(more, sizeof more, "", hec_format_count(value, s->samples_per_step), unit);
     }
     if (isfinite(s->busy_share))
-        add(more, sizeof more, "busy ", hec_format_share(value, s->busy_share), "");
+        add_words(more, sizeof more, "busy ", hec_format_share(value, s->busy_share), "");
     if (isfinite(s->data_s))
-        add(more, sizeof more, "loader ", hec_format_share(value, hec_step_data_share(s)), "");
+        add_words(more, sizeof more, "loader ", hec_format_share(value, hec_step_data_share(s)), "");
     if (s->examined < s->count)
-        add(more, sizeof more, "all of the first ", hec_format_count(value, (double)s->examined), "");
+        add_words(more, sizeof more, "all of the first ", hec_format_count(value, (double)s->examined), "");
     if (s->values > 1) {
         snprintf(value, sizeof value, "%.4g to %.4g", s->value_first + 0.0, s->value_last + 0.0); /* no -0 */
-        add(more, sizeof more, "loss ", value, "");
+        add_words(more, sizeof more, "loss ", value, "");
     }
     if (more[0])
         hec_page_row(page, 0, "", HEC_TONE_PLAIN, "%s", more);

@@ -319,7 +319,7 @@ static int put_beside(struct machine *m, const struct hec_activity *a, const cha
     return put_copy(m, start, start + (int64_t)(hec_inferred_copy_s(&m->all->survey.rates, a) * HEC_NS_PER_S), a);
 }
 
-static int take(void *to, const struct hec_activity *a, size_t count) {
+static int take_activities(void *to, const struct hec_activity *a, size_t count) {
     struct hec_inferred *f = to;
     int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
@@ -392,7 +392,7 @@ static int run(struct hec_inferred *f, bool reporting, uint32_t kinds, struct he
     f->kinds = kinds;
     f->pending_count = f->settled = 0;
     f->now_ns = INT64_MIN;
-    int err = replay(f, kinds | needed, take, f, why);
+    int err = replay(f, kinds | needed, take_activities, f, why);
     for (size_t i = 0; i < f->machine_count && !err; i++)
         err = hec_inferred_device_advance(&f->machines[i].device, f->machines[i].use->process->last_ns);
     return err || !reporting ? err : flush(f, INT64_MAX);
