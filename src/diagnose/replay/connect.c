@@ -30,7 +30,7 @@ static void until(int64_t *busy_until_ns, const struct hec_schedule_call *c) {
 
 /* Operations of each stream in order of start; those of which no call is known get one then. What a launch takes, and the gap to the
  * operation before, are seen where nothing of the process's other streams can have been what it waited for. */
-static int connect_streams(struct hec_schedule *s, struct hec_usual_sample *sample) {
+static int connect_streams(struct hec_schedule *s, struct hec_delays *sample) {
     int64_t busy_until_ns[PROCESSES];
     uint32_t *by = NULL;
     uint32_t *last = malloc((s->stream_count + 1) * sizeof *last);
@@ -49,20 +49,20 @@ static int connect_streams(struct hec_schedule *s, struct hec_usual_sample *samp
             c->behind = back < SWAPPED_MAX ? s->calls[c->behind].behind : HEC_SCHEDULE_NONE;
         if (!(c->flags & HEC_CALL_GUESSED) && c->behind != HEC_SCHEDULE_NONE &&
             busy_until_ns[c->process] <= c->begin_ns + IDLE_NS && s->calls[c->behind].finish_ns + 1000 < c->start_ns)
-            hec_usual_note(sample, c, c->start_ns - c->begin_ns);
+            hec_delays_add(sample, c, c->start_ns - c->begin_ns);
         until(busy_until_ns, c);
     }
-    HEC_USUAL(s, sample, launch_ns, 10, 8000);
+    HEC_DELAYS_USUAL(s, sample, launch_ns, 10, 8000);
     nothing_yet(busy_until_ns);
     for (size_t k = 0; k < n && !err; k++) {
         const struct hec_schedule_call *c = &s->calls[by[k]];
         int64_t before_ns = c->behind == HEC_SCHEDULE_NONE ? INT64_MIN : s->calls[c->behind].finish_ns;
         bool by_another = busy_until_ns[c->process] > before_ns && busy_until_ns[c->process] <= c->start_ns;
         if (c->begin_ns + s->usual[hec_call_shape(c)].launch_ns < before_ns && !by_another)
-            hec_usual_note(sample, c, c->start_ns - before_ns);
+            hec_delays_add(sample, c, c->start_ns - before_ns);
         until(busy_until_ns, c);
     }
-    HEC_USUAL(s, sample, gap_ns, 10, 1000);
+    HEC_DELAYS_USUAL(s, sample, gap_ns, 10, 1000);
     free(by);
     free(last);
     return err;
@@ -110,7 +110,7 @@ static bool before_waits(struct hec_schedule *s) {
 }
 
 /* The calls of operations that nobody recorded are as long before them as is usual. */
-static int guess(struct hec_schedule *s, struct hec_usual_sample *sample) {
+static int guess(struct hec_schedule *s, struct hec_delays *sample) {
     int err = connect_streams(s, sample);
     if (!err)
         err = place_guessed(s);
@@ -157,7 +157,7 @@ static void follow(struct hec_schedule *s, size_t from, size_t to, struct runnin
     }
 }
 
-static int connect_calls(struct hec_schedule *s, struct hec_usual_sample *sample) {
+static int connect_calls(struct hec_schedule *s, struct hec_delays *sample) {
     struct running *running = malloc(((size_t)s->process_count + 1) * sizeof *running);
     if (!running)
         return HEC_ERR_NOMEM;
@@ -167,9 +167,9 @@ static int connect_calls(struct hec_schedule *s, struct hec_usual_sample *sample
         follow(s, from, to, running);
         for (size_t i = from; i < to; i++)
             if (hec_call_launches(&s->calls[i]) && s->calls[i].end_ns - s->calls[i].begin_ns < HEC_LAUNCH_BLOCKED_NS)
-                hec_usual_note(sample, &s->calls[i], s->calls[i].end_ns - s->calls[i].begin_ns);
+                hec_delays_add(sample, &s->calls[i], s->calls[i].end_ns - s->calls[i].begin_ns);
     }
-    HEC_USUAL(s, sample, call_ns, 10, 5000);
+    HEC_DELAYS_USUAL(s, sample, call_ns, 10, 5000);
     free(running);
     return HEC_OK;
 }
@@ -206,7 +206,7 @@ static void label(struct hec_schedule *s, size_t from, size_t to, const struct h
 }
 
 /* The program's own time from one launch to the next. */
-static void note_code(const struct hec_schedule *s, size_t from, size_t to, struct hec_usual_sample *sample) {
+static void note_code(const struct hec_schedule *s, size_t from, size_t to, struct hec_delays *sample) {
     for (size_t i = from; i < to; i++) {
         const struct hec_schedule_call *c = &s->calls[i];
         if (!hec_call_launched(c) || c->after == HEC_SCHEDULE_NONE || c->flags & HEC_CALL_GUESSED)
@@ -215,7 +215,7 @@ static void note_code(const struct hec_schedule *s, size_t from, size_t to, stru
         int64_t code_ns = hec_call_code_ns(s, c);
         if (hec_call_launched(before) && !(before->flags & (HEC_CALL_WAITED | HEC_CALL_GUESSED)) &&
             before->begin_ns != c->begin_ns && code_ns < HEC_STATE_BRIEF_NS)
-            hec_usual_note(sample, c, code_ns);
+            hec_delays_add(sample, c, code_ns);
     }
 }
 
@@ -276,7 +276,7 @@ static void find_reach(struct hec_schedule *s, size_t from, size_t to) {
 
 /* Events, and what the time between calls was. */
 static int connect_rest(struct hec_schedule *s, struct hec_waits *waits, const struct hec_schedule_phase *phases,
-                        size_t phase_count, struct hec_usual_sample *sample) {
+                        size_t phase_count, struct hec_delays *sample) {
     struct ahead of[PROCESSES];
     size_t passed = 0;
     int err = HEC_OK;
@@ -294,14 +294,14 @@ static int connect_rest(struct hec_schedule *s, struct hec_waits *waits, const s
         size_t back = back_to(s->events[k].awaits, s->events[k].at);
         s->reach = back > s->reach ? back : s->reach;
     }
-    HEC_USUAL(s, sample, code_ns, 10, INT64_MAX);
+    HEC_DELAYS_USUAL(s, sample, code_ns, 10, INT64_MAX);
     return err;
 }
 
 /* A kind of links: each writes fields of its own. */
 struct links {
     struct hec_schedule *s;
-    struct hec_usual_sample sample;
+    struct hec_delays sample;
     struct hec_waits waits;
     int err;
 };
@@ -331,7 +331,7 @@ int hec_schedule_connect(struct hec_schedule *s, bool whole, struct hec_schedule
     for (int i = 0; i < KINDS; i++) {
         links[i].s = s;
         tasks[i] = (struct hec_task){link[i], &links[i]};
-        err = err ? err : hec_usual_begin(&links[i].sample);
+        err = err ? err : hec_delays_begin(&links[i].sample);
     }
     if (!err)
         err = hec_order_by_begin(s);
@@ -348,7 +348,7 @@ int hec_schedule_connect(struct hec_schedule *s, bool whole, struct hec_schedule
     if (!err)
         err = hec_schedule_collectives(s);
     for (int i = 0; i < KINDS; i++)
-        hec_usual_free(&links[i].sample);
+        hec_delays_free(&links[i].sample);
     free(links[WAITS].waits.ended);
     return err;
 }

@@ -1,6 +1,5 @@
 #include "diagnose/replay/edit.h"
 
-#include "diagnose/replay/around.h"
 #include "diagnose/replay/parts.h"
 #include "diagnose/states/state.h"
 
@@ -13,8 +12,89 @@
 
 #define SMALL_KIB 256  /* of a copy: what takes longer than its call at 25 GB/s is not small */
 #define NEAR_CALLS 256 /* between the two halves of a round trip */
+#define GO_MOST 256    /* calls that go, one after the other */
+#define MAKE_MOST 8    /* launches that make one number */
 /* Most of the code before a wait that goes with it: torch.cuda.synchronize() and item() take 8 to 15 us there, traced. */
 #define WAIT_LEAD_NS 20000
+
+/* ---- what goes with calls that an edit removes ---- */
+
+/* A number that the program reads: a copy to the host of no more than a KiB. */
+static bool reads_number(const struct hec_schedule_call *c) {
+    return c->kind == HEC_CALL_COPY && c->from == HEC_MEMORY_DEVICE && c->what <= 1 &&
+           (c->to == HEC_MEMORY_PAGEABLE || c->to == HEC_MEMORY_PINNED || c->to == HEC_MEMORY_HOST);
+}
+
+static const struct hec_schedule_call *before_of(const struct hec_schedule *s, const struct hec_schedule_call *c) {
+    return c->after == HEC_SCHEDULE_NONE ? NULL : &s->calls[c->after];
+}
+
+static const struct hec_schedule_call *next_of(const struct hec_schedule *s, const struct hec_schedule_call *c) {
+    const struct hec_schedule_call *end = s->calls + s->count, *next = c + 1;
+    while (next < end && next->process != c->process)
+        next++;
+    return next < end ? next : NULL;
+}
+
+/* The copy that a wait belongs to, where it follows one; the call itself else. */
+static const struct hec_schedule_call *copy_of(const struct hec_schedule *s, const struct hec_schedule_call *c) {
+    return c->kind == HEC_CALL_WAIT && c->after != HEC_SCHEDULE_NONE ? before_of(s, c) : c;
+}
+
+/* ---- the code around allocations ---- */
+
+static int64_t brief_ns(const struct hec_schedule *s, const struct hec_schedule_call *c) {
+    int64_t ns = hec_call_code_ns(s, c);
+    return ns > 0 && ns < HEC_STATE_BRIEF_NS ? ns : 0;
+}
+
+/* Factor on the program's own code before a call once allocations are gone: the brief pieces of code around them become one between two
+ * launches, which takes no longer than is usual between two launches with nothing between them. 1: there is none, or it takes no longer. */
+static double code_around_allocations(const struct hec_schedule *s, const struct hec_schedule_call *c) {
+    const struct hec_schedule_call *kept = c, *gone;
+    if (hec_call_code_ns(s, c) >= HEC_STATE_BRIEF_NS)
+        return 1;
+    for (int n = 0; kept && n < GO_MOST && kept->kind == HEC_CALL_ALLOC; n++)
+        kept = next_of(s, kept);
+    if (!kept || kept->kind == HEC_CALL_ALLOC)
+        return 1;
+    int64_t around_ns = brief_ns(s, kept), usual_ns = s->usual[hec_call_shape(kept)].code_ns;
+    gone = before_of(s, kept);
+    if (!gone || gone->kind != HEC_CALL_ALLOC)
+        return 1;
+    for (int n = 0; gone && n < GO_MOST && gone->kind == HEC_CALL_ALLOC; n++) {
+        around_ns += brief_ns(s, gone);
+        gone = before_of(s, gone);
+    }
+    return around_ns > usual_ns ? (double)usual_ns / (double)around_ns : 1;
+}
+
+/* ---- numbers in a row ---- */
+
+static bool makes(const struct hec_schedule_call *c) {
+    return c->kind == HEC_CALL_MEMSET ||
+           (c->kind == HEC_CALL_KERNEL &&
+            (c->kernel_class == HEC_KERNEL_CLASS_REDUCTION || c->kernel_class == HEC_KERNEL_CLASS_ELEMENTWISE));
+}
+
+/* Numbers in a row: between two that are read nothing is launched but what makes the second of them, sums and what is done element by
+ * element. The second read, where the call is that, the wait for it, or one of those launches; NULL else. */
+static const struct hec_schedule_call *read_in_row(const struct hec_schedule *s, const struct hec_schedule_call *c) {
+    const struct hec_schedule_call *read = copy_of(s, c), *back;
+    bool sums = false;
+    for (int n = 0; read && makes(read) && n < MAKE_MOST; n++)
+        read = next_of(s, read);
+    if (!read || !reads_number(read))
+        return NULL;
+    back = before_of(s, read);
+    for (int n = 0; back && makes(back) && n < MAKE_MOST; n++) {
+        sums = sums || (back->kind == HEC_CALL_KERNEL && back->kernel_class == HEC_KERNEL_CLASS_REDUCTION);
+        back = before_of(s, back);
+    }
+    return sums && back && reads_number(copy_of(s, back)) ? read : NULL;
+}
+
+/* ---- the edits ---- */
 
 static bool of_host(const struct hec_schedule_call *c, enum hec_memory_kind kind) {
     return c->kind == HEC_CALL_COPY && (c->from == kind || c->to == kind);
@@ -39,8 +119,8 @@ static bool stays(const struct hec_schedule *s, const struct hec_schedule_call *
 }
 
 static bool wait_goes(const struct hec_schedule *s, const struct hec_schedule_call *c, double value) {
-    const struct hec_schedule_call *copy = hec_call_copy(s, c), *read = hec_call_reads(copy) ? copy : c;
-    return (c->kind == HEC_CALL_WAIT || hec_call_reads(c)) && !stays(s, read, value);
+    const struct hec_schedule_call *copy = copy_of(s, c), *read = reads_number(copy) ? copy : c;
+    return (c->kind == HEC_CALL_WAIT || reads_number(c)) && !stays(s, read, value);
 }
 
 /* The framework's part of a call that waits is ahead of it. */
@@ -50,7 +130,7 @@ static double without_lead(int64_t code_ns) {
 
 /* What a read copies goes with the wait for it. Numbers in a row are computed in one go. */
 APPLY(apply_WAITS) {
-    const struct hec_schedule_call *read = hec_read_in_row(s, c);
+    const struct hec_schedule_call *read = read_in_row(s, c);
     int64_t code_ns = hec_call_code_ns(s, c);
     if (wait_goes(s, c, value)) {
         gone(change);
@@ -92,7 +172,7 @@ APPLY(apply_HOST) {
 
 APPLY(apply_ALLOC) {
     if (value < 1)
-        change->code *= value + (1 - value) * hec_code_around_allocations(s, c);
+        change->code *= value + (1 - value) * code_around_allocations(s, c);
     if (c->kind != HEC_CALL_ALLOC)
         return;
     change->call *= value;
@@ -100,7 +180,7 @@ APPLY(apply_ALLOC) {
 }
 
 APPLY(apply_PINNED) {
-    if (!of_host(hec_call_copy(s, c), HEC_MEMORY_PAGEABLE) || hec_call_reads(hec_call_copy(s, c)))
+    if (!of_host(copy_of(s, c), HEC_MEMORY_PAGEABLE) || reads_number(copy_of(s, c)))
         return;
     at_rate(c, value, change);
     change->waits = false;
@@ -109,11 +189,11 @@ APPLY(apply_PINNED) {
 
 static bool small(const struct hec_schedule_call *c) {
     return (of_host(c, HEC_MEMORY_PAGEABLE) || of_host(c, HEC_MEMORY_PINNED)) && c->what <= SMALL_KIB &&
-           !hec_call_reads(c);
+           !reads_number(c);
 }
 
 APPLY(apply_BATCHED) {
-    if (!small(hec_call_copy(s, c)))
+    if (!small(copy_of(s, c)))
         return;
     at_rate(c, value, change);
     change->waits = false;
@@ -125,7 +205,7 @@ APPLY(apply_BATCHED) {
 static bool back_of(const struct hec_schedule_call *there, const struct hec_schedule_call *back) {
     return there->kind == HEC_CALL_COPY && back->kind == HEC_CALL_COPY && there->process == back->process &&
            there->from == HEC_MEMORY_DEVICE && back->to == HEC_MEMORY_DEVICE && there->to == back->from &&
-           there->what == back->what && !hec_call_reads(there);
+           there->what == back->what && !reads_number(there);
 }
 
 static bool in_round_trip(const struct hec_schedule *s, const struct hec_schedule_call *c) {
@@ -139,7 +219,7 @@ static bool in_round_trip(const struct hec_schedule *s, const struct hec_schedul
 
 APPLY(apply_ROUND_TRIPS) {
     (void)value;
-    if (in_round_trip(s, hec_call_copy(s, c)))
+    if (in_round_trip(s, copy_of(s, c)))
         gone(change);
 }
 
@@ -166,7 +246,7 @@ static double grown(const struct hec_schedule *s, const struct hec_schedule_call
 
 APPLY(apply_BATCH) {
     change->data *= value;
-    if (c->kind == HEC_CALL_COPY && !hec_call_reads(c))
+    if (c->kind == HEC_CALL_COPY && !reads_number(c))
         change->operation *= value;
     if (c->kind == HEC_CALL_KERNEL)
         change->operation *= grown(s, c, value);

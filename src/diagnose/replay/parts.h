@@ -4,7 +4,7 @@
 
 #include "diagnose/physics.h"
 #include "diagnose/replay/schedule.h"
-#include "diagnose/replay/usual.h"
+#include "diagnose/replay/delays.h"
 
 /* A phase of a process whose time is kept separately in the time between calls. */
 struct hec_schedule_phase {
@@ -55,7 +55,7 @@ struct hec_waits {     /* zeroed at first */
 };
 
 /* What each return came after, and what is usual of it: `awaits`, and no flag. 0 or HEC_ERR_NOMEM. */
-int hec_waits_find(struct hec_schedule *schedule, struct hec_waits *waits, struct hec_usual_sample *sample);
+int hec_waits_find(struct hec_schedule *schedule, struct hec_waits *waits, struct hec_delays *sample);
 /* Then, of calls [from, to): which returns waited, and events. 0 or HEC_ERR_NOMEM. */
 int hec_waits_mark(struct hec_schedule *schedule, struct hec_waits *waits, size_t from, size_t to);
 

@@ -1,6 +1,5 @@
 #include "diagnose/replay/replay.h"
 
-#include "diagnose/replay/crowd.h"
 #include "diagnose/replay/load.h"
 #include "diagnose/replay/parts.h"
 #include "base/clock.h"
@@ -12,6 +11,16 @@
 #define NODE_GAP_NS 1000   /* between nodes of a graph at most: H100, CUDA 13 */
 #define AHEAD 32           /* calls whose memory is asked for before they are needed: most of a replay's time is that */
 #define LEAST_CALL_NS 2000 /* of a wait that finds nothing to wait for */
+#define CONTENTION_MOST 0.9 /* of the multiprocessors */
+
+/* Communication that goes beside kernels takes multiprocessors from them, a block each. Kernels whose blocks just fill the device
+ * then run in two rounds: twice as long. Of each device: communication that went beside, and that no kernel has been slowed by yet. */
+struct contention {
+    bool any; /* on some device, so far */
+    int64_t left_ns[HEC_DEVICE_MAX];
+    double share[HEC_DEVICE_MAX];              /* of the multiprocessors, that it takes */
+    int64_t recorded_until_ns[HEC_DEVICE_MAX]; /* what ran before that had it beside them as it was recorded */
+};
 
 struct replay {
     const struct hec_schedule *s;
@@ -23,9 +32,55 @@ struct replay {
     } * ends;                      /* by the call's number & mask: those that calls to come refer to */
     size_t mask;
     int64_t last_ns, recorded_last_ns; /* return, or end of an operation */
-    struct hec_crowd crowd;
+    struct contention contention;
     struct hec_load load;
 };
+
+/* ---- kernels beside communication ---- */
+
+static int device_of(const struct hec_schedule *s, const struct hec_schedule_call *c) {
+    int device = s->streams[c->stream].device;
+    return device >= 0 && device < HEC_DEVICE_MAX ? device : -1;
+}
+
+/* The operation of the call communicates beside kernels for lasts_ns. */
+static void add_contention(struct contention *contention, const struct hec_schedule *s,
+                           const struct hec_schedule_call *c, int64_t lasts_ns) {
+    int device = device_of(s, c);
+    double share = c->flags & HEC_CALL_COLLECTIVE ? s->groups[c->what].share : hec_schedule_kernel(s, c->what).share;
+    if (device < 0 || !(share > 0))
+        return;
+    contention->any = true;
+    contention->left_ns[device] += lasts_ns;
+    contention->share[device] = fmin(share, CONTENTION_MOST);
+    if (c->finish_ns > contention->recorded_until_ns[device])
+        contention->recorded_until_ns[device] = c->finish_ns;
+}
+
+/* Rounds of blocks on what is left of the device, over those on all of it; where nothing is known of the kernel it has many. */
+static double slowdown(double fill, double share) {
+    return isfinite(fill) ? ceil(fill / (1 - share)) / fmax(1, ceil(fill)) : 1 / (1 - share);
+}
+
+/* By how much longer a kernel takes than lasts_ns. */
+static int64_t contention_ns(struct contention *contention, const struct hec_schedule *s,
+                             const struct hec_schedule_call *c, int64_t lasts_ns) {
+    int device = device_of(s, c);
+    if (device < 0 || contention->left_ns[device] <= 0)
+        return 0;
+    int64_t until_ns =
+        contention->recorded_until_ns[device] < c->finish_ns ? contention->recorded_until_ns[device] : c->finish_ns;
+    if (until_ns > c->start_ns) { /* it is as slow already */
+        contention->left_ns[device] -= until_ns - c->start_ns;
+        return 0;
+    }
+    double slow = slowdown(hec_schedule_kernel(s, c->what).fill, contention->share[device]);
+    double beside_ns = fmin((double)contention->left_ns[device], (double)lasts_ns * slow);
+    contention->left_ns[device] -= (int64_t)beside_ns;
+    return (int64_t)(beside_ns * (1 - 1 / slow));
+}
+
+/* ---- calls and operations ---- */
 
 static int64_t bounded(int64_t t_ns) {
     return t_ns > HEC_REPLAY_MOST_NS ? HEC_REPLAY_MOST_NS : t_ns < -HEC_REPLAY_MOST_NS ? -HEC_REPLAY_MOST_NS : t_ns;
@@ -146,9 +201,9 @@ static void begin(struct replay *r, size_t i, struct begun *b) {
                                                                                 : c->finish_ns - c->start_ns,
                              b->change.operation);
         if (c->kind == HEC_CALL_KERNEL && b->change.beside)
-            hec_crowd_add(&r->crowd, s, c, b->lasts_ns);
-        else if (c->kind == HEC_CALL_KERNEL && r->crowd.any)
-            b->lasts_ns += hec_crowd_slows(&r->crowd, s, c, b->lasts_ns);
+            add_contention(&r->contention, s, c, b->lasts_ns);
+        else if (c->kind == HEC_CALL_KERNEL && r->contention.any)
+            b->lasts_ns += contention_ns(&r->contention, s, c, b->lasts_ns);
     }
 }
 

@@ -41,7 +41,7 @@ static bool waited(const struct hec_schedule *s, const struct hec_schedule_call 
     return c->awaits != HEC_SCHEDULE_NONE && s->calls[c->awaits].finish_ns > c->begin_ns;
 }
 
-int hec_waits_find(struct hec_schedule *s, struct hec_waits *w, struct hec_usual_sample *sample) {
+int hec_waits_find(struct hec_schedule *s, struct hec_waits *w, struct hec_delays *sample) {
     uint32_t *returned = NULL;
     size_t count = 0, next = 0;
     int err = hec_order_calls(s, hec_order_key_finish, &w->ended, &w->count);
@@ -64,9 +64,9 @@ int hec_waits_find(struct hec_schedule *s, struct hec_waits *w, struct hec_usual
             break;
         }
         if (waited(s, c))
-            hec_usual_note(sample, c, wake_of(s, c));
+            hec_delays_add(sample, c, wake_of(s, c));
     }
-    HEC_USUAL(s, sample, wake_ns, 50, 5000);
+    HEC_DELAYS_USUAL(s, sample, wake_ns, 50, 5000);
     free(returned);
     return err;
 }

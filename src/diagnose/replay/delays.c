@@ -1,18 +1,18 @@
-#include "diagnose/replay/usual.h"
+#include "diagnose/replay/delays.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #define LEAST 16u /* calls of a shape */
 
-int hec_usual_begin(struct hec_usual_sample *sample) {
-    *sample = (struct hec_usual_sample){.list = malloc(HEC_CALL_SHAPES * HEC_USUAL_OF * sizeof *sample->list)};
+int hec_delays_begin(struct hec_delays *sample) {
+    *sample = (struct hec_delays){.list = malloc(HEC_CALL_SHAPES * HEC_DELAYS_KEPT * sizeof *sample->list)};
     return sample->list ? HEC_OK : HEC_ERR_NOMEM;
 }
 
-void hec_usual_free(struct hec_usual_sample *sample) {
+void hec_delays_free(struct hec_delays *sample) {
     free(sample->list);
-    *sample = (struct hec_usual_sample){0};
+    *sample = (struct hec_delays){0};
 }
 
 static int ascending(const void *a, const void *b) {
@@ -20,9 +20,9 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-int64_t hec_usual_mean(struct hec_usual_sample *sample, int shape, size_t cut, int64_t otherwise) {
+int64_t hec_delays_mean(struct hec_delays *sample, int shape, size_t cut, int64_t otherwise) {
     size_t count = sample->count[shape];
-    int64_t *list = sample->list + shape * HEC_USUAL_OF;
+    int64_t *list = sample->list + shape * HEC_DELAYS_KEPT;
     sample->count[shape] = 0;
     if (count < LEAST)
         return otherwise;
