@@ -13,7 +13,7 @@ double hec_use_confidence(const struct hec_device_summary *d) {
 
 /* By how far the limits are passed, 0..1. */
 static double sure(const struct hec_device_summary *d, double margin) {
-    return hec_use_confidence(d) * (0.6 + 0.4 * fmin(1, margin));
+    return hec_use_confidence(d) * (HEC_USE_SURE_LEAST + (1 - HEC_USE_SURE_LEAST) * fmin(1, margin));
 }
 
 static double power_of(const struct hec_device_summary *d) {
@@ -49,7 +49,8 @@ double hec_use_full(const struct hec_device_summary *d) {
     double power = power_of(d);
     if (!is_used(d) || !(busy >= least) || !(power >= HEC_USE_FULL_POWER))
         return 0;
-    return sure(d, fmin(toward(busy, least, 0.95), toward(power, HEC_USE_FULL_POWER, 0.75)));
+    return sure(
+        d, fmin(toward(busy, least, HEC_USE_FULL_SURE), toward(power, HEC_USE_FULL_POWER, HEC_USE_FULL_POWER_SURE)));
 }
 
 double hec_use_transfers_from(const struct hec_device *device) {
@@ -62,7 +63,7 @@ double hec_use_transfers(const struct hec_device_summary *d) {
     double much = fmax(a->pcie_rx, a->pcie_tx) / hec_use_transfers_from(&d->device);
     if (!is_used(d) || !(a->sm <= HEC_USE_TRANSFERS_SM) || !(much >= 1))
         return 0;
-    return sure(d, fmin(toward(much, 1, 8), 2 * toward(-a->sm, -HEC_USE_TRANSFERS_SM, 0)));
+    return sure(d, fmin(toward(much, 1, HEC_USE_TRANSFERS_SURE), 2 * toward(-a->sm, -HEC_USE_TRANSFERS_SM, 0)));
 }
 
 double hec_use_thin(const struct hec_device_summary *d) {
@@ -71,7 +72,8 @@ double hec_use_thin(const struct hec_device_summary *d) {
     bool thin = !a->has_gpm || a->occupancy <= HEC_USE_THIN_OCCUPANCY * a->engine;
     if (!is_used(d) || !(a->engine >= least) || !(power <= HEC_USE_THIN_POWER) || !thin || hec_use_transfers(d))
         return 0;
-    return sure(d, fmin(toward(a->engine, least, 2 * least), toward(-power, -HEC_USE_THIN_POWER, -0.25)));
+    return sure(
+        d, fmin(toward(a->engine, least, 2 * least), toward(-power, -HEC_USE_THIN_POWER, -HEC_USE_THIN_POWER_SURE)));
 }
 
 double hec_use_waits(const struct hec_device_summary *d) {
@@ -80,5 +82,5 @@ double hec_use_waits(const struct hec_device_summary *d) {
     if (!is_used(d) || !a->has_gpm || !rates || !(a->engine <= HEC_USE_WAITS_ENGINE) || hec_use_transfers(d) ||
         hec_use_thin(d))
         return 0;
-    return sure(d, toward(-a->engine, -HEC_USE_WAITS_ENGINE, -0.1));
+    return sure(d, toward(-a->engine, -HEC_USE_WAITS_ENGINE, -HEC_USE_WAITS_SURE));
 }
