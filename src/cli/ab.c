@@ -106,7 +106,7 @@ static int print_moved(const struct ab *ab, int pairs, struct hec_buf *out) {
         return HEC_ERR_NOMEM;
     for (int side = 0; side < 2; side++)
         versus->side[side] = (struct hec_side){ab->runs[side], pairs};
-    hec_moved_find(versus->side, &versus->moved);
+    hec_delta_find(versus->side, &versus->moved);
     int err = hec_versus_moved_terminal(versus, &ab->run.style, out);
     free(versus);
     return err;

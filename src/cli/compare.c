@@ -1,5 +1,6 @@
 /* hec compare: two sets of run files, A and B. */
 #include "base/log.h"
+#include "report/words/results.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/trial_measure.h"
@@ -57,10 +58,10 @@ static int compare(const struct hec_side *side, struct hec_versus *versus) {
 
 /* ---- the whole ---- */
 
-static int refuse(const struct hec_unlikes *unlikes) {
+static int refuse(const struct hec_condition_differences *unlikes) {
     for (int i = 0; i < unlikes->grave; i++)
-        hec_error("compare: %s: %s in A, %s in B", hec_alike_words(unlikes->list[i].what), unlikes->list[i].value[0],
-                  unlikes->list[i].value[1]);
+        hec_error("compare: %s: %s in A, %s in B", hec_condition_words(unlikes->list[i].what),
+                  unlikes->list[i].value[0], unlikes->list[i].value[1]);
     hec_error("compare: unlike runs show nothing of a change; --unlike compares them all the same");
     return HEC_ERR_USAGE;
 }
@@ -113,12 +114,12 @@ static int compare_files(const struct hec_args *args, int second, const struct h
     if (err == HEC_OK) {
         versus->side[0] = (struct hec_side){runs, second};
         versus->side[1] = (struct hec_side){runs + second, args->rest_count - second};
-        hec_unlikes_find(versus->side, &versus->unlikes);
+        hec_conditions_compare(versus->side, &versus->unlikes);
         if (versus->unlikes.grave && !hec_args_has(args, HEC_OPT_UNLIKE))
             err = refuse(&versus->unlikes);
     }
     if (err == HEC_OK) {
-        hec_moved_find(versus->side, &versus->moved);
+        hec_delta_find(versus->side, &versus->moved);
         err = compare(versus->side, versus);
     }
     if (err == HEC_OK)

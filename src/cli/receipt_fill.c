@@ -84,12 +84,13 @@ static void add_effects(struct hec_receipt *r, const struct hec_summary *run) {
 }
 
 void hec_receipt_fill_facts(struct hec_receipt *r, const struct hec_summary *run) {
-    char value[HEC_ALIKE_VALUE];
-    for (int what = 0; what < HEC_ALIKE_COUNT; what++) {
-        if (what == HEC_ALIKE_COMMAND || what == HEC_ALIKE_LEVERS || what == HEC_ALIKE_HEC) /* the receipt has them */
+    char value[HEC_CONDITION_VALUE];
+    for (int what = 0; what < HEC_CONDITION_COUNT; what++) {
+        if (what == HEC_CONDITION_COMMAND || what == HEC_CONDITION_LEVERS ||
+            what == HEC_CONDITION_HEC) /* the receipt has them */
             continue;
-        hec_alike_value(run, what, value);
-        hec_receipt_add_fact_of_trial(r, hec_alike_name(what), value);
+        hec_condition_value(run, what, value);
+        hec_receipt_add_fact_of_trial(r, hec_condition_name(what), value);
     }
     add_effects(r, run);
     if (strcmp(r->unit, run->blocks.unit) != 0)

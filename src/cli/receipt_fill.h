@@ -4,7 +4,7 @@
 
 #include "act/ab.h"
 #include "cli/cli.h"
-#include "diagnose/compare/alike.h"
+#include "diagnose/compare/conditions.h"
 #include "report/receipt/receipt.h"
 
 /* What is known before the first trial. Without command B: a baseline. */

@@ -1,5 +1,6 @@
 /* hec verify: receipts against their own trials. */
 #include "base/log.h"
+#include "report/words/results.h"
 #include "base/text.h"
 #include "cli/experiment.h"
 #include "cli/output.h"
@@ -62,14 +63,14 @@ static int check_environment(const struct hec_receipt *receipt) {
 
 /* On something else it is another experiment. */
 static int check_machine(struct hec_experiment_run *run, const struct hec_ab_outcome *so_far, struct hec_why *why) {
-    struct hec_unlikes unlikes;
+    struct hec_condition_differences unlikes;
     if (so_far->count > 1 || hec_args_has(&run->args, HEC_OPT_UNLIKE))
         return HEC_OK;
     hec_receipt_unlikes(run->follows, &run->receipt, &unlikes);
-    const struct hec_unlike *first = &unlikes.list[0];
+    const struct hec_condition_difference *first = &unlikes.list[0];
     return unlikes.grave ? hec_fail(why, HEC_ERR_UNSUPPORTED,
                                     "%s: %.150s in the receipt, %.150s now; --unlike replays it all the same",
-                                    hec_alike_words(first->what), first->value[0], first->value[1])
+                                    hec_condition_words(first->what), first->value[0], first->value[1])
                          : HEC_OK;
 }
 

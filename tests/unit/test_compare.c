@@ -74,8 +74,8 @@ static enum hec_verdict verdict(void) {
 }
 
 static void find(void) {
-    hec_unlikes_find(versus.side, &versus.unlikes);
-    hec_moved_find(versus.side, &versus.moved);
+    hec_conditions_compare(versus.side, &versus.unlikes);
+    hec_delta_find(versus.side, &versus.moved);
 }
 
 static void assert_says(const char *words) {
@@ -96,74 +96,74 @@ static bool noted(const char *words) {
 
 /* ---- what must be alike ---- */
 
-static void assert_unlike(enum hec_alike what, const char *a, const char *b) {
-    hec_unlikes_find(versus.side, &versus.unlikes);
+static void assert_unlike(enum hec_condition what, const char *a, const char *b) {
+    hec_conditions_compare(versus.side, &versus.unlikes);
     for (int i = 0; i < versus.unlikes.count; i++)
         if (versus.unlikes.list[i].what == what) {
             assert_string_equal(versus.unlikes.list[i].value[0], a);
             assert_string_equal(versus.unlikes.list[i].value[1], b);
-            assert_int_equal(i < versus.unlikes.grave, hec_alike_must(what));
+            assert_int_equal(i < versus.unlikes.grave, hec_condition_must_agree(what));
             return;
         }
-    fail_msg("%s is not told", hec_alike_name(what));
+    fail_msg("%s is not told", hec_condition_name(what));
 }
 
 static void test_alike(void **unused) {
     (void)unused;
     begin(2, 2);
     runs[1].seconds = 11;
-    hec_unlikes_find(versus.side, &versus.unlikes);
+    hec_conditions_compare(versus.side, &versus.unlikes);
     assert_int_equal(versus.unlikes.count, 0);
     begin(1, 1);
     strcpy(devices[1][0].device.name, "NVIDIA H100");
-    assert_unlike(HEC_ALIKE_DEVICE, "NVIDIA H200", "NVIDIA H100");
+    assert_unlike(HEC_CONDITION_DEVICE, "NVIDIA H200", "NVIDIA H100");
     begin(1, 1);
     devices[1][1].used = true;
-    assert_unlike(HEC_ALIKE_DEVICE, "NVIDIA H200", "2 x NVIDIA H200");
+    assert_unlike(HEC_CONDITION_DEVICE, "NVIDIA H200", "2 x NVIDIA H200");
     begin(1, 1);
     strcpy(devices[0][0].device.driver, "");
-    assert_unlike(HEC_ALIKE_DRIVER, "unknown", "580.95");
+    assert_unlike(HEC_CONDITION_DRIVER, "unknown", "580.95");
     begin(1, 1);
     devices[1][0].power_limit_w = 500.2;
-    assert_unlike(HEC_ALIKE_POWER_LIMIT, "700 W", "500 W");
+    assert_unlike(HEC_CONDITION_POWER_LIMIT, "700 W", "500 W");
     devices[1][0].power_limit_w = 699.8; /* a mean of readings */
-    hec_unlikes_find(versus.side, &versus.unlikes);
+    hec_conditions_compare(versus.side, &versus.unlikes);
     assert_int_equal(versus.unlikes.count, 0);
     begin(1, 1);
     strcpy(runs[1].cpu, "EPYC");
-    assert_unlike(HEC_ALIKE_CPU, "Xeon", "EPYC");
+    assert_unlike(HEC_CONDITION_CPU, "Xeon", "EPYC");
     begin(1, 1);
     strcpy(runs[1].simulated, "h200");
-    assert_unlike(HEC_ALIKE_MEASURED, "on a real machine", "simulated (h200)");
+    assert_unlike(HEC_CONDITION_MEASURED, "on a real machine", "simulated (h200)");
     begin(1, 1);
     strcpy(runs[0].imported, "kineto");
-    assert_unlike(HEC_ALIKE_MEASURED, "imported (kineto)", "on a real machine");
+    assert_unlike(HEC_CONDITION_MEASURED, "imported (kineto)", "on a real machine");
     begin(1, 1);
     strcpy(runs[1].blocks.unit, "token");
-    assert_unlike(HEC_ALIKE_UNIT, "sample", "token");
+    assert_unlike(HEC_CONDITION_UNIT, "sample", "token");
     assert_string_equal(hec_side_unit(versus.side), "");
     begin(1, 1);
     runs[1].blocks.work = HEC_WORK_EVENLY;
-    assert_unlike(HEC_ALIKE_STEPS, "known", "none known");
+    assert_unlike(HEC_CONDITION_STEPS, "known", "none known");
     begin(1, 1);
     runs[1].exit_code = 1;
-    assert_unlike(HEC_ALIKE_OUTCOME, "exit code 0", "exit code 1");
+    assert_unlike(HEC_CONDITION_OUTCOME, "exit code 0", "exit code 1");
     runs[0].exit_code = 1; /* both of them failed: that is alike, and no good */
-    assert_unlike(HEC_ALIKE_OUTCOME, "exit code 1", "exit code 1");
+    assert_unlike(HEC_CONDITION_OUTCOME, "exit code 1", "exit code 1");
     runs[0].complete = runs[1].complete = false;
     runs[1].in_progress = true;
-    assert_unlike(HEC_ALIKE_OUTCOME, "cut off", "still in progress");
+    assert_unlike(HEC_CONDITION_OUTCOME, "cut off", "still in progress");
     begin(1, 1);
     strcpy(runs[0].python, "3.11.2");
     strcpy(runs[1].kernel, "Linux 6.1.0");
-    assert_unlike(HEC_ALIKE_PYTHON, "3.11.2", "unknown");
-    assert_unlike(HEC_ALIKE_KERNEL, "unknown", "Linux 6.1.0");
+    assert_unlike(HEC_CONDITION_PYTHON, "3.11.2", "unknown");
+    assert_unlike(HEC_CONDITION_KERNEL, "unknown", "Linux 6.1.0");
     begin(2, 1); /* within a side; listed, and no reason to refuse */
     strcpy(runs[1].command, "python other.py");
     runs[2].events[0] = (struct hec_event_summary){.kind = HEC_EVENT_KNOB, .text = "batch=64"};
     runs[2].event_count = 1;
-    assert_unlike(HEC_ALIKE_COMMAND, "python train.py; python other.py", "python train.py");
-    assert_unlike(HEC_ALIKE_KNOBS, "none", "batch=64");
+    assert_unlike(HEC_CONDITION_COMMAND, "python train.py; python other.py", "python train.py");
+    assert_unlike(HEC_CONDITION_KNOBS, "none", "batch=64");
     assert_int_equal(versus.unlikes.grave, 0);
 }
 
@@ -178,10 +178,10 @@ static void test_moved(void **unused) {
     state(0, HEC_STATE_COMPUTE, 5, 500);
     state(1, HEC_STATE_COMPUTE, 10, 1000);
     state(1, HEC_STATE_COPY, 0.1, 12);
-    hec_moved_find(versus.side, &versus.moved);
+    hec_delta_find(versus.side, &versus.moved);
     assert_true(versus.moved.per_unit);
     assert_int_equal(versus.moved.state_count, 3);
-    const struct hec_moved_state *first = &versus.moved.state[0], *second = &versus.moved.state[1];
+    const struct hec_delta_state *first = &versus.moved.state[0], *second = &versus.moved.state[1];
     assert_int_equal(first->state, HEC_STATE_DATA);
     assert_true(fabs(first->seconds[0] - 0.04) < 1e-12 && fabs(first->seconds[1] - 0.01) < 1e-12);
     assert_true(fabs(first->joules[0] - 4) < 1e-12 && fabs(first->joules[1] - 1) < 1e-12);
@@ -189,13 +189,13 @@ static void test_moved(void **unused) {
     assert_true(second->joules[0] == 0 && fabs(second->joules[1] - 0.06) < 1e-12);
     assert_true(fabs(versus.moved.sum.joules[1] - 6.06) < 1e-12);
     ledger[1][0].joules = ledger[1][0].rows[HEC_STATE_COMPUTE].joules = NAN; /* of one side: of neither */
-    hec_moved_find(versus.side, &versus.moved);
+    hec_delta_find(versus.side, &versus.moved);
     assert_true(isnan(versus.moved.state[0].joules[0]) && isnan(versus.moved.sum.joules[1]));
     strcpy(runs[1].blocks.unit, "token");
-    hec_moved_find(versus.side, &versus.moved);
+    hec_delta_find(versus.side, &versus.moved);
     assert_false(versus.moved.per_unit);
     devices[1][0].device.index = 5; /* used, and no ledger of it */
-    hec_moved_find(versus.side, &versus.moved);
+    hec_delta_find(versus.side, &versus.moved);
     assert_int_equal(versus.moved.state_count, 0);
 }
 
@@ -213,15 +213,15 @@ static void test_findings(void **unused) {
     found(0, HEC_CAUSE_DATA, 0.4);
     found(2, HEC_CAUSE_SYNC, 0.15);
     found(2, HEC_CAUSE_COPY, NAN);
-    hec_moved_find(versus.side, &versus.moved);
+    hec_delta_find(versus.side, &versus.moved);
     assert_int_equal(versus.moved.cause_count, 3);
-    assert_string_equal(hec_moved_fate(&versus.moved.cause[0]), "went");
+    assert_string_equal(hec_delta_fate(&versus.moved.cause[0]), "went");
     assert_int_equal(versus.moved.cause[0].cause, HEC_CAUSE_DATA);
-    hec_moved_words(words, &versus, &versus.moved.cause[0]);
+    hec_delta_words(words, &versus, &versus.moved.cause[0]);
     assert_non_null(strstr(words, "40 % of A, in 1 of 2 runs of A"));
-    assert_string_equal(hec_moved_fate(&versus.moved.cause[1]), "came");
+    assert_string_equal(hec_delta_fate(&versus.moved.cause[1]), "came");
     assert_int_equal(versus.moved.cause[1].cause, HEC_CAUSE_COPY);
-    assert_string_equal(hec_moved_fate(&versus.moved.cause[2]), "stayed");
+    assert_string_equal(hec_delta_fate(&versus.moved.cause[2]), "stayed");
     assert_true(versus.moved.cause[2].runs[0] == 2 && versus.moved.cause[2].runs[1] == 1);
 }
 

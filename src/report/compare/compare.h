@@ -2,7 +2,7 @@
 #ifndef HEC_REPORT_COMPARE_COMPARE_H
 #define HEC_REPORT_COMPARE_COMPARE_H
 
-#include "diagnose/compare/moved.h"
+#include "diagnose/compare/delta.h"
 #include "prove/compare.h"
 #include "report/run/report.h"
 
@@ -11,8 +11,8 @@
 /* Two sets of runs, and all that is known of how they differ. */
 struct hec_versus {
     struct hec_side side[2];
-    struct hec_unlikes unlikes;
-    struct hec_moved moved;
+    struct hec_condition_differences unlikes;
+    struct hec_delta moved;
     struct hec_comparison quantity[HEC_QUANTITY_COUNT];
 };
 

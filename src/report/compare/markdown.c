@@ -17,7 +17,7 @@ static void put_quantities(const struct hec_versus *v, const struct hec_answer *
     hec_answer_table_markdown(out, answer);
 }
 
-static void put_state(const char *name, const struct hec_moved_state *s, struct hec_buf *out) {
+static void put_state(const char *name, const struct hec_delta_state *s, struct hec_buf *out) {
     hec_buf_printf(out, "| %s", name);
     for (int which = 0; which < 2; which++) {
         const double *of = which ? s->joules : s->seconds;
@@ -34,7 +34,7 @@ static void put_moved(const struct hec_versus *v, struct hec_buf *out) {
     char per[96], words[192];
     if (v->moved.state_count) {
         hec_buf_puts(out, "\nLedger, ");
-        hec_markdown_text(out, hec_moved_per(per, v));
+        hec_markdown_text(out, hec_delta_per(per, v));
         hec_buf_puts(out, ", of all devices and whole runs:\n\n| | A | B | B - A | A | B | B - A |\n"
                           "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
         for (int i = 0; i < v->moved.state_count; i++)
@@ -42,8 +42,8 @@ static void put_moved(const struct hec_versus *v, struct hec_buf *out) {
         put_state("all", &v->moved.sum, out);
     }
     for (int i = 0; i < v->moved.cause_count; i++) {
-        hec_buf_printf(out, "%s- %s: ", i ? "" : "\nFindings:\n\n", hec_moved_fate(&v->moved.cause[i]));
-        hec_markdown_text(out, hec_moved_words(words, v, &v->moved.cause[i]));
+        hec_buf_printf(out, "%s- %s: ", i ? "" : "\nFindings:\n\n", hec_delta_fate(&v->moved.cause[i]));
+        hec_markdown_text(out, hec_delta_words(words, v, &v->moved.cause[i]));
         hec_buf_puts(out, "\n");
     }
 }
@@ -76,7 +76,7 @@ int hec_versus_markdown(const struct hec_versus *v, struct hec_buf *out) {
     put_moved(v, out);
     for (int i = 0; i < v->unlikes.count; i++) {
         hec_buf_puts(out, i ? "- " : "\nWhat differs:\n\n- ");
-        hec_markdown_text(out, hec_unlike_words(unlike, sizeof unlike, &v->unlikes.list[i]));
+        hec_markdown_text(out, hec_condition_difference_words(unlike, sizeof unlike, &v->unlikes.list[i]));
         hec_buf_puts(out, "\n");
     }
     put_runs(v, out);

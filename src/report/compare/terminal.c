@@ -1,5 +1,6 @@
 /* A comparison for people: the answer first, then what supports it. */
 #include "report/words/answer_print.h"
+#include "report/words/results.h"
 #include "report/compare/words.h"
 
 #include <math.h>
@@ -21,7 +22,7 @@ static void put_side(struct hec_page *page, const struct hec_side *side, const c
 static void put_sides(struct hec_page *page, const struct hec_versus *v) {
     bool one = true;
     for (int i = 0; i < v->unlikes.count; i++)
-        one &= v->unlikes.list[i].what != HEC_ALIKE_COMMAND;
+        one &= v->unlikes.list[i].what != HEC_CONDITION_COMMAND;
     hec_page_line(page, 0, "hec compare", HEC_TONE_BOLD, "%s",
                   one ? v->side[0].runs[0].command : "B against A, of different commands");
     put_side(page, &v->side[0], "A");
@@ -50,7 +51,7 @@ static void signed_si(text out, double value, int digits, const char *unit) {
     snprintf(out, sizeof(text), "%s%.90s", value >= 0 ? "+" : "", plain);
 }
 
-static void put_state(struct hec_page *page, const char *name, const struct hec_moved_state *s) {
+static void put_state(struct hec_page *page, const char *name, const struct hec_delta_state *s) {
     text seconds[3], joules[3];
     for (int at = 0; at < 2; at++) {
         hec_format_si(seconds[at], s->seconds[at] < SECONDS_LEAST ? 0 : s->seconds[at], 3, "s");
@@ -63,7 +64,7 @@ static void put_state(struct hec_page *page, const char *name, const struct hec_
                   known ? joules[0] : "", known ? joules[1] : "", known ? joules[2] : "");
 }
 
-static bool worth(const struct hec_moved_state *s, const struct hec_moved_state *sum) {
+static bool worth(const struct hec_delta_state *s, const struct hec_delta_state *sum) {
     for (int at = 0; at < 2; at++)
         if (s->seconds[at] >= STATE_LEAST * sum->seconds[at] || s->joules[at] >= STATE_LEAST * sum->joules[at])
             return true;
@@ -71,13 +72,13 @@ static bool worth(const struct hec_moved_state *s, const struct hec_moved_state 
 }
 
 static void put_ledger(struct hec_page *page, const struct hec_versus *v) {
-    const struct hec_moved *m = &v->moved;
+    const struct hec_delta *m = &v->moved;
     char per[96];
     if (!m->state_count)
         return;
     hec_page_blank(page);
     hec_page_row(page, 0, "Ledger", HEC_TONE_PLAIN,
-                 "what moved, %s, of all devices and whole runs; largest difference first", hec_moved_per(per, v));
+                 "what moved, %s, of all devices and whole runs; largest difference first", hec_delta_per(per, v));
     hec_page_line(page, 0, "", HEC_TONE_DIM, "%9s %9s %9s  %9s %9s %10s", "A", "B", "B - A", "A", "B", "B - A");
     for (int i = 0; i < m->state_count && i < STATES_SHOWN; i++)
         if (worth(&m->state[i], &m->sum))
@@ -88,14 +89,14 @@ static void put_ledger(struct hec_page *page, const struct hec_versus *v) {
 static void put_findings(struct hec_page *page, const struct hec_versus *v) {
     const char *before = "";
     for (int i = 0; i < v->moved.cause_count; i++) {
-        const struct hec_moved_cause *c = &v->moved.cause[i];
-        const char *fate = hec_moved_fate(c);
+        const struct hec_delta_cause *c = &v->moved.cause[i];
+        const char *fate = hec_delta_fate(c);
         char words[192];
         if (!i) {
             hec_page_blank(page);
             hec_page_row(page, 0, "Findings", HEC_TONE_PLAIN, "that went, that came, that stayed");
         }
-        hec_page_row(page, 2, fate == before ? "" : fate, HEC_TONE_PLAIN, "%s", hec_moved_words(words, v, c));
+        hec_page_row(page, 2, fate == before ? "" : fate, HEC_TONE_PLAIN, "%s", hec_delta_words(words, v, c));
         before = fate;
     }
 }
@@ -105,9 +106,9 @@ static void put_unlikes(struct hec_page *page, const struct hec_versus *v) {
     if (!v->unlikes.count)
         hec_page_row(page, 0, "Differs", HEC_TONE_PLAIN, "nothing else that is recorded");
     for (int i = 0; i < v->unlikes.count; i++) {
-        const struct hec_unlike *u = &v->unlikes.list[i];
+        const struct hec_condition_difference *u = &v->unlikes.list[i];
         hec_page_row(page, 0, i ? "" : "Differs", i < v->unlikes.grave ? HEC_TONE_WARN : HEC_TONE_PLAIN, "%s",
-                     hec_alike_words(u->what));
+                     hec_condition_words(u->what));
         hec_page_row(page, 2, "A", HEC_TONE_PLAIN, "%s", u->value[0]);
         hec_page_row(page, 2, "B", HEC_TONE_PLAIN, "%s", u->value[1]);
     }

@@ -1,5 +1,6 @@
 #include "report/compare/words.h"
 
+#include "report/words/results.h"
 #include "report/words/causes.h"
 
 #include <math.h>
@@ -21,17 +22,17 @@ char *hec_quantities_of(char out[192], const struct hec_versus *v) {
 
 /* ---- what differs, what moved ---- */
 
-char *hec_unlike_words(char *out, size_t size, const struct hec_unlike *unlike) {
-    snprintf(out, size, "%s: %s in A, %s in B", hec_alike_words(unlike->what), unlike->value[0], unlike->value[1]);
+char *hec_condition_difference_words(char *out, size_t size, const struct hec_condition_difference *unlike) {
+    snprintf(out, size, "%s: %s in A, %s in B", hec_condition_words(unlike->what), unlike->value[0], unlike->value[1]);
     return out;
 }
 
-char *hec_moved_per(char out[96], const struct hec_versus *v) {
+char *hec_delta_per(char out[96], const struct hec_versus *v) {
     snprintf(out, 96, "per %.64s", v->moved.per_unit ? hec_side_unit(v->side) : "run");
     return out;
 }
 
-const char *hec_moved_fate(const struct hec_moved_cause *cause) {
+const char *hec_delta_fate(const struct hec_delta_cause *cause) {
     return !cause->runs[1] ? "went" : !cause->runs[0] ? "came" : "stayed";
 }
 
@@ -40,7 +41,7 @@ static void saving_words(char *out, size_t size, double saving) {
     snprintf(out, size, "%s", isfinite(saving) ? hec_format_share(share, saving) : "an unknown part");
 }
 
-char *hec_moved_words(char out[192], const struct hec_versus *v, const struct hec_moved_cause *cause) {
+char *hec_delta_words(char out[192], const struct hec_versus *v, const struct hec_delta_cause *cause) {
     char saving[2][HEC_FORMAT_SIZE], runs[64] = "";
     int at = cause->runs[1] ? 1 : 0;
     for (int i = 0; i < 2; i++)

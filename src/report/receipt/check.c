@@ -1,5 +1,6 @@
 #include "report/receipt/check.h"
 
+#include "report/words/results.h"
 #include "base/shell.h"
 #include "report/words/answer.h"
 #include "report/markdown.h"
@@ -17,21 +18,22 @@ static const char *const states[] = {"within", "regressed", "could not say"};
 
 /* ---- what differs ---- */
 
-static bool grave(enum hec_alike what) {
-    return hec_alike_must(what) || what == HEC_ALIKE_HOST || what == HEC_ALIKE_CORES;
+static bool grave(enum hec_condition what) {
+    return hec_condition_must_agree(what) || what == HEC_CONDITION_HOST || what == HEC_CONDITION_CORES;
 }
 
-void hec_receipt_unlikes(const struct hec_receipt *a, const struct hec_receipt *b, struct hec_unlikes *out) {
-    *out = (struct hec_unlikes){.count = 0};
+void hec_receipt_unlikes(const struct hec_receipt *a, const struct hec_receipt *b,
+                         struct hec_condition_differences *out) {
+    *out = (struct hec_condition_differences){.count = 0};
     for (int pass = 0; pass < 2; pass++)
-        for (int what = 0; what < HEC_ALIKE_COUNT; what++) {
-            const char *value[] = {hec_receipt_fact(&a->facts, hec_alike_name(what)),
-                                   hec_receipt_fact(&b->facts, hec_alike_name(what))};
+        for (int what = 0; what < HEC_CONDITION_COUNT; what++) {
+            const char *value[] = {hec_receipt_fact(&a->facts, hec_condition_name(what)),
+                                   hec_receipt_fact(&b->facts, hec_condition_name(what))};
             if (grave(what) != (pass == 0) || (!value[0] && !value[1]) ||
                 (value[0] && value[1] && strcmp(value[0], value[1]) == 0))
                 continue;
-            struct hec_unlike *unlike = &out->list[out->count++];
-            unlike->what = (enum hec_alike)what;
+            struct hec_condition_difference *unlike = &out->list[out->count++];
+            unlike->what = (enum hec_condition)what;
             for (int i = 0; i < 2; i++)
                 snprintf(unlike->value[i], sizeof unlike->value[i], "%s", value[i] ? value[i] : "unknown");
             out->grave += pass == 0;
@@ -110,8 +112,8 @@ static char *sentence(char out[SENTENCE], const struct hec_check_report *r) {
     return out;
 }
 
-static void unlike_words(char out[REASON], const struct hec_unlike *u) {
-    snprintf(out, REASON, "%s: %s in the baseline, %s now", hec_alike_words(u->what), u->value[0], u->value[1]);
+static void unlike_words(char out[REASON], const struct hec_condition_difference *u) {
+    snprintf(out, REASON, "%s: %s in the baseline, %s now", hec_condition_words(u->what), u->value[0], u->value[1]);
 }
 
 static void command_of(const struct hec_check_report *r, struct hec_buf *line) {

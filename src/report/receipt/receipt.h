@@ -70,7 +70,7 @@ struct hec_receipt {
 
     struct hec_receipt_facts environment; /* what of it matters: receipt/environment.def */
     struct hec_receipt_words withheld;    /* names whose values look like secrets */
-    struct hec_receipt_facts facts;       /* versions and machine; names as of hec_alike_name where there is one */
+    struct hec_receipt_facts facts;       /* versions and machine; names as of hec_condition_name where there is one */
 
     /* How trials ran. */
     int64_t steps;                    /* a trial was ended after so many; 0: not by this */

@@ -15,9 +15,11 @@
 static const char *const evidence_words[HEC_EVIDENCE_COUNT] = {
 #define HEC_EVIDENCE_WORDS(id, words) [HEC_EVIDENCE_##id] = words,
 #define HEC_LEVER_WORDS(id, words, code)
+#define HEC_WAITS_FOR(cause, words)
 #include "report/words/facts.def"
 #undef HEC_EVIDENCE_WORDS
 #undef HEC_LEVER_WORDS
+#undef HEC_WAITS_FOR
 };
 
 static const struct {
@@ -25,9 +27,11 @@ static const struct {
 } lever_words[HEC_LEVER_COUNT] = {
 #define HEC_EVIDENCE_WORDS(id, words)
 #define HEC_LEVER_WORDS(id, words, code) [HEC_LEVER_##id] = {words, code},
+#define HEC_WAITS_FOR(cause, words)
 #include "report/words/facts.def"
 #undef HEC_EVIDENCE_WORDS
 #undef HEC_LEVER_WORDS
+#undef HEC_WAITS_FOR
 };
 
 /* Of utilisation, what is recoverable, whether that is time, and the utilisation that scaling out asks for. */
@@ -41,16 +45,14 @@ static const char *const scale_words[HEC_SCALE_REASONS] = {
     [HEC_SCALE_FULL] = "busy {0:%} % of the time in use and little is left to fix: add devices",
 };
 
-/* For what the device waits: the end of "the device waits 2 ms a step". */
 static const char *const waits_for[HEC_CAUSE_COUNT] = {
-    [HEC_CAUSE_DATA] = " for the loader",
-    [HEC_CAUSE_SYNC] = ", until launches have caught up",
-    [HEC_CAUSE_COPY] = " for copies",
-    [HEC_CAUSE_ALLOC] = " for allocations",
-    [HEC_CAUSE_CHECKPOINT] = " for checkpoints",
-    [HEC_CAUSE_COMPILE] = " for code",
-    [HEC_CAUSE_LAUNCH] = " for the next launch",
-    [HEC_CAUSE_HOST] = " for the program's own code",
+#define HEC_EVIDENCE_WORDS(id, words)
+#define HEC_LEVER_WORDS(id, words, code)
+#define HEC_WAITS_FOR(cause, words) [HEC_CAUSE_##cause] = words,
+#include "report/words/facts.def"
+#undef HEC_EVIDENCE_WORDS
+#undef HEC_LEVER_WORDS
+#undef HEC_WAITS_FOR
 };
 
 static const char *const per_words[] = {[HEC_PER_STEP] = "step", [HEC_PER_SECOND] = "second"};

@@ -8,6 +8,7 @@
 #define HEC_WORDS_COUNTERS(id, words)
 #define HEC_WORDS_EDIT(id, words)
 #define HEC_WORDS_EDIT_NUMBER(id, words)
+#define HEC_WORDS_CONDITION(id, words)
 
 static const char *const states[HEC_STATE_COUNT] = {
 #undef HEC_WORDS_STATE
@@ -49,6 +50,14 @@ static const char *const numbers[HEC_EDIT_COUNT] = {
 #define HEC_WORDS_EDIT_NUMBER(id, words)
 };
 
+static const char *const conditions[HEC_CONDITION_COUNT] = {
+#undef HEC_WORDS_CONDITION
+#define HEC_WORDS_CONDITION(id, words) [HEC_CONDITION_##id] = words,
+#include "report/words/results.def"
+#undef HEC_WORDS_CONDITION
+#define HEC_WORDS_CONDITION(id, words)
+};
+
 const char *hec_state_meaning(enum hec_state state) {
     return (unsigned)state < HEC_STATE_COUNT ? states[state] : "";
 }
@@ -59,6 +68,10 @@ const char *hec_ledger_basis_text(enum hec_ledger_basis basis) {
 
 const char *hec_counters_text(enum hec_counters why) {
     return (unsigned)why < HEC_COUNTERS_KINDS ? counters[why] : "";
+}
+
+const char *hec_condition_words(enum hec_condition condition) {
+    return conditions[condition];
 }
 
 char *hec_edit_asks(char out[HEC_RESULT_WORDS], enum hec_edit edit) {

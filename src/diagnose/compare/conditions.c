@@ -1,4 +1,4 @@
-#include "diagnose/compare/alike.h"
+#include "diagnose/compare/conditions.h"
 
 #include "base/trace.h"
 
@@ -7,24 +7,20 @@
 #include <string.h>
 
 static const struct {
-    const char *name, *words;
+    const char *name;
     bool must;
 } table[] = {
-#define HEC_ALIKE(id, name, must, words) {name, words, must},
-#include "diagnose/compare/alike.def"
-#undef HEC_ALIKE
+#define HEC_CONDITION(id, name, must) {name, must},
+#include "diagnose/compare/conditions.def"
+#undef HEC_CONDITION
 };
 
-const char *hec_alike_name(enum hec_alike what) {
-    return (unsigned)what < HEC_ALIKE_COUNT ? table[what].name : "?";
+const char *hec_condition_name(enum hec_condition what) {
+    return (unsigned)what < HEC_CONDITION_COUNT ? table[what].name : "?";
 }
 
-const char *hec_alike_words(enum hec_alike what) {
-    return (unsigned)what < HEC_ALIKE_COUNT ? table[what].words : "?";
-}
-
-bool hec_alike_must(enum hec_alike what) {
-    return (unsigned)what < HEC_ALIKE_COUNT && table[what].must;
+bool hec_condition_must_agree(enum hec_condition what) {
+    return (unsigned)what < HEC_CONDITION_COUNT && table[what].must;
 }
 
 typedef char value[512];
@@ -39,19 +35,19 @@ static void add_text(value out, const char *between, const char *text) {
     out[length] = '\0';
 }
 
-static const char *of_device(const struct hec_device_summary *d, enum hec_alike what, char text[96]) {
-    if (what == HEC_ALIKE_POWER_LIMIT && isfinite(d->power_limit_w))
+static const char *of_device(const struct hec_device_summary *d, enum hec_condition what, char text[96]) {
+    if (what == HEC_CONDITION_POWER_LIMIT && isfinite(d->power_limit_w))
         snprintf(text, 96, "%.0f W", d->power_limit_w);
     else
         snprintf(text, 96, "%s",
-                 what == HEC_ALIKE_DEVICE   ? d->device.name
-                 : what == HEC_ALIKE_DRIVER ? d->device.driver
-                                            : "");
+                 what == HEC_CONDITION_DEVICE   ? d->device.name
+                 : what == HEC_CONDITION_DRIVER ? d->device.driver
+                                                : "");
     return text[0] ? text : strcpy(text, "unknown");
 }
 
 /* "2 x NVIDIA H100", each text once, in the order of the devices. */
-static void of_devices(const struct hec_summary *s, enum hec_alike what, value out) {
+static void of_devices(const struct hec_summary *s, enum hec_condition what, value out) {
     char text[96], other[96], numbered[128];
     for (int i = 0; i < s->device_count; i++) {
         int count = 0;
@@ -64,7 +60,7 @@ static void of_devices(const struct hec_summary *s, enum hec_alike what, value o
                 before |= k < i;
                 count++;
             }
-        if (count > 1 && what == HEC_ALIKE_DEVICE)
+        if (count > 1 && what == HEC_CONDITION_DEVICE)
             snprintf(numbered, sizeof numbered, "%d x %s", count, text);
         else
             snprintf(numbered, sizeof numbered, "%s", text);
@@ -103,20 +99,20 @@ static void of_outcome(const struct hec_summary *s, value out) {
         add_text(out, "", "exit code 0");
 }
 
-void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[HEC_ALIKE_VALUE]) {
+void hec_condition_value(const struct hec_summary *s, enum hec_condition what, char out[HEC_CONDITION_VALUE]) {
     static const char *const work[] = {
         [HEC_WORK_UNKNOWN] = "none known", [HEC_WORK_BY_STEP] = "known", [HEC_WORK_EVENLY] = "none known"};
     out[0] = '\0';
     switch (what) {
-    case HEC_ALIKE_DEVICE:
-    case HEC_ALIKE_DRIVER:
-    case HEC_ALIKE_POWER_LIMIT:
+    case HEC_CONDITION_DEVICE:
+    case HEC_CONDITION_DRIVER:
+    case HEC_CONDITION_POWER_LIMIT:
         of_devices(s, what, out);
         break;
-    case HEC_ALIKE_CPU:
+    case HEC_CONDITION_CPU:
         add_text(out, "", s->cpu);
         break;
-    case HEC_ALIKE_MEASURED:
+    case HEC_CONDITION_MEASURED:
         if (s->imported[0])
             snprintf(out, sizeof(value), "imported (%s)", s->imported);
         else if (s->simulated[0])
@@ -124,65 +120,65 @@ void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[
         else
             add_text(out, "", "on a real machine");
         break;
-    case HEC_ALIKE_UNIT:
+    case HEC_CONDITION_UNIT:
         add_text(out, "", s->blocks.unit[0] ? s->blocks.unit : "none");
         break;
-    case HEC_ALIKE_STEPS:
+    case HEC_CONDITION_STEPS:
         add_text(out, "", work[s->blocks.work]);
         break;
-    case HEC_ALIKE_OUTCOME:
+    case HEC_CONDITION_OUTCOME:
         of_outcome(s, out);
         break;
-    case HEC_ALIKE_COMMAND:
+    case HEC_CONDITION_COMMAND:
         add_text(out, "", s->command);
         break;
-    case HEC_ALIKE_KNOBS:
+    case HEC_CONDITION_KNOBS:
         of_knobs(s, out);
         break;
-    case HEC_ALIKE_LEVERS:
+    case HEC_CONDITION_LEVERS:
         of_levers(s, out);
         break;
-    case HEC_ALIKE_PYTORCH:
+    case HEC_CONDITION_PYTORCH:
         add_text(out, "", s->pytorch);
         break;
-    case HEC_ALIKE_CORES:
+    case HEC_CONDITION_CORES:
         if (s->host.cores > 0)
             snprintf(out, sizeof(value), "%d of %d", s->host.cores_usable, s->host.cores);
         break;
-    case HEC_ALIKE_HOST:
+    case HEC_CONDITION_HOST:
         add_text(out, "", s->hostname);
         break;
-    case HEC_ALIKE_PYTHON:
+    case HEC_CONDITION_PYTHON:
         add_text(out, "", s->python);
         break;
-    case HEC_ALIKE_KERNEL:
+    case HEC_CONDITION_KERNEL:
         add_text(out, "", s->kernel);
         break;
-    case HEC_ALIKE_OS:
+    case HEC_CONDITION_OS:
         add_text(out, "", s->os);
         break;
-    case HEC_ALIKE_TRACE:
+    case HEC_CONDITION_TRACE:
         add_text(out, "", s->imported[0] ? "" : hec_trace_mode_name(s->timeline.trace.mode));
         break;
-    case HEC_ALIKE_HEC:
+    case HEC_CONDITION_HEC:
         add_text(out, "", s->hec_version);
         break;
-    case HEC_ALIKE_COUNT:
+    case HEC_CONDITION_COUNT:
         break;
     }
     if (!out[0])
-        add_text(out, "", what == HEC_ALIKE_KNOBS || what == HEC_ALIKE_LEVERS ? "none" : "unknown");
+        add_text(out, "", what == HEC_CONDITION_KNOBS || what == HEC_CONDITION_LEVERS ? "none" : "unknown");
 }
 
 /* Each value once, in the order of the runs. */
-static void values_of(const struct hec_side *side, enum hec_alike what, value out) {
+static void values_of(const struct hec_side *side, enum hec_condition what, value out) {
     value one, other;
     out[0] = '\0';
     for (int i = 0; i < side->count; i++) {
         bool before = false;
-        hec_alike_value(&side->runs[i], what, one);
+        hec_condition_value(&side->runs[i], what, one);
         for (int k = 0; k < i && !before; k++) {
-            hec_alike_value(&side->runs[k], what, other);
+            hec_condition_value(&side->runs[k], what, other);
             before = strcmp(one, other) == 0;
         }
         if (!before)
@@ -190,12 +186,12 @@ static void values_of(const struct hec_side *side, enum hec_alike what, value ou
     }
 }
 
-static bool differs(const struct hec_side *side, enum hec_alike what) {
+static bool differs(const struct hec_side *side, enum hec_condition what) {
     value first, other;
-    hec_alike_value(&side[0].runs[0], what, first);
+    hec_condition_value(&side[0].runs[0], what, first);
     for (int at = 0; at < 2; at++)
         for (int i = 0; i < side[at].count; i++) {
-            hec_alike_value(&side[at].runs[i], what, other);
+            hec_condition_value(&side[at].runs[i], what, other);
             if (strcmp(first, other) != 0)
                 return true;
         }
@@ -203,7 +199,7 @@ static bool differs(const struct hec_side *side, enum hec_alike what) {
 }
 
 const char *hec_side_unit(const struct hec_side *side) {
-    bool alike = !differs(side, HEC_ALIKE_UNIT) && !differs(side, HEC_ALIKE_STEPS);
+    bool alike = !differs(side, HEC_CONDITION_UNIT) && !differs(side, HEC_CONDITION_STEPS);
     return alike ? side[0].runs[0].blocks.unit : "";
 }
 
@@ -218,12 +214,12 @@ static bool failed(const struct hec_side *side) {
     return false;
 }
 
-void hec_unlikes_find(const struct hec_side *side, struct hec_unlikes *out) {
-    *out = (struct hec_unlikes){.count = 0};
-    for (int what = 0; what < HEC_ALIKE_COUNT; what++) {
-        if (!differs(side, what) && !(what == HEC_ALIKE_OUTCOME && failed(side)))
+void hec_conditions_compare(const struct hec_side *side, struct hec_condition_differences *out) {
+    *out = (struct hec_condition_differences){.count = 0};
+    for (int what = 0; what < HEC_CONDITION_COUNT; what++) {
+        if (!differs(side, what) && !(what == HEC_CONDITION_OUTCOME && failed(side)))
             continue;
-        struct hec_unlike *unlike = &out->list[out->count++];
+        struct hec_condition_difference *unlike = &out->list[out->count++];
         unlike->what = what;
         out->grave += table[what].must;
         for (int at = 0; at < 2; at++)

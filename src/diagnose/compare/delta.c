@@ -1,4 +1,4 @@
-#include "diagnose/compare/moved.h"
+#include "diagnose/compare/delta.h"
 
 #include "diagnose/rules/findings.h"
 
@@ -20,7 +20,7 @@ static double work_of(const struct hec_side *side, const char *unit) {
     return sum;
 }
 
-static bool add_run(const struct hec_summary *s, int at, struct hec_moved_state rows[HEC_STATE_COUNT]) {
+static bool add_run(const struct hec_summary *s, int at, struct hec_delta_state rows[HEC_STATE_COUNT]) {
     bool any = false;
     for (int i = 0; i < s->device_count; i++) {
         const char *why = "";
@@ -40,7 +40,7 @@ static bool add_run(const struct hec_summary *s, int at, struct hec_moved_state 
 
 /* The joules' difference outranks the seconds', whatever its size, where it is known. */
 static int by_difference(const void *x, const void *y) {
-    const struct hec_moved_state *a = x, *b = y;
+    const struct hec_delta_state *a = x, *b = y;
     double p = fabs(a->joules[1] - a->joules[0]), q = fabs(b->joules[1] - b->joules[0]);
     if (!isfinite(p) || !isfinite(q) || p == q) {
         p = fabs(a->seconds[1] - a->seconds[0]);
@@ -49,8 +49,8 @@ static int by_difference(const void *x, const void *y) {
     return p != q ? (p < q) - (p > q) : (int)a->state - (int)b->state;
 }
 
-static void find_states(const struct hec_side *side, const char *unit, struct hec_moved *out) {
-    struct hec_moved_state rows[HEC_STATE_COUNT] = {0};
+static void find_states(const struct hec_side *side, const char *unit, struct hec_delta *out) {
+    struct hec_delta_state rows[HEC_STATE_COUNT] = {0};
     double work[2] = {work_of(&side[0], unit), work_of(&side[1], unit)};
     out->per_unit = unit && work[0] > 0 && work[1] > 0;
     bool known = true, ledger = true;
@@ -83,12 +83,12 @@ static bool wanted(const struct hec_finding *f) {
     return f->actionable && f->cause != HEC_CAUSE_NONE;
 }
 
-static void add_causes(const struct hec_side *side, int at, struct hec_moved_cause causes[HEC_CAUSE_COUNT]) {
+static void add_causes(const struct hec_side *side, int at, struct hec_delta_cause causes[HEC_CAUSE_COUNT]) {
     for (int i = 0; i < side->count; i++) {
         uint64_t seen = 0;
         for (int k = 0; k < side->runs[i].findings.count; k++) {
             const struct hec_finding *f = &side->runs[i].findings.list[k];
-            struct hec_moved_cause *c = &causes[f->cause];
+            struct hec_delta_cause *c = &causes[f->cause];
             if (!wanted(f))
                 continue;
             double worth = isfinite(f->joules.best) ? f->joules.best : f->seconds.best;
@@ -100,14 +100,14 @@ static void add_causes(const struct hec_side *side, int at, struct hec_moved_cau
 }
 
 /* 0: it went, 1: it came, 2: it stayed. */
-static int fate(const struct hec_moved_cause *c) {
+static int fate(const struct hec_delta_cause *c) {
     return !c->runs[1] ? 0 : !c->runs[0] ? 1 : 2;
 }
 
-static void find_causes(const struct hec_side *side, struct hec_moved *out) {
-    struct hec_moved_cause causes[HEC_CAUSE_COUNT];
+static void find_causes(const struct hec_side *side, struct hec_delta *out) {
+    struct hec_delta_cause causes[HEC_CAUSE_COUNT];
     for (int k = 0; k < HEC_CAUSE_COUNT; k++)
-        causes[k] = (struct hec_moved_cause){.cause = k, .saving = {NAN, NAN}};
+        causes[k] = (struct hec_delta_cause){.cause = k, .saving = {NAN, NAN}};
     add_causes(&side[0], 0, causes);
     add_causes(&side[1], 1, causes);
     for (int which = 0; which < 3; which++)
@@ -116,9 +116,9 @@ static void find_causes(const struct hec_side *side, struct hec_moved *out) {
                 out->cause[out->cause_count++] = causes[k];
 }
 
-void hec_moved_find(const struct hec_side *side, struct hec_moved *out) {
+void hec_delta_find(const struct hec_side *side, struct hec_delta *out) {
     const char *unit = hec_side_unit(side);
-    *out = (struct hec_moved){.state_count = 0};
+    *out = (struct hec_delta){.state_count = 0};
     find_states(side, unit[0] ? unit : NULL, out);
     find_causes(side, out);
 }
