@@ -25,8 +25,8 @@ static bool uses(const struct hec_summary *run, enum hec_lever_place place) {
 static bool has_half_formats(const struct hec_summary *run) {
     bool all = true;
     for (int i = 0; i < run->device_count; i++)
-        if (run->devices[i].used && run->devices[i].device.cuda_major > 0)
-            all &= run->devices[i].device.cuda_major >= AMPERE;
+        if (run->devices[i].readings.used && run->devices[i].readings.device.cuda_major > 0)
+            all &= run->devices[i].readings.device.cuda_major >= AMPERE;
     return all;
 }
 
@@ -40,7 +40,7 @@ static bool is_old(const struct hec_summary *run, const struct hec_lever_row *ro
 
 /* But for its version. */
 static bool fits(const struct hec_summary *run, const struct hec_lever_row *row) {
-    enum hec_step_source steps = run->timeline.steps.source; /* calls of modules are steps until an optimizer steps */
+    enum hec_step_source steps = run->steps.source; /* calls of modules are steps until an optimizer steps */
     return row->risk != HEC_LEVER_RISK_SEMANTICS && uses(run, row->place) &&
            !(row->inference && steps == HEC_STEP_OPTIMIZER) && !(row->training && steps == HEC_STEP_MODULE) &&
            (row->risk != HEC_LEVER_RISK_NUMERICS || has_half_formats(run));

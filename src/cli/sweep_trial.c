@@ -20,7 +20,7 @@ void hec_sweep_trial_failed(struct hec_sweep_trial *out) {
 static void find_memory(const struct hec_summary *s, struct hec_sweep_trial *out) {
     double least = INFINITY;
     for (int i = 0; i < s->device_count; i++) {
-        const struct hec_device_summary *d = &s->devices[i];
+        const struct hec_device_summary *d = &s->devices[i].readings;
         double used = d->metric[HEC_GPU_MEM_USED].maximum, total = (double)d->device.memory_kib * 1024;
         if (!d->used)
             continue;

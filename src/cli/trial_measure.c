@@ -89,11 +89,11 @@ int hec_trial_measure(struct hec_trial_measure *m, const struct hec_session *ses
     out->steady = trial.whole;
     out->run = trial.run;
     out->stopped = result->stopped != HEC_STOPPED_NOT;
-    *steps = m->summary.timeline.steps.count;
+    *steps = m->summary.steps.count;
     if (m->stop_steps && m->stop_steps < *steps)
         *steps = m->stop_steps;
-    bin_losses(&m->summary.timeline.steps, loss_steps ? loss_steps : *steps, out);
-    out->gradients = gradients_of(&m->summary.timeline.steps, loss_steps ? loss_steps : *steps);
+    bin_losses(&m->summary.steps, loss_steps ? loss_steps : *steps, out);
+    out->gradients = gradients_of(&m->summary.steps, loss_steps ? loss_steps : *steps);
     return HEC_OK;
 }
 
@@ -115,6 +115,6 @@ void hec_trial_of(const struct hec_summary *s, struct hec_trial_block *blocks, s
         out->run.seconds = s->seconds;
         out->run.joules = s->joules;
         out->run.units = s->units[0].is_default ? NAN : s->units[0].count;
-        out->run.steps = s->timeline.steps.count ? (double)s->timeline.steps.count : NAN;
+        out->run.steps = s->steps.count ? (double)s->steps.count : NAN;
     }
 }

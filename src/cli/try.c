@@ -142,7 +142,7 @@ static void set_end(struct try *t, double steady_s) {
 /* ended: the command, by itself. */
 static int choose_end(struct try *t, bool ended, struct hec_why *why) {
     const struct hec_summary *first = &t->run.measure.summary;
-    t->steps_by = first->timeline.steps.source;
+    t->steps_by = first->steps.source;
     t->step_s = first->blocks.count && first->blocks.whole.steps > 0
                     ? first->blocks.whole.seconds / first->blocks.whole.steps
                     : NAN;
@@ -152,7 +152,7 @@ static int choose_end(struct try *t, bool ended, struct hec_why *why) {
                         "ended: give --steps N where it only starts slowly, mark steps (docs/marks.md), or give it "
                         "less to do",
                         FIRST_S);
-    if (ended && ceil(PROOF_S / t->step_s) + 3 >= (double)first->timeline.steps.count)
+    if (ended && ceil(PROOF_S / t->step_s) + 3 >= (double)first->steps.count)
         t->step_s = NAN; /* it is short: trials are the whole of it */
     set_end(t, SEARCH_S);
     return HEC_OK;

@@ -25,17 +25,15 @@ static enum hec_state state_of(int state) {
     return state == HEC_STATE_STARTUP || state == HEC_STATE_TAIL ? HEC_STATE_UNKNOWN : (enum hec_state)state;
 }
 
-static void add_device(const struct hec_summary *summary, const struct hec_device_summary *device,
-                       struct hec_window_result *out) {
-    const char *why;
-    const struct hec_ledger_device *ledger = hec_diagnosis_of(&summary->diagnosis, device->device.index, &why);
-    if (!device->used || !ledger || out->device_count == HEC_WINDOW_DEVICES)
+static void add_device(const struct hec_device_diagnosis *device, struct hec_window_result *out) {
+    const struct hec_ledger_device *ledger = device->ledger;
+    if (!device->readings.used || !ledger || out->device_count == HEC_WINDOW_DEVICES)
         return;
     struct hec_window_device *to = &out->device[out->device_count++];
     bool priced = true;
     memset(to, 0, sizeof *to);
-    snprintf(to->uuid, sizeof to->uuid, "%s", device->device.uuid);
-    to->index = device->device.index;
+    snprintf(to->uuid, sizeof to->uuid, "%s", device->readings.device.uuid);
+    to->index = device->readings.device.index;
     for (int state = 0; state < HEC_STATE_COUNT; state++) {
         const struct hec_ledger_row *row = &ledger->rows[state];
         to->seconds[state_of(state)] += known(row->seconds);
@@ -57,7 +55,7 @@ static void add_finding(const struct hec_summary *summary, struct hec_window_res
 
 static void summarise(const struct hec_summary *summary, struct hec_window_result *out) {
     for (int i = 0; i < summary->device_count; i++)
-        add_device(summary, &summary->devices[i], out);
+        add_device(&summary->devices[i], out);
     add_finding(summary, out);
     for (int i = 0; i < summary->unit_count && out->unit_count < HEC_WINDOW_UNITS; i++) {
         const struct hec_unit_summary *unit = &summary->units[i];
@@ -66,7 +64,7 @@ static void summarise(const struct hec_summary *summary, struct hec_window_resul
         hec_text_clean(out->unit[out->unit_count].name, sizeof out->unit[0].name, unit->name, strlen(unit->name), true);
         out->unit[out->unit_count++].count = known(unit->count);
     }
-    out->lost = summary->timeline.trace.lost > 0 ? (uint64_t)summary->timeline.trace.lost : 0;
+    out->lost = summary->trace.lost > 0 ? (uint64_t)summary->trace.lost : 0;
     if (out->device_count == 0)
         snprintf(out->why, sizeof out->why, "%.150s",
                  summary->energy_unavailable[0] ? summary->energy_unavailable : "the job used no device in it");

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
+#include "diagnose/diagnosis.h"
 #include "diagnose/meter/attribution.h"
 #include "diagnose/meter/device.h"
 #include "diagnose/rules/findings.h"
@@ -40,15 +41,71 @@ struct hec_price hec_price_default(void) {
         .dollars_per_kwh = 0.13, .grams_co2_per_kwh = 473, .dollars_default = true, .carbon_default = true};
 }
 
+static void free_device(struct hec_device_diagnosis *d) {
+    if (d->timeline)
+        hec_intervals_free(&d->timeline->traced);
+    free(d->timeline);
+    free(d->ledger);
+    free(d->steady);
+    free(d->gaps);
+    free(d->calls);
+    free(d->watts);
+    hec_source_lines_free(&d->source);
+    hec_source_lines_free(&d->steady_source);
+    hec_source_modules_free(&d->modules);
+}
+
 void hec_summary_free(struct hec_summary *summary) {
-    hec_timeline_free(&summary->timeline);
-    hec_diagnosis_free(&summary->diagnosis);
+    for (int i = 0; i < summary->device_count; i++)
+        free_device(&summary->devices[i]);
+    free(summary->devices);
+    free(summary->kernels);
+    free(summary->steps.losses);
+    free(summary->steps.gradients);
     hec_findings_free(&summary->findings);
     hec_view_free(summary->view);
-    free(summary->devices);
-    summary->view = NULL;
     summary->devices = NULL;
     summary->device_count = 0;
+    summary->kernels = NULL;
+    summary->kernel_count = 0;
+    summary->steps.losses = summary->steps.gradients = NULL;
+    summary->steps.loss_count = summary->steps.gradient_count = 0;
+    summary->view = NULL;
+}
+
+struct hec_device_diagnosis *hec_summary_device(const struct hec_summary *summary, int index) {
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].readings.device.index == index)
+            return &summary->devices[i];
+    return NULL;
+}
+
+int hec_summary_traced(const struct hec_summary *summary) {
+    int traced = 0;
+    for (int i = 0; i < summary->device_count; i++)
+        traced += summary->devices[i].timeline != NULL;
+    return traced;
+}
+
+const struct hec_step_summary *hec_steps_of(const struct hec_summary *summary,
+                                            const struct hec_device_diagnosis *device) {
+    static const struct hec_step_summary none = {.confidence = NAN,
+                                                 .duration = {0, NAN, NAN, NAN, NAN, NAN, NAN},
+                                                 .samples_per_step = NAN,
+                                                 .units = NAN,
+                                                 .data_s = NAN,
+                                                 .busy_share = NAN,
+                                                 .value_first = NAN,
+                                                 .value_last = NAN};
+    const struct hec_step_summary *run = &summary->steps, *own = &device->steps;
+    if (!device->readings.used)
+        return &none;
+    if (own->count) /* that of the run knows more: how busy the device was in them */
+        return own->pid == run->pid && own->source == run->source ? run : own;
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].steps.count && summary->devices[i].steps.pid == run->pid)
+            return &none;
+    return run;
 }
 
 static void copy(char *to, size_t size, const char *from) {
@@ -126,12 +183,12 @@ static int take_device(void *context, const struct hec_device *device) {
     struct hec_summary *out = ((struct build *)context)->out;
     if (out->device_count >= HEC_DEVICE_MAX)
         return 0;
-    struct hec_device_summary *grown = realloc(out->devices, (size_t)(out->device_count + 1) * sizeof *grown);
+    struct hec_device_diagnosis *grown = realloc(out->devices, (size_t)(out->device_count + 1) * sizeof *grown);
     if (!grown)
         return HEC_ERR_NOMEM;
     out->devices = grown;
     memset(&grown[out->device_count], 0, sizeof *grown);
-    grown[out->device_count++].device = *device;
+    grown[out->device_count++].readings.device = *device;
     return 0;
 }
 
@@ -155,7 +212,7 @@ static int add_energy(const struct hec_summary *out, uint64_t devices, double *j
     bool all_valid = true;
     *joules = *bound = 0;
     for (int i = 0; i < out->device_count; i++) {
-        const struct hec_device_summary *d = &out->devices[i];
+        const struct hec_device_summary *d = &out->devices[i].readings;
         if (!d->used || !(devices & bit(d)))
             continue;
         used++;
@@ -186,9 +243,9 @@ static void add_totals(struct hec_summary *out, const struct hec_price *price) {
 static uint64_t devices_of(const struct hec_summary *out, const char *unit, uint64_t used) {
     uint64_t devices = 0;
     for (int i = 0; i < out->device_count; i++) {
-        const struct hec_step_summary *steps = hec_diagnosis_steps(&out->diagnosis, out->devices[i].device.index);
-        if (out->devices[i].used && steps && steps->units > 0 && strcmp(steps->unit, unit) == 0)
-            devices |= bit(&out->devices[i]);
+        const struct hec_device_diagnosis *d = &out->devices[i];
+        if (d->readings.used && d->steps.count && d->steps.units > 0 && strcmp(d->steps.unit, unit) == 0)
+            devices |= bit(&d->readings);
     }
     return devices ? devices : used;
 }
@@ -196,7 +253,7 @@ static uint64_t devices_of(const struct hec_summary *out, const char *unit, uint
 static void price_units(struct hec_summary *out) {
     uint64_t used = 0;
     for (int i = 0; i < out->device_count; i++)
-        used |= out->devices[i].used ? bit(&out->devices[i]) : 0;
+        used |= out->devices[i].readings.used ? bit(&out->devices[i].readings) : 0;
     if (!out->unit_count) {
         struct hec_unit_summary *unit = &out->units[out->unit_count++];
         *unit = (struct hec_unit_summary){.name = "run", .is_default = true, .count = 1};
@@ -247,7 +304,8 @@ static int derive_end(struct build *b, struct hec_why *why) {
     if (!err)
         err = last_of(b, HEC_TREE_CPU, HEC_TREE_CPU, 0, &ends_ns[1], why);
     for (int i = 0; i < b->out->device_count && i < HEC_DEVICE_MAX && !err; i++)
-        err = last_of(b, HEC_GPU_POWER, HEC_GPU_ENERGY, b->out->devices[i].device.index, &ends_ns[count++], why);
+        err =
+            last_of(b, HEC_GPU_POWER, HEC_GPU_ENERGY, b->out->devices[i].readings.device.index, &ends_ns[count++], why);
     if (err)
         return err;
     for (int i = 0; i < count; i++)
@@ -288,15 +346,12 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
 }
 
 /* What the trace alone can show of a device: that the command used it. */
-static void mark_used(struct hec_summary *out, int device, const char *why) {
-    for (int k = 0; k < out->device_count; k++) {
-        struct hec_device_summary *d = &out->devices[k];
-        if (d->device.index != device || d->used || (!d->use_unknown && !out->imported[0]))
-            continue;
-        d->used = true;
-        d->use_unknown = false;
-        copy(d->used_why, sizeof d->used_why, why);
-    }
+static void mark_used(const struct hec_summary *out, struct hec_device_summary *d, const char *why) {
+    if (d->used || (!d->use_unknown && !out->imported[0]))
+        return;
+    d->used = true;
+    d->use_unknown = false;
+    copy(d->used_why, sizeof d->used_why, why);
 }
 
 /* The one pass over the trace. */
@@ -317,28 +372,55 @@ static int read_trace(struct build *b, struct hec_timeline_builder **timeline, s
     return err ? err : hec_pass_run(&b->pass, consumers, sizeof consumers / sizeof consumers[0], why);
 }
 
-static int finish_timeline(struct build *b, struct hec_timeline_builder *timeline) {
+static int keep_timeline(struct hec_device_diagnosis *d, struct hec_device_timeline *timeline) {
+    d->timeline = malloc(sizeof *d->timeline);
+    if (!d->timeline)
+        return HEC_ERR_NOMEM;
+    *d->timeline = *timeline;
+    timeline->traced = (struct hec_intervals){0};
+    return 0;
+}
+
+/* The kernels, steps and costs of the run; to each dossier its own timeline. Of a device that nobody listed there is none. */
+static int finish_timeline(struct build *b, struct hec_timeline_builder *builder) {
     struct hec_summary *out = b->out;
-    int err = hec_timeline_end(timeline, &b->found, &out->timeline);
-    for (int i = 0; i < out->timeline.device_count; i++)
-        mark_used(out, out->timeline.devices[i].device, "its activity is in the trace of the command");
+    struct hec_timeline t;
+    int err = hec_timeline_end(builder, &b->found, &t);
+    if (err)
+        return err;
+    out->trace = t.trace;
+    out->steps = t.steps;
+    out->stacks = t.stacks;
+    out->kernels = t.kernels;
+    out->kernel_count = t.kernel_count;
+    for (int i = 0; i < t.device_count && !err; i++) {
+        struct hec_device_diagnosis *d = hec_summary_device(out, t.devices[i].device);
+        if (!d)
+            continue;
+        err = keep_timeline(d, &t.devices[i]);
+        mark_used(out, &d->readings, "its activity is in the trace of the command");
+    }
+    t.kernels = NULL;
+    t.steps = (struct hec_step_summary){0};
+    hec_timeline_free(&t);
     if (!err && out->imported[0]) {
-        snprintf(out->timeline.trace.why, sizeof out->timeline.trace.why, "imported from a trace (%s)", out->imported);
+        snprintf(out->trace.why, sizeof out->trace.why, "imported from a trace (%s)", out->imported);
         for (int i = 0; i < out->device_count; i++)
-            copy(out->devices[i].energy.why, sizeof out->devices[i].energy.why, "imported from a trace: time only");
+            copy(out->devices[i].readings.energy.why, sizeof out->devices[i].readings.energy.why,
+                 "imported from a trace: time only");
     }
     return err;
 }
 
 static int finish_diagnosis(struct build *b, struct hec_diagnosis_builder *diagnosis, struct hec_why *why) {
     struct hec_summary *out = b->out;
-    int err =
-        hec_diagnosis_end(diagnosis, &b->meter, &out->timeline, out->devices, out->device_count, &out->diagnosis, why);
-    for (int i = 0; i < out->diagnosis.ledger.device_count && !err; i++)
-        mark_used(out, out->diagnosis.ledger.devices[i].device, "the command's calls give it work");
-    for (int i = 0; i < out->device_count && strcmp(out->timeline.trace.why, HEC_TRACE_WHY_NOBODY) == 0; i++)
-        if (out->devices[i].used)
-            copy(out->timeline.trace.why, sizeof out->timeline.trace.why,
+    int err = hec_diagnosis_end(diagnosis, &b->meter, out, why);
+    for (int i = 0; i < out->device_count && !err; i++)
+        if (out->devices[i].ledger)
+            mark_used(out, &out->devices[i].readings, "the command's calls give it work");
+    for (int i = 0; i < out->device_count && strcmp(out->trace.why, HEC_TRACE_WHY_NOBODY) == 0; i++)
+        if (out->devices[i].readings.used)
+            copy(out->trace.why, sizeof out->trace.why,
                  "the command used a GPU and did not load HEC's tracer: another profiler may have its place");
     return err;
 }
@@ -357,7 +439,7 @@ static void end_diagnosis(void *to) {
     struct build *b = e->b;
     struct hec_summary *out = b->out;
     for (int i = 0; i < out->device_count && !e->err; i++)
-        e->err = hec_others_find(&b->meter, &out->timeline, &out->devices[i], &e->why);
+        e->err = hec_others_find(&b->meter, out->devices[i].timeline, &out->devices[i].readings, &e->why);
     if (!e->err) {
         e->err = finish_diagnosis(b, e->diagnosis, &e->why);
         e->diagnosis = NULL;
@@ -407,7 +489,7 @@ static int build_timeline(struct build *b, struct hec_why *why) {
     if (!devices)
         return HEC_ERR_NOMEM;
     for (int i = 0; i < out->device_count; i++)
-        devices[i] = out->devices[i].device;
+        devices[i] = out->devices[i].readings.device;
     input.devices = devices;
     input.device_count = out->device_count;
     input.end_ns = b->end_ns;
@@ -456,7 +538,7 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
         (err = hec_host_fill(&b->meter, out, why)) != 0)
         return err;
     for (int i = 0; i < out->device_count; i++)
-        if ((err = build_device(b, &out->devices[i], why)) != 0)
+        if ((err = build_device(b, &out->devices[i].readings, why)) != 0)
             return err;
     if (out->imported[0]) {
         copy(out->energy_unavailable, sizeof out->energy_unavailable, "imported from a trace: time only");

@@ -17,8 +17,8 @@ struct build {
     struct hec_device_steps steps;
     struct hec_steady steady[HEC_DEVICE_MAX]; /* by hec_device.index */
     struct hec_ledger_builder *ledger, *steady_ledger;
-    struct hec_inferred *inferred;       /* NULL: CUPTI saw all that is reported */
-    const struct hec_timeline *reported; /* where inferred is not NULL */
+    struct hec_inferred *inferred;      /* NULL: CUPTI saw all that is reported */
+    const struct hec_summary *reported; /* whose timelines are what was seen, where inferred is not NULL */
     struct hec_states *states;
     uint64_t active;       /* bits of devices that have pieces */
     struct hec_view *view; /* NULL: nobody looks, or it is a pass that only widens bounds */
@@ -28,6 +28,14 @@ struct build {
     struct hec_gaps gaps;
     bool tapes;
     struct hec_tape tape[HEC_DEVICE_MAX];
+};
+
+/* What the builders of all devices give, until it is in the dossiers. */
+struct found {
+    struct hec_ledger ledger, steady;
+    struct hec_gaps gaps;
+    struct hec_source_lines source, steady_source;
+    struct hec_source_modules modules;
 };
 
 struct hec_diagnosis_builder {
@@ -49,14 +57,11 @@ static const struct hec_steady *steady_of(const struct build *b, int device) {
 }
 
 /* Part of the time in which kernels ran that the device did nothing but communicate, where it was seen. */
-static double comm_share(const struct hec_timeline *reported, int device) {
-    for (int i = 0; reported && i < reported->device_count; i++) {
-        const struct hec_device_timeline *t = &reported->devices[i];
-        double alone = t->comm_s * (1 - (isfinite(t->comm_overlap) ? t->comm_overlap : 0));
-        if (t->device == device && alone > 0)
-            return alone / (t->compute_s + alone);
-    }
-    return 0;
+static double comm_share(const struct hec_summary *reported, int device) {
+    const struct hec_device_diagnosis *d = reported ? hec_summary_device(reported, device) : NULL;
+    const struct hec_device_timeline *t = d ? d->timeline : NULL;
+    double alone = t ? t->comm_s * (1 - (isfinite(t->comm_overlap) ? t->comm_overlap : 0)) : 0;
+    return alone > 0 ? alone / (t->compute_s + alone) : 0;
 }
 
 /* inside: the part in the steady part of the run; NULL: none. */
@@ -196,7 +201,7 @@ static int run(struct build *b, struct hec_inferred *inferred, enum hec_inferred
 }
 
 /* The seconds' bounds: the ledgers of the other possibilities. */
-static int widen(struct hec_inferred *inferred, const struct hec_timeline *reported, struct hec_diagnosis *out,
+static int widen(struct hec_inferred *inferred, const struct hec_summary *reported, struct found *out,
                  struct hec_why *why) {
     int err = 0;
     for (int v = HEC_INFERRED_GUESS + 1; v < HEC_INFERRED_VARIANT_COUNT && !err; v++) {
@@ -242,22 +247,14 @@ static int add_unused(struct build *b, const struct hec_device_summary *d, int64
     return err;
 }
 
-/* ---- the whole ---- */
-
-static const struct hec_device_summary *summary_of(const struct hec_device_summary *devices, int count, int device) {
-    for (int i = 0; i < count; i++)
-        if (devices[i].device.index == device)
-            return &devices[i];
-    return NULL;
-}
+/* ---- what is found ---- */
 
 static void set_basis(const struct hec_inferred *inferred, struct hec_ledger *ledger) {
     for (int i = 0; inferred && i < ledger->device_count; i++)
         ledger->devices[i].basis = hec_inferred_basis(inferred, ledger->devices[i].device);
 }
 
-static int finish_ledgers(struct build *b, const struct hec_device_summary *devices, int device_count,
-                          struct hec_diagnosis *out) {
+static int finish_ledgers(struct build *b, const struct hec_summary *summary, struct found *out) {
     uint64_t idle = 0;
     int err = end_states(b);
     hec_ledger_steps(b->ledger, NULL);
@@ -266,11 +263,12 @@ static int finish_ledgers(struct build *b, const struct hec_device_summary *devi
         hec_calls_end(b->calls);
     out->gaps = b->gaps;
     b->gaps = (struct hec_gaps){NULL, 0};
-    for (int i = 0; i < device_count && !err; i++)
-        if (unused(b, &devices[i])) {
-            idle |= unused(b, &devices[i]);
-            err = add_unused(b, &devices[i], b->pass->input->end_ns);
-        }
+    for (int i = 0; i < summary->device_count && !err; i++) {
+        const struct hec_device_summary *d = &summary->devices[i].readings;
+        uint64_t bit = unused(b, d);
+        err = bit ? add_unused(b, d, b->pass->input->end_ns) : 0;
+        idle |= bit;
+    }
     if (!err)
         err = end_ledgers(b, &out->ledger, &out->steady);
     if (err)
@@ -283,38 +281,97 @@ static int finish_ledgers(struct build *b, const struct hec_device_summary *devi
     return 0;
 }
 
-static int finish_devices(struct build *b, struct hec_meter *meter, const struct hec_timeline *timeline,
-                          const struct hec_device_summary *devices, int device_count, struct hec_diagnosis *out,
-                          struct hec_why *why) {
-    int count = out->ledger.device_count, err = 0;
-    out->results = calloc((size_t)count + 1, sizeof *out->results);
-    if (!out->results)
+static int finish_device(struct build *b, struct hec_meter *meter, struct hec_ledger_device *ledger,
+                         struct hec_device_diagnosis *d, struct hec_why *why) {
+    const struct hec_step_list *steps = hec_device_steps_of(&b->steps, ledger->device);
+    int err = 0;
+    d->calls = calloc(1, sizeof *d->calls);
+    d->watts = calloc(1, sizeof *d->watts);
+    if (!d->calls || !d->watts)
         return HEC_ERR_NOMEM;
-    for (int i = 0; i < count && !err; i++) {
-        struct hec_ledger_device *d = &out->ledger.devices[i];
-        struct hec_device_result *result = &out->results[i];
-        const struct hec_device_summary *summary = summary_of(devices, device_count, d->device);
-        const struct hec_step_list *steps = hec_device_steps_of(&b->steps, d->device);
-        if (b->calls)
-            hec_calls_of(b->calls, d->device, &result->calls);
-        if (steps)
-            err = hec_step_survey_result(&b->pass->survey, &b->pass->tables, steps, &result->steps);
-        if (!err && summary)
-            err = hec_watts_price(meter, timeline, summary, bit_of(d->device) ? &b->tape[d->device] : NULL, d,
-                                  &result->watts, why);
-        else if (!err)
-            hec_watts_none(d, &result->watts);
+    if (b->calls)
+        hec_calls_of(b->calls, ledger->device, d->calls);
+    if (steps)
+        err = hec_step_survey_result(&b->pass->survey, &b->pass->tables, steps, &d->steps);
+    return err ? err
+               : hec_watts_price(meter, d->timeline, &d->readings,
+                                 bit_of(ledger->device) ? &b->tape[ledger->device] : NULL, ledger, d->watts, why);
+}
+
+/* What the trace says of a device that nobody listed belongs to no dossier. */
+static int finish_devices(struct build *b, struct hec_meter *meter, struct found *found, struct hec_summary *out,
+                          struct hec_why *why) {
+    int err = 0;
+    for (int i = 0; i < found->ledger.device_count && !err; i++) {
+        struct hec_ledger_device *ledger = &found->ledger.devices[i];
+        struct hec_device_diagnosis *d = hec_summary_device(out, ledger->device);
+        err = d ? finish_device(b, meter, ledger, d, why) : 0;
     }
     return err;
 }
 
-static int finish_lines(struct build *b, struct hec_diagnosis *out) {
+static int finish_lines(struct build *b, struct found *out) {
     struct hec_source_builder *source = b->source, *steady = b->steady_source;
     b->source = b->steady_source = NULL;
     int err = hec_source_end(source, &out->ledger, HEC_DIAGNOSIS_LINES, &out->source);
     int other = hec_source_end(steady, &out->steady, HEC_DIAGNOSIS_LINES, &out->steady_source);
     return err ? err : other;
 }
+
+/* ---- into the dossiers ---- */
+
+static void *kept(const void *value, size_t size, int *err) {
+    void *own = malloc(size + 1);
+    if (own)
+        memcpy(own, value, size);
+    else
+        *err = HEC_ERR_NOMEM;
+    return own;
+}
+
+/* Lines are sorted by device. */
+static void hand_lines(const struct hec_source_lines *from, int device, struct hec_source_lines *to, int *err) {
+    int at = 0;
+    while (at < from->count && from->lines[at].device != device)
+        at++;
+    while (at + to->count < from->count && from->lines[at + to->count].device == device)
+        to->count++;
+    if (to->count)
+        to->lines = kept(&from->lines[at], (size_t)to->count * sizeof *to->lines, err);
+}
+
+static void hand_modules(const struct hec_source_modules *from, int device, struct hec_source_modules *to, int *err) {
+    int at = 0;
+    while (at < from->count && from->modules[at].device != device)
+        at++;
+    while (at + to->count < from->count && from->modules[at + to->count].device == device)
+        to->count++;
+    if (to->count)
+        to->modules = kept(&from->modules[at], (size_t)to->count * sizeof *to->modules, err);
+}
+
+static int hand_over(const struct found *found, struct hec_summary *out) {
+    struct hec_device_diagnosis *d;
+    int err = 0;
+    for (int i = 0; i < found->ledger.device_count; i++)
+        if ((d = hec_summary_device(out, found->ledger.devices[i].device)))
+            d->ledger = kept(&found->ledger.devices[i], sizeof *d->ledger, &err);
+    for (int i = 0; i < found->steady.device_count; i++)
+        if ((d = hec_summary_device(out, found->steady.devices[i].device)))
+            d->steady = kept(&found->steady.devices[i], sizeof *d->steady, &err);
+    for (int i = 0; i < found->gaps.count; i++)
+        if ((d = hec_summary_device(out, found->gaps.list[i].device)))
+            d->gaps = kept(&found->gaps.list[i], sizeof *d->gaps, &err);
+    for (int i = 0; i < out->device_count; i++) {
+        d = &out->devices[i];
+        hand_lines(&found->source, d->readings.device.index, &d->source, &err);
+        hand_lines(&found->steady_source, d->readings.device.index, &d->steady_source, &err);
+        hand_modules(&found->modules, d->readings.device.index, &d->modules, &err);
+    }
+    return err;
+}
+
+/* ---- the whole ---- */
 
 int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view *view,
                         struct hec_diagnosis_builder **out, struct hec_pass_consumer *consumers) {
@@ -335,35 +392,44 @@ int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view
     return err;
 }
 
-int hec_diagnosis_end(struct hec_diagnosis_builder *b, struct hec_meter *meter, const struct hec_timeline *timeline,
-                      const struct hec_device_summary *devices, int device_count, struct hec_diagnosis *out,
+int hec_diagnosis_end(struct hec_diagnosis_builder *b, struct hec_meter *meter, struct hec_summary *out,
                       struct hec_why *why) {
     struct hec_source_modules_builder *modules = b->modules;
+    struct found found = {0};
+    uint64_t shared = 0;
     bool any = false, tapes = b->main.tapes;
     struct hec_view *view = b->main.view;
-    memset(out, 0, sizeof *out);
+    for (int i = 0; i < out->device_count; i++)
+        if (out->devices[i].readings.others != HEC_OTHERS_IDLE)
+            shared |= bit_of(out->devices[i].readings.device.index);
     b->modules = NULL;
-    int err = hec_source_modules_end(modules, HEC_DIAGNOSIS_MODULES, &out->modules);
+    int err = hec_source_modules_end(modules, HEC_DIAGNOSIS_MODULES, &found.modules);
     if (!err)
-        err = hec_inferred_decide(b->inferred, meter, devices, device_count, &any, why);
+        err = hec_inferred_decide(b->inferred, meter, shared, &any, why);
     if (!err && any) { /* what CUPTI saw is not all */
         discard(&b->main);
-        b->main = (struct build){.inferred = b->inferred, .reported = timeline, .tapes = tapes, .view = view};
+        b->main = (struct build){.inferred = b->inferred, .reported = out, .tapes = tapes, .view = view};
         if (view)
             hec_view_forget(view);
         err = run(&b->main, b->inferred, HEC_INFERRED_GUESS, false, why);
     }
     if (!err)
-        err = finish_ledgers(&b->main, devices, device_count, out);
+        err = finish_ledgers(&b->main, out, &found);
     if (!err)
-        err = finish_devices(&b->main, meter, timeline, devices, device_count, out, why);
+        err = finish_devices(&b->main, meter, &found, out, why);
     if (!err)
-        err = finish_lines(&b->main, out);
+        err = finish_lines(&b->main, &found);
     if (!err && any)
-        err = widen(b->inferred, timeline, out, why);
+        err = widen(b->inferred, out, &found, why);
+    if (!err)
+        err = hand_over(&found, out);
     hec_diagnosis_abandon(b);
-    if (err)
-        hec_diagnosis_free(out);
+    hec_ledger_free(&found.ledger);
+    hec_ledger_free(&found.steady);
+    hec_gaps_free(&found.gaps);
+    hec_source_lines_free(&found.source);
+    hec_source_lines_free(&found.steady_source);
+    hec_source_modules_free(&found.modules);
     return err;
 }
 
@@ -374,56 +440,4 @@ void hec_diagnosis_abandon(struct hec_diagnosis_builder *b) {
     hec_source_modules_abandon(b->modules);
     hec_inferred_free(b->inferred);
     free(b);
-}
-
-void hec_diagnosis_free(struct hec_diagnosis *diagnosis) {
-    hec_ledger_free(&diagnosis->ledger);
-    hec_source_lines_free(&diagnosis->source);
-    hec_ledger_free(&diagnosis->steady);
-    hec_source_lines_free(&diagnosis->steady_source);
-    hec_source_modules_free(&diagnosis->modules);
-    hec_gaps_free(&diagnosis->gaps);
-    free(diagnosis->results);
-    diagnosis->results = NULL;
-}
-
-static int at(const struct hec_diagnosis *diagnosis, int device) {
-    for (int i = 0; i < diagnosis->ledger.device_count; i++)
-        if (diagnosis->ledger.devices[i].device == device)
-            return i;
-    return -1;
-}
-
-const struct hec_ledger_device *hec_diagnosis_of(const struct hec_diagnosis *diagnosis, int device, const char **why) {
-    int i = at(diagnosis, device);
-    if (i >= 0 && why)
-        *why = diagnosis->results[i].watts.why;
-    return i >= 0 ? &diagnosis->ledger.devices[i] : NULL;
-}
-
-const char *hec_diagnosis_how(const struct hec_diagnosis *diagnosis, int device) {
-    int i = at(diagnosis, device);
-    return i >= 0 && diagnosis->results ? diagnosis->results[i].watts.how : "";
-}
-
-const struct hec_call_facts *hec_diagnosis_calls(const struct hec_diagnosis *diagnosis, int device) {
-    int i = at(diagnosis, device);
-    return i >= 0 && diagnosis->results ? &diagnosis->results[i].calls : NULL;
-}
-
-const struct hec_step_summary *hec_diagnosis_steps(const struct hec_diagnosis *diagnosis, int device) {
-    int i = at(diagnosis, device);
-    return i >= 0 && diagnosis->results && diagnosis->results[i].steps.count ? &diagnosis->results[i].steps : NULL;
-}
-
-const struct hec_class_profile *hec_diagnosis_profile(const struct hec_diagnosis *diagnosis, int device) {
-    int i = at(diagnosis, device);
-    return i >= 0 && diagnosis->results ? &diagnosis->results[i].watts.profile : NULL;
-}
-
-const struct hec_ledger_device *hec_diagnosis_steady(const struct hec_diagnosis *diagnosis, int device) {
-    for (int i = 0; i < diagnosis->steady.device_count; i++)
-        if (diagnosis->steady.devices[i].device == device)
-            return &diagnosis->steady.devices[i];
-    return NULL;
 }

@@ -70,8 +70,8 @@ int hec_phases_end(struct hec_phases *p, struct hec_meter *meter, struct hec_why
     if (!p || !isfinite(p->out->joules))
         return HEC_OK;
     for (int i = 0; i < p->out->device_count && !err; i++)
-        if (p->out->devices[i].used)
-            err = hec_meter_parts(meter, &p->out->devices[i], p->part, p->out->phase_count, why);
+        if (p->out->devices[i].readings.used)
+            err = hec_meter_parts(meter, &p->out->devices[i].readings, p->part, p->out->phase_count, why);
     for (int i = 0; i < p->out->phase_count && !err; i++)
         settle(&p->part[i], &p->out->phases[i]);
     return err;

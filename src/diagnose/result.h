@@ -4,15 +4,36 @@
 #define HEC_DIAGNOSE_RESULT_H
 
 #include "base/error.h"
-#include "diagnose/diagnosis.h"
 #include "diagnose/finding.h"
 #include "diagnose/input.h"
 #include "diagnose/meter/readings.h"
 #include "diagnose/steady_blocks.h"
+#include "diagnose/states/calls.h"
+#include "diagnose/states/gaps.h"
+#include "diagnose/states/ledger.h"
+#include "diagnose/states/source_lines.h"
+#include "diagnose/states/source_modules.h"
+#include "diagnose/states/steady.h"
 #include "diagnose/timeline/timeline.h"
+#include "diagnose/watts/watts.h"
 #include "model/run.h"
 
 #include <stddef.h>
+
+/* The dossier of one device: all that is known of it in a run. What hangs on a pointer is the dossier's own. */
+struct hec_device_diagnosis {
+    struct hec_device_summary readings; /* of the sensors and the driver */
+    /* From here on of the trace. NULL: nothing is known of the kind */
+    struct hec_device_timeline *timeline; /* NULL: no activity of it was traced */
+    struct hec_ledger_device *ledger;     /* of the whole run; also of a device that is held and not used */
+    struct hec_ledger_device *steady;     /* seconds of the steady part alone (steady.h): what rules judge */
+    struct hec_gap_facts *gaps;           /* of the steady part */
+    struct hec_call_facts *calls;
+    struct hec_watts *watts;       /* what the ledger's joules rest on, and the classes of kernels */
+    struct hec_step_summary steps; /* what its processes do; count 0: none. hec_steps_of says what it goes by */
+    struct hec_source_lines source, steady_source; /* of idle states; empty without stack samples */
+    struct hec_source_modules modules; /* what launched compute; empty where no ranges or operators are known */
+};
 
 struct hec_unit_summary {
     char name[64];
@@ -86,7 +107,7 @@ struct hec_summary {
     int loader_workers;           /* that the program's data loaders have; -1 unknown, or they differ */
     char imported[32];            /* what the run was imported from ("kineto"); empty: it was measured */
     char energy_unavailable[256]; /* why there is no device at all; empty when there is one */
-    struct hec_device_summary *devices; /* malloc'ed */
+    struct hec_device_diagnosis *devices; /* malloc'ed */
     int device_count;
     struct hec_host_summary host;
     struct hec_unit_summary units[HEC_SUMMARY_UNITS_MAX];
@@ -101,9 +122,12 @@ struct hec_summary {
     double dollars, grams_co2;   /* of that energy (and GPU hours, where priced) */
     struct hec_price price;
     struct hec_self_summary self;
-    struct hec_timeline timeline;
-    struct hec_diagnosis diagnosis;  /* empty without a trace */
-    struct hec_steady_blocks blocks; /* blocks of the steady part */
+    struct hec_trace_cost trace;
+    struct hec_kernel_row *kernels; /* of all devices (hec_device_timeline.rows); malloc'ed */
+    int kernel_count;
+    struct hec_step_summary steps;   /* that the run goes by */
+    int64_t stacks;                  /* samples of call stacks */
+    struct hec_steady_blocks blocks; /* of the steady part */
     struct hec_findings findings;    /* last of all, from what is above */
     struct hec_view *view;           /* view.h; NULL: none was asked for */
 };
@@ -111,6 +135,19 @@ struct hec_summary {
 /* The command ended with a status other than 0, by itself. */
 static inline bool hec_summary_failed(const struct hec_summary *s) {
     return s->exit_code > 0 && !s->stopped[0];
+}
+
+/* The dossier of a device by its index; NULL: the run has none such. */
+struct hec_device_diagnosis *hec_summary_device(const struct hec_summary *summary, int index);
+/* Devices of which an activity was traced. */
+int hec_summary_traced(const struct hec_summary *summary);
+/* The steps that a device goes by (steps.h); those of the run, unless they are of a process that uses other devices. Count
+ * 0: none, as of a device that is not used. Never NULL. */
+const struct hec_step_summary *hec_steps_of(const struct hec_summary *summary,
+                                            const struct hec_device_diagnosis *device);
+/* What its kernels took, and what limits them; NULL: it has no ledger. */
+static inline const struct hec_class_profile *hec_profile_of(const struct hec_device_diagnosis *device) {
+    return device->watts ? &device->watts->profile : NULL;
 }
 
 /* Analyse a run. Pure: the same input gives the same result, and memory does not grow with the length of the run (but

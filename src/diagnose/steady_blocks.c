@@ -27,7 +27,7 @@ struct part {
 
 static int64_t least_ns(const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++)
-        if (s->devices[i].used && !s->devices[i].device.has_power_history && !s->imported[0])
+        if (s->devices[i].readings.used && !s->devices[i].readings.device.has_power_history && !s->imported[0])
             return BLOCK_LEAST_POLLED_NS;
     return BLOCK_LEAST_NS;
 }
@@ -74,9 +74,9 @@ static void by_time(struct part *part, const struct hec_summary *s, int64_t from
 static void time_in_use(const struct hec_summary *s, int64_t end_ns, int64_t *from_ns, int64_t *to_ns) {
     double from_s = INFINITY, to_s = -INFINITY;
     for (int i = 0; i < s->device_count; i++)
-        if (s->devices[i].used && isfinite(s->devices[i].activity.from_s)) {
-            from_s = fmin(from_s, s->devices[i].activity.from_s);
-            to_s = fmax(to_s, s->devices[i].activity.to_s);
+        if (s->devices[i].readings.used && isfinite(s->devices[i].readings.activity.from_s)) {
+            from_s = fmin(from_s, s->devices[i].readings.activity.from_s);
+            to_s = fmax(to_s, s->devices[i].readings.activity.to_s);
         }
     *from_ns = to_s > from_s ? llround(from_s * HEC_NS_PER_S) : 0;
     *to_ns = to_s > from_s ? llround(to_s * HEC_NS_PER_S) : end_ns;
@@ -155,14 +155,14 @@ static int add_joules(struct hec_meter *meter, const struct hec_summary *s, cons
     int used = 0, err = 0;
     bool valid = true;
     for (int i = 0; i < s->device_count; i++) {
-        used += s->devices[i].used;
-        valid &= !s->devices[i].used || s->devices[i].energy.valid;
+        used += s->devices[i].readings.used;
+        valid &= !s->devices[i].readings.used || s->devices[i].readings.energy.valid;
     }
     for (int i = 0; i < part->count; i++)
         out->block[i].joules = used && valid ? 0 : NAN;
     for (int i = 0; i < s->device_count && used && valid && !err; i++)
-        if (s->devices[i].used) {
-            err = hec_meter_joules(meter, &s->devices[i], part->edge, part->count, of, why);
+        if (s->devices[i].readings.used) {
+            err = hec_meter_joules(meter, &s->devices[i].readings, part->edge, part->count, of, why);
             for (int k = 0; k < part->count && !err; k++)
                 out->block[k].joules += of[k].joules;
         }

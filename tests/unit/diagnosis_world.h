@@ -328,16 +328,16 @@ static inline int calibration(void *context, const struct hec_device *device, st
 static inline void run_one(struct world *w, uint64_t seed, const struct cell *cell, struct score *score) {
     static struct hec_summary summary;
     struct hec_price price = hec_price_default();
-    const char *why = "";
     make(w, seed, cell);
     w->run.input.timeline = w->t.input;
     w->run.input.peaks = cell->calibrated ? calibration : NULL;
     score->runs++;
     int err = hec_summary_build(&w->run.input, &price, &summary, NULL);
-    const struct hec_ledger_device *d = err ? NULL : hec_diagnosis_of(&summary.diagnosis, 0, &why);
+    const struct hec_ledger_device *d = err ? NULL : summary.devices[0].ledger;
+    const char *why = d ? summary.devices[0].watts->why : "";
     score->unpriced += !d || why[0] != 0;
     if (d && !why[0]) {
-        const char *how = hec_diagnosis_how(&summary.diagnosis, 0);
+        const char *how = summary.devices[0].watts->how;
         struct reported *reported = &score->by[strncmp(how, "measured", 8) == 0 ? MEASURED : ROUGH];
         double joules = 0;
         reported->runs++;
@@ -350,7 +350,7 @@ static inline void run_one(struct world *w, uint64_t seed, const struct cell *ce
             joules += d->rows[i].ns ? d->rows[i].joules : 0;
             judge_row(w, &d->rows[i], i, score, reported);
         }
-        if (!(fabs(joules - summary.devices[0].energy.joules) < 0.01))
+        if (!(fabs(joules - summary.devices[0].readings.energy.joules) < 0.01))
             reported->beyond++;
     }
     if (!err)

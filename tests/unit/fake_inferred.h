@@ -21,7 +21,7 @@ static inline bool fake_inferred_begin(struct fake_inferred *w, struct hec_meter
     if (!err)
         err = hec_pass_run(&w->pass, &consumer, 1, NULL);
     if (!err)
-        err = hec_inferred_decide(w->inferred, meter, NULL, 0, &any, NULL);
+        err = hec_inferred_decide(w->inferred, meter, 0, &any, NULL);
     return !err && any;
 }
 

@@ -3,40 +3,36 @@
 #define TESTS_UNIT_RULE_WORLD_H
 
 #include "diagnose/rules/rule.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
+#include "fake_dossier.h"
 
 #define RULE_WORLD_RUN_S 100.0
 #define RULE_WORLD_RUN_J 50000.0
 
 struct rule_world {
     struct hec_summary summary;
-    struct hec_device_summary devices[2];
-    struct hec_device_timeline timelines[2];
-    struct hec_ledger_device ledger[2], steady[2];
-    struct hec_kernel_row kernels[16];
-    struct hec_device_result results[2];
-    struct hec_source_line lines[8];
+    struct hec_device_diagnosis devices[2];
+    struct fake_dossier of[2];
     struct hec_facts facts;
     struct hec_finding finding;
 };
 
 /* Of a device's state: seconds at these watts (NAN: not unmixed). */
 static inline void world_state(struct rule_world *w, int device, enum hec_state state, double seconds, double watts) {
-    struct hec_ledger_row *row = &w->ledger[device].rows[state];
+    struct hec_ledger_row *row = &w->of[device].ledger.rows[state];
     row->ns = row->traced_ns = llround(seconds * 1e9);
     row->seconds = row->seconds_low = row->seconds_high = row->step_seconds = seconds;
     row->watts = row->watts_low = row->watts_high = watts;
     row->joules = seconds * watts;
-    w->steady[device] = w->ledger[device];
+    w->of[device].steady = w->of[device].ledger;
 }
 
 static inline void world_device(struct rule_world *w, int at) {
-    struct hec_device_summary *d = &w->devices[at];
+    w->devices[at] = fake_dossier(&w->of[at], at);
+    w->devices[at].gaps = NULL;
+    w->devices[at].calls = NULL; /* nobody counted */
+    w->devices[at].watts = NULL;
+    struct hec_device_summary *d = &w->devices[at].readings;
     snprintf(d->device.name, sizeof d->device.name, "NVIDIA H200");
-    d->device.index = at;
     d->device.memory_kib = 141 << 20;
     d->device.power_limit_default_mw = 700000;
     d->used = true;
@@ -49,11 +45,12 @@ static inline void world_device(struct rule_world *w, int at) {
     for (int i = 0; i < HEC_THROTTLE_COUNT; i++)
         d->throttled_share[i] = NAN;
     d->activity = (struct hec_use){.engine = NAN, .sm = NAN, .tensor = NAN, .dram = NAN, .power_w = NAN};
-    w->timelines[at] = (struct hec_device_timeline){
-        .device = at, .busy_s = 85, .compute_s = 85, .idle_s = 5, .comm_overlap = NAN, .copy_overlap = NAN};
-    w->ledger[at].device = w->steady[at].device = at;
-    w->ledger[at].window_ns = llround(RULE_WORLD_RUN_S * 1e9);
-    w->ledger[at].joules = RULE_WORLD_RUN_J;
+    struct hec_device_timeline *t = &w->of[at].timeline;
+    t->busy_s = t->compute_s = 85;
+    t->idle_s = 5;
+    t->comm_overlap = t->copy_overlap = NAN;
+    w->of[at].ledger.window_ns = llround(RULE_WORLD_RUN_S * 1e9);
+    w->of[at].ledger.joules = RULE_WORLD_RUN_J;
     world_state(w, at, HEC_STATE_COMPUTE, 80, 550);
     world_state(w, at, HEC_STATE_HOST, 5, 300);
     world_state(w, at, HEC_STATE_STARTUP, 15, 300);
@@ -66,30 +63,24 @@ static inline void world_begin(struct rule_world *w, int devices) {
     w->summary.device_count = devices;
     w->summary.seconds = RULE_WORLD_RUN_S;
     w->summary.joules = devices * RULE_WORLD_RUN_J;
-    w->summary.timeline.devices = w->timelines;
-    w->summary.timeline.device_count = devices;
-    w->summary.timeline.kernels = w->kernels;
-    w->summary.timeline.steps = (struct hec_step_summary){
+    w->summary.steps = (struct hec_step_summary){
         .source = HEC_STEP_OPTIMIZER, .count = 1000, .samples_per_step = NAN, .busy_share = 0.95};
-    w->summary.diagnosis.ledger = (struct hec_ledger){w->ledger, devices};
-    w->summary.diagnosis.steady = (struct hec_ledger){w->steady, devices};
-    w->summary.diagnosis.source.lines = w->summary.diagnosis.steady_source.lines = w->lines;
     for (int i = 0; i < devices; i++)
         world_device(w, i);
 }
 
 /* Nothing was traced: telemetry alone. */
 static inline void world_untraced(struct rule_world *w) {
-    w->summary.timeline.device_count = 0;
-    w->summary.diagnosis.ledger.device_count = w->summary.diagnosis.steady.device_count = 0;
-    w->summary.timeline.steps.source = HEC_STEP_NONE;
-    w->summary.timeline.steps.busy_share = NAN;
+    for (int i = 0; i < w->summary.device_count; i++)
+        fake_dossier_untraced(&w->devices[i]);
+    w->summary.steps.source = HEC_STEP_NONE;
+    w->summary.steps.busy_share = NAN;
 }
 
 /* Hardware counters, means over the run; the engine was active 80 % of it. */
 static inline void world_counters(struct rule_world *w, int device, double sm, double occupancy, double tensor,
                                   double fp32, double dram) {
-    struct hec_device_summary *d = &w->devices[device];
+    struct hec_device_summary *d = &w->devices[device].readings;
     double engine = 0.8;
     d->activity.has_gpm = true;
     d->activity.engine = 0.9;
@@ -105,18 +96,12 @@ static inline void world_counters(struct rule_world *w, int device, double sm, d
 /* Adds a kernel of 80 s x share in calls of mean_us. */
 static inline struct hec_kernel_row *world_kernel(struct rule_world *w, int device, const char *name, double share,
                                                   double mean_us) {
-    struct hec_kernel_row *k = &w->kernels[w->summary.timeline.kernel_count++];
-    *k = (struct hec_kernel_row){.device = device, .seconds = 80 * share, .mean_us = mean_us, .grid = {-1, -1, -1}};
-    k->count = llround(k->seconds * 1e6 / mean_us);
-    k->kernel_class = hec_kernel_class_of(name);
-    k->precision = hec_kernel_precision_of(name);
-    snprintf(k->name, sizeof k->name, "%s", name);
-    return k;
+    return fake_kernel(&w->of[device], name, 80 * share, mean_us);
 }
 
 static inline bool world_judge(struct rule_world *w, int device, enum hec_cause cause) {
     const struct hec_rule *rule = hec_rule_of(cause);
-    hec_facts_gather(&w->summary, device, &w->facts);
+    hec_facts_gather(&w->summary, &w->devices[device], &w->facts);
     w->finding = hec_finding_begin(rule, device);
     return rule->judge(&w->facts, &w->finding);
 }

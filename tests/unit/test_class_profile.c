@@ -91,7 +91,7 @@ static const struct hec_class_profile *build(void) {
     struct hec_price price = hec_price_default();
     run.input.timeline = timeline.input;
     assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
-    const struct hec_class_profile *profile = hec_diagnosis_profile(&summary.diagnosis, 0);
+    const struct hec_class_profile *profile = hec_profile_of(&summary.devices[0]);
     assert_non_null(profile);
     return profile;
 }
@@ -148,7 +148,7 @@ static void classes_come_back(void **state) {
     assert_near(gemm->watts, 600, 30);
     assert_near(point->watts, 350, 17.5);
     assert_true(gemm->watts_low <= gemm->watts && gemm->watts <= gemm->watts_high);
-    const struct hec_ledger_device *d = hec_diagnosis_of(&summary.diagnosis, 0, NULL);
+    const struct hec_ledger_device *d = summary.devices[0].ledger;
     int64_t mj = 0;
     for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++)
         mj += d->classes[c].mj;

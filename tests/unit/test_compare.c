@@ -7,9 +7,8 @@
 #include <jansson.h>
 
 static struct hec_summary runs[4];
-static struct hec_device_summary devices[4][2];
-static struct hec_ledger_device ledger[4][1];
-static struct hec_device_result results[4][1];
+static struct hec_device_diagnosis devices[4][2];
+static struct hec_ledger_device ledger[4];
 static struct hec_finding finding[4][2];
 static struct hec_versus versus;
 static char sentence[HEC_ANSWER_SENTENCE];
@@ -20,10 +19,12 @@ static void begin(int count_a, int count_b) {
     memset(&versus, 0, sizeof versus);
     for (int i = 0; i < 4; i++) {
         struct hec_summary *s = &runs[i];
-        devices[i][0] = (struct hec_device_summary){
-            .device = {.index = 0, .name = "NVIDIA H200", .driver = "580.95"}, .used = true, .power_limit_w = 700};
-        devices[i][1] = (struct hec_device_summary){.device = {.index = 1, .name = "NVIDIA H200", .driver = "580.95"},
-                                                    .power_limit_w = 700};
+        for (int k = 0; k < 2; k++)
+            devices[i][k].readings =
+                (struct hec_device_summary){.device = {.index = k, .name = "NVIDIA H200", .driver = "580.95"},
+                                            .used = k == 0,
+                                            .power_limit_w = 700};
+        devices[i][0].ledger = &ledger[i];
         s->devices = devices[i];
         s->device_count = 2;
         s->complete = true;
@@ -36,12 +37,9 @@ static void begin(int count_a, int count_b) {
         snprintf(s->command, sizeof s->command, "python train.py");
         snprintf(s->file, sizeof s->file, "%c.hec", 'a' + i);
         snprintf(s->cpu, sizeof s->cpu, "Xeon");
-        s->diagnosis.ledger.devices = ledger[i];
-        s->diagnosis.results = results[i];
-        s->diagnosis.ledger.device_count = 1;
         for (int k = 0; k < HEC_STATE_COUNT; k++)
-            ledger[i][0].rows[k] = (struct hec_ledger_row){.joules = NAN};
-        ledger[i][0].joules = 1000;
+            ledger[i].rows[k] = (struct hec_ledger_row){.joules = NAN};
+        ledger[i].joules = 1000;
         s->findings.list = finding[i];
     }
     versus.side[0] = (struct hec_side){runs, count_a};
@@ -49,7 +47,7 @@ static void begin(int count_a, int count_b) {
 }
 
 static void state(int at, enum hec_state which, double seconds, double joules) {
-    ledger[at][0].rows[which] = (struct hec_ledger_row){.ns = 1, .seconds = seconds, .joules = joules};
+    ledger[at].rows[which] = (struct hec_ledger_row){.ns = 1, .seconds = seconds, .joules = joules};
 }
 
 static void quantity(enum hec_quantity which, double a, double b, double low, double high, enum hec_shown shown) {
@@ -115,18 +113,18 @@ static void test_alike(void **unused) {
     hec_conditions_compare(versus.side, &versus.unlikes);
     assert_int_equal(versus.unlikes.count, 0);
     begin(1, 1);
-    strcpy(devices[1][0].device.name, "NVIDIA H100");
+    strcpy(devices[1][0].readings.device.name, "NVIDIA H100");
     assert_unlike(HEC_CONDITION_DEVICE, "NVIDIA H200", "NVIDIA H100");
     begin(1, 1);
-    devices[1][1].used = true;
+    devices[1][1].readings.used = true;
     assert_unlike(HEC_CONDITION_DEVICE, "NVIDIA H200", "2 x NVIDIA H200");
     begin(1, 1);
-    strcpy(devices[0][0].device.driver, "");
+    strcpy(devices[0][0].readings.device.driver, "");
     assert_unlike(HEC_CONDITION_DRIVER, "unknown", "580.95");
     begin(1, 1);
-    devices[1][0].power_limit_w = 500.2;
+    devices[1][0].readings.power_limit_w = 500.2;
     assert_unlike(HEC_CONDITION_POWER_LIMIT, "700 W", "500 W");
-    devices[1][0].power_limit_w = 699.8; /* a mean of readings */
+    devices[1][0].readings.power_limit_w = 699.8; /* a mean of readings */
     hec_conditions_compare(versus.side, &versus.unlikes);
     assert_int_equal(versus.unlikes.count, 0);
     begin(1, 1);
@@ -188,13 +186,13 @@ static void test_moved(void **unused) {
     assert_int_equal(second->state, HEC_STATE_COPY); /* it was not there in A */
     assert_true(second->joules[0] == 0 && fabs(second->joules[1] - 0.06) < 1e-12);
     assert_true(fabs(versus.moved.sum.joules[1] - 6.06) < 1e-12);
-    ledger[1][0].joules = ledger[1][0].rows[HEC_STATE_COMPUTE].joules = NAN; /* of one side: of neither */
+    ledger[1].joules = ledger[1].rows[HEC_STATE_COMPUTE].joules = NAN; /* of one side: of neither */
     hec_delta_find(versus.side, &versus.moved);
     assert_true(isnan(versus.moved.state[0].joules[0]) && isnan(versus.moved.sum.joules[1]));
     strcpy(runs[1].blocks.unit, "token");
     hec_delta_find(versus.side, &versus.moved);
     assert_false(versus.moved.per_unit);
-    devices[1][0].device.index = 5; /* used, and no ledger of it */
+    devices[1][0].ledger = NULL; /* used, and no ledger of it */
     hec_delta_find(versus.side, &versus.moved);
     assert_int_equal(versus.moved.state_count, 0);
 }

@@ -63,7 +63,9 @@ static const struct hec_ledger_device *build(const char **why) {
     struct hec_price price = hec_price_default();
     run.input.timeline = timeline.input;
     assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
-    return hec_diagnosis_of(&summary.diagnosis, 0, why);
+    if (summary.devices[0].watts)
+        *why = summary.devices[0].watts->why;
+    return summary.devices[0].ledger;
 }
 
 static void adds_up(const struct hec_ledger_device *d) {
@@ -73,7 +75,7 @@ static void adds_up(const struct hec_ledger_device *d) {
         mj += d->rows[i].mj;
     }
     assert_int_equal(ns, SECONDS * 1000 * MS);
-    assert_int_equal(mj, llround(summary.devices[0].energy.joules * 1e3));
+    assert_int_equal(mj, llround(summary.devices[0].readings.energy.joules * 1e3));
 }
 
 static void near(double found, double expected, double share) {
@@ -135,12 +137,12 @@ static void shared_watts_have_no_intervals(void **context) {
         const struct hec_ledger_device *d = build(&why);
         assert_string_equal(why, "");
         adds_up(d);
-        assert_int_equal(summary.devices[0].others, busy ? HEC_OTHERS_BUSY : HEC_OTHERS_IDLE);
-        const char *how = hec_diagnosis_how(&summary.diagnosis, 0);
+        assert_int_equal(summary.devices[0].readings.others, busy ? HEC_OTHERS_BUSY : HEC_OTHERS_IDLE);
+        const char *how = summary.devices[0].watts->how;
         assert_int_equal(strncmp(how, "rough: the joules are the device's", 34) == 0, busy);
         assert_int_equal(isnan(d->rows[HEC_STATE_COMPUTE].watts_low), busy);
         assert_int_equal(isnan(d->rows[HEC_STATE_COMPUTE].watts_high), busy);
-        const struct hec_class_profile *profile = hec_diagnosis_profile(&summary.diagnosis, 0);
+        const struct hec_class_profile *profile = hec_profile_of(&summary.devices[0]);
         assert_int_equal(profile->has_counters, !busy);
     }
 }
@@ -184,13 +186,13 @@ static void replays_go_by_the_same(void **context) {
         fill_readings(true, true);
         fill_counters(busy);
         memcpy(rows, build(&why)->rows, sizeof rows);
-        assert_int_equal(summary.devices[0].others, busy ? HEC_OTHERS_BUSY : HEC_OTHERS_IDLE);
-        assert_true(summary.timeline.kernel_count > 0);
+        assert_int_equal(summary.devices[0].readings.others, busy ? HEC_OTHERS_BUSY : HEC_OTHERS_IDLE);
+        assert_true(summary.kernel_count > 0);
         hec_summary_free(&summary);
         run.input.schedule = &schedule;
         const struct hec_ledger_device *d = build(&why);
         assert_true(schedule.count > 100);
-        assert_int_equal(summary.devices[0].others, busy ? HEC_OTHERS_BUSY : HEC_OTHERS_IDLE);
+        assert_int_equal(summary.devices[0].readings.others, busy ? HEC_OTHERS_BUSY : HEC_OTHERS_IDLE);
         for (int i = 0; i < HEC_STATE_COUNT; i++)
             assert_true(d->rows[i].ns == rows[i].ns && same(d->rows[i].watts, rows[i].watts) &&
                         same(d->rows[i].watts_low, rows[i].watts_low) &&
@@ -205,7 +207,7 @@ static void without_readings_seconds_only(void **context) {
     fill_readings(false, false);
     const struct hec_ledger_device *d = build(&why);
     assert_true(why[0]);
-    assert_string_equal(why, summary.devices[0].energy.why);
+    assert_string_equal(why, summary.devices[0].readings.energy.why);
     for (int i = 0; i < HEC_STATE_COUNT; i++)
         assert_true(isnan(d->rows[i].joules) && isnan(d->rows[i].watts));
     assert_true(isnan(d->joules));
@@ -234,16 +236,17 @@ static void imported_has_time_only(void **context) {
 static void communication_is_one_thing(void **context) {
     const char *why;
     (void)context;
+    fill_readings(false, false);
     uint32_t stream = fake_tl_track(&timeline, HEC_TRACK_STREAM, 77, 0, 8);
     uint32_t reduce = fake_tl_kernel(&timeline, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)", 512);
     for (int at = 5; at < SECONDS * 1000; at += 40)
         fake_tl_add(&timeline, HEC_ACTIVITY_KERNEL, stream, at * MS, (at + 20) * MS)->name = reduce;
     const struct hec_ledger_device *d = build(&why);
-    const struct hec_device_timeline *t = &summary.timeline.devices[0];
+    const struct hec_device_timeline *t = summary.devices[0].timeline;
     double kernels_s = 0;
-    for (int i = 0; i < summary.timeline.kernel_count; i++)
-        if (summary.timeline.kernels[i].kernel_class == HEC_KERNEL_CLASS_COMM)
-            kernels_s += summary.timeline.kernels[i].seconds;
+    for (int i = 0; i < summary.kernel_count; i++)
+        if (summary.kernels[i].kernel_class == HEC_KERNEL_CLASS_COMM)
+            kernels_s += summary.kernels[i].seconds;
     assert_non_null(d);
     assert_true(t->comm_overlap > 0.1 && t->comm_overlap < 0.9);
     near(kernels_s, t->comm_s, 1e-9); /* on one stream */
@@ -259,7 +262,7 @@ static void no_trace_no_ledger(void **context) {
     fake_tl_init(&timeline);
     assert_null(build(&why));
     assert_string_equal(why, "untouched");
-    assert_int_equal(summary.diagnosis.source.count, 0);
+    assert_int_equal(summary.devices[0].source.count, 0);
 }
 
 static void failures_pass_through(void **context) {
@@ -276,7 +279,6 @@ static void failures_pass_through(void **context) {
         if (!err)
             break;
         assert_int_equal(err, HEC_ERR_CORRUPT);
-        assert_null(summary.diagnosis.ledger.devices);
         assert_null(summary.devices);
         failed++;
     }

@@ -27,17 +27,16 @@ static void test_held_context(void **state) {
     fake_worker(&run, 0, 120, 0, 0, 0);
     fake_used(&run, 0, 4321);
     build();
-    const char *why;
-    const struct hec_ledger_device *d = hec_diagnosis_of(&summary.diagnosis, 0, &why);
+    const struct hec_ledger_device *d = summary.devices[0].ledger;
     assert_non_null(d);
-    assert_string_equal(why, "");
+    assert_string_equal(summary.devices[0].watts->why, "");
     int64_t ns = 0, mj = 0;
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
         ns += d->rows[i].ns;
         mj += d->rows[i].mj;
     }
     assert_int_equal(ns, 6000000000);
-    assert_int_equal(mj, llround(summary.devices[0].energy.joules * 1e3));
+    assert_int_equal(mj, llround(summary.devices[0].readings.energy.joules * 1e3));
     assert_near(d->rows[HEC_STATE_STARTUP].seconds, 1, 0.15);
     assert_near(d->rows[HEC_STATE_STARTUP].watts, 82, 4);
     assert_near(d->rows[HEC_STATE_TAIL].seconds, 5, 0.15);
@@ -67,10 +66,10 @@ static void test_little_steady_work(void **state) {
     fake_used(&run, 0, 4321);
     memset(series_of(HEC_GPU_UTIL)->v, 0, series_of(HEC_GPU_UTIL)->count * sizeof(int64_t)); /* it misses all of it */
     build();
-    assert_true(hec_use_waits(&summary.devices[0]) > 0);
+    assert_true(hec_use_waits(&summary.devices[0].readings) > 0);
     for (int i = 0; i < summary.findings.count; i++)
         assert_int_not_equal(summary.findings.list[i].cause, HEC_CAUSE_IDLE);
-    assert_null(hec_diagnosis_of(&summary.diagnosis, 0, NULL)); /* it works, and nobody saw when */
+    assert_null(summary.devices[0].ledger); /* it works, and nobody saw when */
     done();
     fake_init(&run, 23);
     fake_worker(&run, 0, 120, 0, 0, 0);
@@ -79,7 +78,7 @@ static void test_little_steady_work(void **state) {
     for (size_t k = 30; k < engine->count; k += 12)
         engine->v[k] = 1 + (int64_t)k / 12 % 3;
     build();
-    assert_true(hec_use_nothing(&summary.devices[0]) > 0);
+    assert_true(hec_use_nothing(&summary.devices[0].readings) > 0);
     assert_int_equal(summary.findings.list[0].cause, HEC_CAUSE_IDLE);
     done();
 }
@@ -96,7 +95,7 @@ static void test_one_gpu(void **state) {
     fake_fill(&run, HEC_HOST_CPU_BUSY, 0, 0.5, 23, 0.5, 250);
     fake_fill(&run, HEC_TREE_CPU, 0, 1, 23, 1, 46000);
     build();
-    const struct hec_device_summary *d = &summary.devices[0];
+    const struct hec_device_summary *d = &summary.devices[0].readings;
     double truth = 82 + 2 * 120 + 20 * 620;
     assert_int_equal(summary.device_count, 1);
     assert_true(d->used);
@@ -153,11 +152,11 @@ static void test_others_are_not_charged(void **state) {
     run.gpu_processes[run.gpu_process_count++] =
         (struct hec_gpu_process){.device = 1, .pid = 99, .first_ns = -1, .last_ns = run.input.end_ns, .visible = 1};
     build();
-    assert_true(summary.devices[0].used);
-    assert_false(summary.devices[1].used);
-    assert_int_equal(summary.devices[1].shared_with, 1);
-    assert_true(summary.devices[1].energy.valid);
-    assert_near(summary.joules, summary.devices[0].energy.joules, 0);
+    assert_true(summary.devices[0].readings.used);
+    assert_false(summary.devices[1].readings.used);
+    assert_int_equal(summary.devices[1].readings.shared_with, 1);
+    assert_true(summary.devices[1].readings.energy.valid);
+    assert_near(summary.joules, summary.devices[0].readings.energy.joules, 0);
     done();
 }
 
@@ -170,8 +169,8 @@ static void test_assumed_where_pids_are_hidden(void **state) {
     /* a member of the tree that happens to have the same number: of another namespace, so no proof */
     run.processes[run.process_count++] = (struct hec_process){.pid = 10, .end_ns = -1, .name = "sh"};
     build();
-    assert_true(summary.devices[0].used);
-    assert_non_null(strstr(summary.devices[0].used_why, "assumed: "));
+    assert_true(summary.devices[0].readings.used);
+    assert_non_null(strstr(summary.devices[0].readings.used_why, "assumed: "));
     done();
 }
 
@@ -181,7 +180,7 @@ static void test_hidden_device_is_not_assumed(void **state) {
     fake_worker(&run, 0, 500, 1000, 900, 400);
     run.devices[0].visible = 0;
     build();
-    assert_false(summary.devices[0].used);
+    assert_false(summary.devices[0].readings.used);
     assert_true(isnan(summary.joules));
     done();
 }
@@ -196,8 +195,8 @@ static void test_reused_pid(void **state) {
     run.gpu_processes[run.gpu_process_count++] = (struct hec_gpu_process){
         .device = 0, .pid = 10, .first_ns = 30000000000, .last_ns = run.input.end_ns, .visible = 1};
     build();
-    assert_false(summary.devices[0].used);
-    assert_int_equal(summary.devices[0].shared_with, 1);
+    assert_false(summary.devices[0].readings.used);
+    assert_int_equal(summary.devices[0].readings.shared_with, 1);
     done();
 }
 
@@ -328,8 +327,8 @@ static void test_lost_device(void **state) {
     fake_used(&run, 0, 10);
     run.events[run.event_count++] = (struct fake_event){HEC_EVENT_DEVICE_LOST, 0, 7990000000, "GPU 0 is lost"};
     build();
-    assert_false(summary.devices[0].energy.valid);
-    assert_non_null(strstr(summary.devices[0].energy.why, "lost at 7.99 s"));
+    assert_false(summary.devices[0].readings.energy.valid);
+    assert_non_null(strstr(summary.devices[0].readings.energy.why, "lost at 7.99 s"));
     assert_true(isnan(summary.joules));
     assert_true(isnan(summary.dollars));
     assert_true(isnan(summary.units[0].joules_per_unit));
@@ -383,7 +382,7 @@ static void test_cut_off(void **state) {
     run.input.exit_code = -1;
     build();
     assert_near(summary.seconds, 12.03, 0.02);
-    assert_true(summary.devices[0].energy.valid);
+    assert_true(summary.devices[0].readings.energy.valid);
     assert_near(summary.joules, 82 + 240 + (summary.seconds - 3) * 500, summary.bound_joules);
     done();
 }
@@ -436,9 +435,9 @@ static void test_without_gpm(void **state) {
         if (strncmp(hec_metric_info(run.series[i].metric)->name, "gpm", 3) == 0)
             run.series[i].count = 0;
     build();
-    assert_false(summary.devices[0].activity.has_gpm);
-    assert_true(hec_use_full(&summary.devices[0]) > 0 && hec_use_full(&summary.devices[0]) < 0.5);
-    assert_near(summary.devices[0].energy.idle_context_watts, 120, 1);
+    assert_false(summary.devices[0].readings.activity.has_gpm);
+    assert_true(hec_use_full(&summary.devices[0].readings) > 0 && hec_use_full(&summary.devices[0].readings) < 0.5);
+    assert_near(summary.devices[0].readings.energy.idle_context_watts, 120, 1);
     done();
 }
 

@@ -79,7 +79,7 @@ static void summarise(void) {
     timeline.input.end_ns = run.input.end_ns;
     run.input.timeline = timeline.input;
     assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
-    assert_true(summary.devices[0].used && summary.devices[1].used);
+    assert_true(summary.devices[0].readings.used && summary.devices[1].readings.used);
     for (int i = 0; i < summary.findings.count && getenv("HEC_TEST_VERBOSE"); i++) {
         const struct hec_finding *f = &summary.findings.list[i];
         print_message("GPU %d %s: %s, %.2f of seconds, %.2f of joules\n", f->device, hec_cause_name(f->cause),

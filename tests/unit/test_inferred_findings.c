@@ -27,7 +27,7 @@ static void summarise_beside(const struct fake_timeline *timeline, bool stranger
             .device = 0, .pid = 99, .last_ns = timeline->input.end_ns, .visible = 1, .sm_util_permille = -1};
     }
     assert_int_equal(hec_summary_build(&run.input, &price, out, NULL), 0);
-    assert_true(out->devices[0].used);
+    assert_true(out->devices[0].readings.used);
 }
 
 static void summarise(const struct fake_timeline *timeline, struct hec_summary *out) {
@@ -59,8 +59,8 @@ static void check(const struct program *p, enum how how) {
     }
     assert_int_equal(first(&truth), p->cause);
     assert_int_equal(first(&reported), p->cause);
-    const struct hec_call_facts *is = hec_diagnosis_calls(&truth.diagnosis, 0);
-    const struct hec_call_facts *by = hec_diagnosis_calls(&reported.diagnosis, 0);
+    const struct hec_call_facts *is = truth.devices[0].calls;
+    const struct hec_call_facts *by = reported.devices[0].calls;
     const int classes[] = {HEC_API_LAUNCH, HEC_API_COPY, HEC_API_SYNC, HEC_API_ALLOC, HEC_API_FREE};
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
         double n = (double)is->api[classes[i]].count, m = (double)by->api[classes[i]].count;
@@ -90,8 +90,8 @@ static void records_are_read_once(void **state) {
     for (int kind = 0; kind < HEC_ACTIVITY_KIND_COUNT; kind++)
         assert_int_equal(world.view.reads[kind], 1);
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
-        const struct hec_ledger_row *one = &once.diagnosis.ledger.devices[0].rows[i];
-        const struct hec_ledger_row *other = &again.diagnosis.ledger.devices[0].rows[i];
+        const struct hec_ledger_row *one = &once.devices[0].ledger->rows[i];
+        const struct hec_ledger_row *other = &again.devices[0].ledger->rows[i];
         assert_true(one->ns == other->ns && one->seconds_low == other->seconds_low &&
                     one->seconds_high == other->seconds_high);
     }
@@ -240,7 +240,7 @@ static int check_row(size_t row, enum how how) {
         double owned = 0;
         bool right;
         summarise(view ? &world.view : &world.truth, &s);
-        hec_facts_gather(&s, 0, &facts);
+        hec_facts_gather(&s, &s.devices[0], &facts);
         hec_waits_gather(&facts, &waits);
         right = first(&s) == p->cause || p->cause == HEC_CAUSE_COUNT;
         for (size_t i = 0; i < 3; i++) {
@@ -255,7 +255,7 @@ static int check_row(size_t row, enum how how) {
         }
         for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++)
             owned += waits.owned_s[cause];
-        right &= owned <= waits.idle_s + facts.steady->rows[HEC_STATE_COPY].seconds + 1e-6;
+        right &= owned <= waits.idle_s + facts.device->steady->rows[HEC_STATE_COPY].seconds + 1e-6;
         if (!right || getenv("HEC_TEST_VERBOSE")) {
             print_message("---- %s, %s\n", p->name, how_names[how]);
             print_findings(view ? "told" : "seen", &s);
@@ -280,7 +280,7 @@ static void test_fixes(void **state) {
     (void)state;
     double step = simulate_row(p, ENGINE);
     summarise(&world.truth, &s);
-    hec_facts_gather(&s, 0, &facts);
+    hec_facts_gather(&s, &s.devices[0], &facts);
     hec_waits_gather(&facts, &waits);
     inferred_free(&world);
     for (int fix = 0; fix < 2; fix++) {
@@ -331,8 +331,8 @@ static void test_neither(void **state) {
 
 /* The true time of each state lies within the bounds of what is reported. */
 static int outside(const char *name, const struct hec_summary *truth, const struct hec_summary *reported) {
-    const struct hec_ledger_device *is = &truth->diagnosis.ledger.devices[0];
-    const struct hec_ledger_device *by = &reported->diagnosis.ledger.devices[0];
+    const struct hec_ledger_device *is = truth->devices[0].ledger;
+    const struct hec_ledger_device *by = reported->devices[0].ledger;
     double slack = 0.004 * (double)is->window_ns / 1e9;
     int out = 0;
     for (int s = 0; s < HEC_STATE_COUNT; s++) {
@@ -401,8 +401,8 @@ static void test_idle_neighbour(void **state) {
         summarise_beside(&world.view, false, &alone);
         summarise_beside(&world.view, true, &beside);
         for (int s = 0; s < HEC_STATE_COUNT; s++) {
-            const struct hec_ledger_row *one = &alone.diagnosis.ledger.devices[0].rows[s];
-            const struct hec_ledger_row *other = &beside.diagnosis.ledger.devices[0].rows[s];
+            const struct hec_ledger_row *one = &alone.devices[0].ledger->rows[s];
+            const struct hec_ledger_row *other = &beside.devices[0].ledger->rows[s];
             assert_true(one->ns == other->ns && one->seconds_low == other->seconds_low &&
                         one->seconds_high == other->seconds_high);
         }
@@ -424,8 +424,8 @@ static void test_unknown_neighbour(void **state) {
     simulate(&world, p, ENGINE, 7);
     summarise_beside(&world.view, false, &alone);
     summarise_beside(&world.view, true, &beside);
-    const struct hec_ledger_row *one = alone.diagnosis.ledger.devices[0].rows;
-    const struct hec_ledger_row *other = beside.diagnosis.ledger.devices[0].rows;
+    const struct hec_ledger_row *one = alone.devices[0].ledger->rows;
+    const struct hec_ledger_row *other = beside.devices[0].ledger->rows;
     for (int s = 0; s < HEC_STATE_COUNT; s++)
         assert_true(one[s].ns == other[s].ns);
     assert_true(one[HEC_STATE_COMPUTE].seconds_low > 1 && other[HEC_STATE_COMPUTE].seconds_low < 0.1);

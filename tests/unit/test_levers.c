@@ -186,7 +186,7 @@ static void test_candidates(void **state) {
         {.cause = HEC_CAUSE_DATA, .lever = HEC_ANSWER(LOADER_WORKERS, 6, 10)},
         {.cause = HEC_CAUSE_PRECISION, .lever = HEC_ANSWER(TENSOR_CORES)},
     };
-    struct hec_device_summary device = {.used = true, .device = {.cuda_major = 9}};
+    struct hec_device_diagnosis device = {.readings = {.used = true, .device = {.cuda_major = 9}}};
     struct hec_summary run = {.findings = {.list = findings, .count = 2}, .devices = &device, .device_count = 1};
     struct hec_candidates list;
     struct hec_search_plan plan;
@@ -201,7 +201,7 @@ static void test_candidates(void **state) {
     assert_false(has(&list, "accumulate", "") || has(&list, "tf32_override", "")); /* tf32 covers it */
     assert_true(has(&list, "bf16_weights", ""));
     assert_true(has(&list, "fused_optimizer", ""));
-    run.timeline.steps.source = HEC_STEP_MODULE;
+    run.steps.source = HEC_STEP_MODULE;
     hec_candidates_find(&run, &list);
     assert_true(has(&list, "bf16_weights", "") && !has(&list, "fused_optimizer", ""));
     hec_candidates_old(&run, old, sizeof old);
@@ -215,7 +215,7 @@ static void test_candidates(void **state) {
     hec_candidates_old(&run, old, 20);
     assert_true(strlen(old) < 20);
     strcpy(run.pytorch, "2.6.0");
-    run.timeline.steps.source = HEC_STEP_OPTIMIZER;
+    run.steps.source = HEC_STEP_OPTIMIZER;
     hec_candidates_find(&run, &list);
     assert_false(has(&list, "bf16_weights", "") || has(&list, "inference_mode", ""));
     hec_candidates_plan(&list, &plan);
@@ -225,7 +225,7 @@ static void test_candidates(void **state) {
             bool excludes = (plan.excludes[i] >> k) & 1;
             assert_int_equal(excludes, i != k && a->family[0] && strcmp(a->family, b->family) == 0);
         }
-    device.device.cuda_major = 6; /* Pascal has neither TF32 nor bf16 */
+    device.readings.device.cuda_major = 6; /* Pascal has neither TF32 nor bf16 */
     hec_candidates_find(&run, &list);
     assert_false(has(&list, "tf32", "") || has(&list, "bf16_autocast", ""));
 }

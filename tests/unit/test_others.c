@@ -42,7 +42,6 @@ static enum hec_others find(const struct measured *m, int shared_with, double en
                                       .copies = m->copies,
                                       .gap.count = m->gaps,
                                       .traced = {.list = &window, .count = 1}};
-    struct hec_timeline timeline = {.devices = &row, .device_count = 1};
     struct fake_run run;
     struct hec_meter meter;
     fake_init(&run, 60);
@@ -52,7 +51,7 @@ static enum hec_others find(const struct measured *m, int shared_with, double en
         fake_add(&run, HEC_GPM_GR_ACTIVE, 0, i / 2.0, llround(1000 * (inside ? engine : 1)));
     }
     device = (struct hec_device_summary){.shared_with = shared_with, .activity.engine = 0.9};
-    assert_int_equal(hec_others_find(&meter, &timeline, &device, NULL), 0);
+    assert_int_equal(hec_others_find(&meter, &row, &device, NULL), 0);
     hec_meter_close(&meter);
     fake_free(&run);
     return device.others;
@@ -87,7 +86,6 @@ static void test_bands(void **state) {
 /* CUPTI saw nothing, or for too short a time: somebody may be at work, unless nobody is. */
 static void test_not_seen(void **state) {
     struct measured brief = measured[0];
-    struct hec_timeline none = {0};
     struct fake_run run;
     struct hec_meter meter;
     (void)state;
@@ -97,13 +95,13 @@ static void test_not_seen(void **state) {
     fake_init(&run, 60);
     hec_meter_open(&meter, &run.input, run.input.end_ns);
     device = (struct hec_device_summary){.shared_with = 2, .activity.engine = 0.9};
-    assert_int_equal(hec_others_find(&meter, &none, &device, NULL), 0);
+    assert_int_equal(hec_others_find(&meter, NULL, &device, NULL), 0);
     assert_int_equal(device.others, HEC_OTHERS_MAYBE);
     device.activity.engine = 0.04; /* whoever it was */
-    assert_int_equal(hec_others_find(&meter, &none, &device, NULL), 0);
+    assert_int_equal(hec_others_find(&meter, NULL, &device, NULL), 0);
     assert_int_equal(device.others, HEC_OTHERS_IDLE);
     device.activity.engine = NAN;
-    assert_int_equal(hec_others_find(&meter, &none, &device, NULL), 0);
+    assert_int_equal(hec_others_find(&meter, NULL, &device, NULL), 0);
     assert_int_equal(device.others, HEC_OTHERS_MAYBE);
     assert_true(isnan(device.others_engine) && isnan(device.others_seen));
     hec_meter_close(&meter);

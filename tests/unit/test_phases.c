@@ -14,7 +14,7 @@
 static struct fake_run run;
 static struct fake_timeline timeline;
 static struct hec_summary summary;
-static struct hec_device_summary devices[2];
+static struct hec_device_diagnosis devices[2];
 static uint32_t threads[3];
 static double high_from_s, high_to_s, period_s; /* HIGH_W in [from, to) of each period, LOW_W elsewhere */
 
@@ -43,12 +43,12 @@ static void begin(int device_count) {
     summary.devices = devices;
     summary.device_count = device_count;
     for (int i = 0; i < device_count; i++) {
-        devices[i].device = fake_device(i);
-        devices[i].used = true;
-        devices[i].power_limit_w = 550;
-        devices[i].energy.joules = truth(0, RUN_S);
-        devices[i].energy.bound_joules = 1;
-        summary.joules += devices[i].energy.joules;
+        devices[i].readings.device = fake_device(i);
+        devices[i].readings.used = true;
+        devices[i].readings.power_limit_w = 550;
+        devices[i].readings.energy.joules = truth(0, RUN_S);
+        devices[i].readings.energy.bound_joules = 1;
+        summary.joules += devices[i].readings.energy.joules;
     }
 }
 
@@ -142,7 +142,7 @@ static void test_polled_power(void **state) {
     (void)state;
     high_from_s = 10, high_to_s = 20, period_s = 100;
     begin(1);
-    devices[0].device.has_power_history = 0;
+    devices[0].readings.device.has_power_history = 0;
     add_power(0, 1.0, 0);
     struct hec_phase_summary *two = phase("two"), *ten = phase("ten");
     interval("two", 1, 5, 7);

@@ -111,7 +111,8 @@ static void test_next(void **state) {
             .cause = HEC_CAUSE_MEMORY, .lever = {.id = HEC_LEVER_FUSE}, .seconds = {0.7, 0.8, 0.9}};
         struct hec_findings findings = {.list = &finding, .count = 1, .next = HEC_CAUSE_NONE, .next_seconds = NAN};
         struct hec_ledger_device ledger = {.device = 0};
-        struct hec_facts facts = {.ledger = &ledger, .run_s = 1};
+        struct hec_device_diagnosis device = {.ledger = &ledger};
+        struct hec_facts facts = {.device = &device, .run_s = 1};
         struct hec_summary *summary = calloc(1, sizeof *summary);
         struct hec_schedule schedule;
         struct hec_predictor *predictor;

@@ -4,6 +4,7 @@
 #include "diagnose/rules/scale_out.h"
 #include "report/words/explain.h"
 #include "report/words/facts.h"
+#include "fake_dossier.h"
 #include "report/words/findings.h"
 #include "report/run/report.h"
 #include "unit/fake_run.h"
@@ -17,8 +18,7 @@
 
 static struct fake_run run;
 static struct hec_summary summary;
-static struct hec_ledger_device ledger;
-static struct hec_device_timeline timeline;
+static struct fake_dossier of;
 static struct hec_finding list[6];
 static struct hec_buf out;
 static struct hec_report_style style;
@@ -32,33 +32,31 @@ static int start(void **state) {
     style = (struct hec_report_style){.utf8 = true};
     assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
     hec_findings_free(&summary.findings); /* what the tests put there is theirs */
-    hec_ledger_free(&summary.diagnosis.ledger);
-    free(summary.timeline.devices);
+    fake_dossier(&of, 0);
+    struct hec_ledger_device *ledger = &of.ledger;
     /* 60 s: 36 s of compute at 300 W, 24 s of data at 120 W */
-    ledger = (struct hec_ledger_device){.device = 0, .window_ns = 60000000000, .joules = 13680, .discrepancy = 0};
+    *ledger = (struct hec_ledger_device){.device = 0, .window_ns = 60000000000, .joules = 13680, .discrepancy = 0};
     for (int i = 0; i < HEC_STATE_COUNT; i++)
-        ledger.rows[i].watts_low = ledger.rows[i].watts_high = ledger.rows[i].step_seconds = NAN;
-    ledger.rows[HEC_STATE_COMPUTE] = (struct hec_ledger_row){
+        ledger->rows[i].watts_low = ledger->rows[i].watts_high = ledger->rows[i].step_seconds = NAN;
+    ledger->rows[HEC_STATE_COMPUTE] = (struct hec_ledger_row){
         .ns = 36000000000, .seconds = 36, .joules = 10800, .watts = 300, .watts_low = 290, .watts_high = 310};
-    ledger.rows[HEC_STATE_DATA] = (struct hec_ledger_row){
+    ledger->rows[HEC_STATE_DATA] = (struct hec_ledger_row){
         .ns = 24000000000, .seconds = 24, .joules = 2880, .watts = 120, .watts_low = 118, .watts_high = 122};
-    timeline = (struct hec_device_timeline){
+    of.timeline = (struct hec_device_timeline){
         .device = 0, .traced_s = 60, .window_s = 60, .busy_s = 36, .compute_s = 36, .idle_s = 24};
     memset(list, 0, sizeof list);
     return 0;
 }
 
 static void traced(void) {
-    summary.diagnosis.ledger = (struct hec_ledger){.devices = &ledger, .device_count = 1};
-    summary.timeline.devices = &timeline;
-    summary.timeline.device_count = 1;
+    summary.devices[0].ledger = &of.ledger;
+    summary.devices[0].timeline = &of.timeline;
+    summary.devices[0].watts = &of.watts;
 }
 
 static int finish(void **state) {
     (void)state;
-    summary.diagnosis.ledger = (struct hec_ledger){0};
-    summary.timeline.devices = NULL;
-    summary.timeline.device_count = 0;
+    fake_dossier_untraced(&summary.devices[0]); /* it is no dossier's own */
     summary.findings = (struct hec_findings){0};
     hec_buf_free(&out);
     hec_summary_free(&summary);
@@ -80,7 +78,7 @@ static struct hec_finding *find(enum hec_cause cause, double best, double share)
                               .seconds = UNKNOWN,
                               .joules = {best * 0.8, best, best * 1.2},
                               .saved_s = NAN,
-                              .saved_j = best * summary.devices[0].energy.joules};
+                              .saved_j = best * summary.devices[0].readings.energy.joules};
     hec_finding_add(f, HEC_FACT(LOADS, cause));
     return f;
 }
@@ -139,7 +137,7 @@ static void test_headlines(void **state) {
         "starved for data: the H200 idled 40 % of 60.0 s, 2.9 kJ of 13.7 kJ; fixing it would save about 20 % of the "
         "joules (16 to 24)");
     f->estimated = true;
-    ledger.joules = ledger.rows[HEC_STATE_DATA].joules = NAN;
+    of.ledger.joules = of.ledger.rows[HEC_STATE_DATA].joules = NAN;
     headline(
         "starved for data: the H200 idled 40 % of 60.0 s; fixing it would save about 20 % of the joules (16 to 24, "
         "estimated)");
@@ -334,8 +332,7 @@ static void test_caveats(void **state) {
     steady.rows[HEC_STATE_COMPUTE].ns = 45000000000;
     traced();
     find(HEC_CAUSE_NONE, 0, 0.9);
-    hec_ledger_free(&summary.diagnosis.steady);
-    summary.diagnosis.steady = (struct hec_ledger){&steady, 1};
+    summary.devices[0].steady = &steady;
     assert_int_equal(hec_caveats(&summary, text), 0);
     summary.exit_code = 1;
     hec_scale_out_decide(&summary, &summary.findings);
@@ -348,11 +345,10 @@ static void test_caveats(void **state) {
     says_not("healthy");
     style.brief = false;
     summary.exit_code = 0;
-    steady.window_ns = ledger.window_ns; /* no steady part */
+    steady.window_ns = of.ledger.window_ns; /* no steady part */
     assert_int_equal(hec_caveats(&summary, text), 1);
     assert_non_null(strstr(text[0], "the program reports no steps"));
-    struct hec_device_result few = {.steps = {.count = 5}}, *kept = summary.diagnosis.results;
-    summary.diagnosis.results = &few;
+    summary.devices[0].steps.count = 5;
     snprintf(summary.imported, sizeof summary.imported, "kineto");
     print();
     says("note       only 5 steps: set-up and loop are not separated");
@@ -363,8 +359,6 @@ static void test_caveats(void **state) {
     json_t *report = json_loads(hec_buf_text(&out), 0, NULL);
     assert_int_equal(json_array_size(json_object_get(report, "caveats")), 2);
     json_decref(report);
-    summary.diagnosis.results = kept;
-    summary.diagnosis.steady = (struct hec_ledger){0};
 }
 
 static void test_without_a_trace(void **state) {
@@ -378,25 +372,25 @@ static void test_without_a_trace(void **state) {
     says("found      waits for the host: the engine is idle 40 %");
     says("hec run --trace auto -- python train.py");
     summary.findings.count = 0;
-    summary.devices[0].activity.has_gpm = false;
+    summary.devices[0].readings.activity.has_gpm = false;
     print();
     says("note       without hardware counters");
-    summary.devices[0].activity.engine = NAN;
+    summary.devices[0].readings.activity.engine = NAN;
     headline("no cause stands out: nothing says what the H200 did");
 }
 
 /* Beside others: what is said of the device is said of the command, or of all of them. */
 static void test_shared(void **state) {
     (void)state;
-    struct hec_device_summary *d = &summary.devices[0];
+    struct hec_device_summary *d = &summary.devices[0].readings;
     char text[HEC_CAVEATS_MAX][160];
     d->others = HEC_OTHERS_BUSY;
     d->others_engine = 0.97;
     d->others_seen = 0.23;
     headline("no cause stands out: nothing says what the H200 did");
     traced();
-    ledger.rows[HEC_STATE_COMPUTE].seconds = 12;
-    ledger.rows[HEC_STATE_UNKNOWN] = (struct hec_ledger_row){.ns = 24000000000, .seconds = 24, .joules = NAN};
+    of.ledger.rows[HEC_STATE_COMPUTE].seconds = 12;
+    of.ledger.rows[HEC_STATE_UNKNOWN] = (struct hec_ledger_row){.ns = 24000000000, .seconds = 24, .joules = NAN};
     headline("no cause stands out: the H200 was busy with the command's work 20 % of 60.0 s; data took 40 %");
     struct hec_finding *f = starved();
     f->seconds = (struct hec_saving){0.1, 0.3, 0.35};
@@ -460,7 +454,7 @@ static void test_a_finding_whole(void **state) {
 }
 
 static void on_what_watts_rest(const char *how) {
-    snprintf(summary.diagnosis.results[0].watts.how, sizeof summary.diagnosis.results[0].watts.how, "%s", how);
+    snprintf(of.watts.how, sizeof of.watts.how, "%s", how);
     print();
 }
 

@@ -191,7 +191,7 @@ static void imported(void **state) {
     says_not("power");
     says_not("Host");
     says_not("exit code");
-    assert_true(summary.devices[0].used && summary.devices[1].used);
+    assert_true(summary.devices[0].readings.used && summary.devices[1].readings.used);
     assert_true(isnan(summary.joules));
 }
 
@@ -248,7 +248,7 @@ static void measured_slowdown(void **state) {
     fill(0);
     fill_steps();
     print();
-    struct hec_trace_cost *t = &summary.timeline.trace;
+    struct hec_trace_cost *t = &summary.trace;
     t->overhead = 0.021;
     t->overhead_low = -0.002;
     t->overhead_high = 0.044;

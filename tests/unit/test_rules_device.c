@@ -65,7 +65,7 @@ static void test_precision_fp32(void **state) {
     assert_true(w.finding.states == 1u << HEC_STATE_COMPUTE);
     assert_true(shows(&w.finding, HEC_EVIDENCE_FP32_SHARE, 0.5));
     assert_true(answers(&w.finding, HEC_LEVER_TENSOR_CORES, 0));
-    w.summary.timeline.steps.source = HEC_STEP_MODULE; /* inference: bf16 */
+    w.summary.steps.source = HEC_STEP_MODULE; /* inference: bf16 */
     fires(HEC_CAUSE_PRECISION);
     near(w.finding.seconds.best, 0.8 * 0.5 * (1 - 67 / 989.5 / 0.75));
     fp32(0.09);
@@ -77,10 +77,10 @@ static void test_precision_in_a_glimpse(void **state) {
     (void)state;
     for (int steps = 0; steps <= 100; steps += 100) {
         fp32(1);
-        w.summary.timeline.kernels[0].seconds = 32;
-        w.summary.timeline.kernels[1].seconds = 0;
-        w.ledger[0].basis = HEC_LEDGER_GLIMPSE;
-        w.summary.timeline.steps.count = steps;
+        w.of[0].rows[0].seconds = 32;
+        w.of[0].rows[1].seconds = 0;
+        w.of[0].ledger.basis = HEC_LEDGER_GLIMPSE;
+        w.summary.steps.count = steps;
         fires(HEC_CAUSE_PRECISION);
         assert_true(shows(&w.finding, HEC_EVIDENCE_FP32_SHARE, steps ? 1 : 0.4));
     }
@@ -139,7 +139,7 @@ static void test_precision_tf32_is_a_choice(void **state) {
     fires(HEC_CAUSE_PRECISION);
     assert_true(w.finding.confidence < HEC_FINDING_SURE);
     near(w.finding.seconds.best, 0.8 * 0.35 * 0.3);
-    w.kernels[0].seconds *= 0.7;
+    w.of[0].rows[0].seconds *= 0.7;
     silent(HEC_CAUSE_PRECISION);
 }
 
@@ -161,7 +161,7 @@ static void test_precision_needs_products(void **state) {
     nothing_is_claimed();
     fires(HEC_CAUSE_NONE);
     world_untraced(&w);
-    w.devices[0].activity.to_s = 99;
+    w.devices[0].readings.activity.to_s = 99;
     nothing_is_claimed();
     world_begin(&w, 1);
     world_kernel(&w, 0,
@@ -192,7 +192,7 @@ static void test_precision_fp64(void **state) {
     fires(HEC_CAUSE_NONE);
     assert_true(shows(&w.finding, HEC_EVIDENCE_FP64_PRODUCTS, 1));
     world_begin(&w, 1);
-    snprintf(w.devices[0].device.name, sizeof w.devices[0].device.name, "NVIDIA GeForce RTX 4090");
+    snprintf(w.devices[0].readings.device.name, sizeof w.devices[0].readings.device.name, "NVIDIA GeForce RTX 4090");
     world_kernel(&w, 0, "cutlass_80_simt_dgemm_128x64_8x3_nn_align1", 1, 2000);
     nothing_is_claimed();
 }
@@ -202,7 +202,7 @@ static void test_precision_old_devices(void **state) {
     (void)state;
     world_begin(&w, 1);
     world_kernel(&w, 0, "maxwell_sgemm_128x64_nn", 1, 500);
-    struct hec_device *d = &w.devices[0].device;
+    struct hec_device *d = &w.devices[0].readings.device;
     snprintf(d->name, sizeof d->name, "NVIDIA GeForce GTX 1080 Ti");
     d->cuda_major = 6;
     d->cuda_minor = 1;
@@ -259,7 +259,7 @@ static void test_layout_transposes(void **state) {
     fires(HEC_CAUSE_LAYOUT);
     assert_true(w.finding.confidence <= 0.5);
     assert_true(answers(&w.finding, HEC_LEVER_KEEP_ORDER, 0));
-    w.kernels[0].seconds /= 2;
+    w.of[0].rows[0].seconds /= 2;
     silent(HEC_CAUSE_LAYOUT);
 }
 
@@ -268,7 +268,7 @@ static void test_layout_transposes(void **state) {
 static void underfilled(double sm, double tensor, double dram) {
     world_begin(&w, 1);
     world_counters(&w, 0, sm, 0.1, tensor, 0.01, dram);
-    w.devices[0].metric[HEC_GPU_MEM_USED].maximum = 10.0 * (1 << 30);
+    w.devices[0].readings.metric[HEC_GPU_MEM_USED].maximum = 10.0 * (1 << 30);
     world_kernel(&w, 0, BF16, 1, 12);
 }
 
@@ -279,12 +279,12 @@ static void test_batch_empty_sms(void **state) {
     near(w.finding.seconds.best, 0.8 * (1 - 0.38 / 0.95));
     assert_true(w.finding.confidence > 0.8);
     assert_true(w.finding.estimated);
-    w.devices[0].metric[HEC_GPU_MEM_USED].maximum = 120.0 * (1 << 30); /* no room */
+    w.devices[0].readings.metric[HEC_GPU_MEM_USED].maximum = 120.0 * (1 << 30); /* no room */
     silent(HEC_CAUSE_BATCH);
     underfilled(0.51, 0.38, 0.1);
     silent(HEC_CAUSE_BATCH);
     underfilled(0.38, 0.38, 0.1);
-    w.summary.timeline.steps.busy_share = 0.55; /* launching or waiting is the matter */
+    w.summary.steps.busy_share = 0.55; /* launching or waiting is the matter */
     silent(HEC_CAUSE_BATCH);
 }
 
@@ -300,14 +300,14 @@ static void test_batch_same_work_keeps_its_joules(void **state) {
 static void test_batch_rereads_weights(void **state) {
     (void)state;
     underfilled(0.82, 0.09, 0.65);
-    w.summary.timeline.steps.samples_per_step = 64;
+    w.summary.steps.samples_per_step = 64;
     fires(HEC_CAUSE_BATCH);
     near(w.finding.seconds.best, 0.8 * (1 - 0.09 / 0.65));
     assert_true(shows(&w.finding, HEC_EVIDENCE_BATCH_WEIGHTS, 0.09));
-    w.summary.timeline.steps.samples_per_step = 4096;
+    w.summary.steps.samples_per_step = 4096;
     silent(HEC_CAUSE_BATCH);
     underfilled(0.82, 0.31, 0.65);
-    w.summary.timeline.steps.samples_per_step = 64;
+    w.summary.steps.samples_per_step = 64;
     silent(HEC_CAUSE_BATCH);
 }
 
@@ -315,10 +315,10 @@ static void test_batch_rereads_weights(void **state) {
 static void test_batch_shares_its_optimizer(void **state) {
     (void)state;
     underfilled(0.82, 0.09, 0.65);
-    w.devices[0].metric[HEC_GPU_MEM_USED].maximum = 6 / 16.0 * 141 * (1 << 30);
-    w.kernels[0].seconds /= 2;
+    w.devices[0].readings.metric[HEC_GPU_MEM_USED].maximum = 6 / 16.0 * 141 * (1 << 30);
+    w.of[0].rows[0].seconds /= 2;
     world_kernel(&w, 0, "void at::native::multi_tensor_apply_kernel<SgdFunctor>", 0.5, 500);
-    w.summary.timeline.steps.samples_per_step = 64;
+    w.summary.steps.samples_per_step = 64;
     fires(HEC_CAUSE_BATCH);
     near(w.finding.seconds.best, 0.8 * (1 - 6 / 16.0));
 }
@@ -328,8 +328,8 @@ static void test_batch_few_blocks(void **state) {
     world_begin(&w, 1);
     struct hec_kernel_row *k = world_kernel(&w, 0, BF16, 1, 12);
     k->grid[0] = 8, k->grid[1] = 4, k->grid[2] = 1;
-    w.results[0].watts.profile = (struct hec_class_profile){.sms = 132};
-    w.summary.diagnosis.results = w.results;
+    w.of[0].watts.profile = (struct hec_class_profile){.sms = 132};
+    w.devices[0].watts = &w.of[0].watts;
     fires(HEC_CAUSE_BATCH);
     assert_true(w.finding.confidence < 0.7);
     k->grid[1] = 16; /* 128 of 132: persistent */
@@ -343,10 +343,10 @@ static void test_batch_telemetry(void **state) {
     world_counters(&w, 0, 0.13, 0.02, 0.02, 0.0, 0.0);
     fires(HEC_CAUSE_BATCH);
     assert_true(w.finding.confidence <= 0.5);
-    w.devices[0].activity.engine = 0.31; /* a launch-bound loop */
+    w.devices[0].readings.activity.engine = 0.31; /* a launch-bound loop */
     silent(HEC_CAUSE_BATCH);
     world_counters(&w, 0, 0.82, 0.3, 0.09, 0.012, 0.65);
-    w.summary.timeline.steps.samples_per_step = 64;
+    w.summary.steps.samples_per_step = 64;
     fires(HEC_CAUSE_BATCH);
     world_counters(&w, 0, 0.82, 0.3, 0.07, 0.057, 0.77); /* unfused attention */
     silent(HEC_CAUSE_BATCH);
@@ -365,8 +365,8 @@ static void chain(double share, double kernels, double mean_us) {
     world_begin(&w, 1);
     world_kernel(&w, 0, GELU, share, mean_us);
     world_kernel(&w, 0, BF16, 1 - share, 500);
-    w.results[0].calls = (struct hec_call_facts){.chains = 100, .chain_s = 80 * share, .chain_mean = kernels};
-    w.summary.diagnosis.results = w.results;
+    w.of[0].calls = (struct hec_call_facts){.chains = 100, .chain_s = 80 * share, .chain_mean = kernels};
+    w.devices[0].calls = &w.of[0].calls;
 }
 
 static void test_memory_chain(void **state) {
@@ -393,10 +393,10 @@ static void test_memory_chain(void **state) {
 static void test_memory_chain_ends_with_a_step(void **state) {
     (void)state;
     chain(1, 10000, 100);
-    w.results[0].calls.steps = w.kernels[0].count / 4;
+    w.of[0].calls.steps = w.of[0].rows[0].count / 4;
     fires(HEC_CAUSE_MEMORY);
     near(w.finding.seconds.best, 0.8 * (1 - 1 / 4.0));
-    w.results[0].calls.steps = 0;
+    w.of[0].calls.steps = 0;
     fires(HEC_CAUSE_MEMORY);
     near(w.finding.seconds.best, 0.8 * (1 - 1 / 10.0));
 }
@@ -404,11 +404,11 @@ static void test_memory_chain_ends_with_a_step(void **state) {
 static void test_memory_without_calls(void **state) {
     (void)state;
     chain(0.9, 5, 100);
-    w.summary.diagnosis.results = NULL;
+    w.devices[0].calls = NULL;
     fires(HEC_CAUSE_MEMORY);
     assert_true(w.finding.confidence < 0.7);
     chain(0.3, 5, 100); /* as many products as passes */
-    w.summary.diagnosis.results = NULL;
+    w.devices[0].calls = NULL;
     silent(HEC_CAUSE_MEMORY);
 }
 
@@ -421,7 +421,7 @@ static void test_memory_attention(void **state) {
     fires(HEC_CAUSE_MEMORY);
     assert_true(answers(&w.finding, HEC_LEVER_FUSED_ATTENTION, 0));
     near(w.finding.seconds.best, 0.8 * (0.95 * 0.42 + 0.6 * 1.2 * 0.42));
-    snprintf(w.kernels[0].name, sizeof w.kernels[0].name, "%s", LOG_SOFTMAX);
+    snprintf(w.of[0].rows[0].name, sizeof w.of[0].rows[0].name, "%s", LOG_SOFTMAX);
     silent(HEC_CAUSE_MEMORY); /* of a loss */
 }
 
@@ -446,17 +446,17 @@ static void test_memory_telemetry(void **state) {
 static void test_throttle_heat(void **state) {
     (void)state;
     world_begin(&w, 1);
-    w.devices[0].throttled_share[HEC_THROTTLE_THERMAL] = 0.5;
-    w.devices[0].metric[HEC_GPU_TEMPERATURE].maximum = 88;
+    w.devices[0].readings.throttled_share[HEC_THROTTLE_THERMAL] = 0.5;
+    w.devices[0].readings.metric[HEC_GPU_TEMPERATURE].maximum = 88;
     world_counters(&w, 0, 0.95, 0.3, 0.6, 0, 0.3);
-    w.devices[0].metric[HEC_GPU_SM_CLOCK] = (struct hec_stat){1500, 1386, 345, 1980, 100};
+    w.devices[0].readings.metric[HEC_GPU_SM_CLOCK] = (struct hec_stat){1500, 1386, 345, 1980, 100};
     fires(HEC_CAUSE_THROTTLE);
     near(w.finding.seconds.best, 0.8 * 0.5 * 0.3);
     near(w.finding.joules.best, 0.88 * 0.35 * 0.5 * 0.3);
     assert_true(shows(&w.finding, HEC_EVIDENCE_THROTTLED, 0.5) && w.finding.title.value[1]); /* by heat */
-    w.devices[0].throttled_share[HEC_THROTTLE_THERMAL] = 0.04;
+    w.devices[0].readings.throttled_share[HEC_THROTTLE_THERMAL] = 0.04;
     silent(HEC_CAUSE_THROTTLE);
-    w.devices[0].throttled_share[HEC_THROTTLE_HARDWARE] = 0.06;
+    w.devices[0].readings.throttled_share[HEC_THROTTLE_HARDWARE] = 0.06;
     fires(HEC_CAUSE_THROTTLE);
     assert_true(shows(&w.finding, HEC_EVIDENCE_THROTTLED, 0.06) && !w.finding.title.value[1]);
 }
@@ -464,23 +464,23 @@ static void test_throttle_heat(void **state) {
 static void test_throttle_power(void **state) {
     (void)state;
     world_begin(&w, 1);
-    w.devices[0].throttled_share[HEC_THROTTLE_POWER] = 0.9;
+    w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.9;
     fires(HEC_CAUSE_THROTTLE);
     assert_true(w.finding.joules.best < 0.05 && w.finding.seconds.best < 0.05); /* normal: not worth acting on */
     assert_true(w.finding.estimated);
-    w.devices[0].throttled_share[HEC_THROTTLE_POWER] = 0.09;
+    w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.09;
     silent(HEC_CAUSE_THROTTLE);
 }
 
 static void test_throttle_lowered_limit(void **state) {
     (void)state;
     world_begin(&w, 1);
-    w.devices[0].throttled_share[HEC_THROTTLE_POWER] = 0.9;
-    w.devices[0].power_limit_w = 400;
+    w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.9;
+    w.devices[0].readings.power_limit_w = 400;
     fires(HEC_CAUSE_THROTTLE);
     near(w.finding.seconds.best, 0.8 * 0.9 * (1 - pow(400.0 / 700, 0.4)));
     assert_true(isnan(w.finding.joules.best)); /* either way */
-    w.devices[0].power_limit_w = 640;
+    w.devices[0].readings.power_limit_w = 640;
     fires(HEC_CAUSE_THROTTLE);
     near(w.finding.seconds.best, 0);
 }
@@ -493,7 +493,7 @@ static void ranks(double own_work, double own_comm, double other_work, double ot
     world_state(&w, 0, HEC_STATE_COMM, own_comm, 240);
     world_state(&w, 1, HEC_STATE_COMPUTE, other_work, 600);
     world_state(&w, 1, HEC_STATE_COMM, other_comm, 240);
-    w.timelines[0].comm_overlap = w.timelines[1].comm_overlap = 0.1;
+    w.of[0].timeline.comm_overlap = w.of[1].timeline.comm_overlap = 0.1;
     world_kernel(&w, 0, BF16, 0.5, 500);
     world_kernel(&w, 0, ALL_REDUCE, 0.2, 800);
 }
@@ -521,8 +521,8 @@ static void test_comm(void **state) {
 static void test_watts_have_an_end(void **state) {
     (void)state;
     ranks(60, 20, 60, 20);
-    w.ledger[0].rows[HEC_STATE_COMM].watts_high = 5000;
-    w.ledger[0].rows[HEC_STATE_COMM].watts_low = NAN;
+    w.of[0].ledger.rows[HEC_STATE_COMM].watts_high = 5000;
+    w.of[0].ledger.rows[HEC_STATE_COMM].watts_low = NAN;
     fires(HEC_CAUSE_COMM);
     near(w.finding.joules.high, 20 * 1.25 * 700 / RULE_WORLD_RUN_J * 0.95);
 }
@@ -530,7 +530,7 @@ static void test_watts_have_an_end(void **state) {
 static void test_comm_small_messages(void **state) {
     (void)state;
     ranks(60, 20, 60, 20);
-    w.kernels[1].count = llround(w.kernels[1].seconds * 1e6 / 30);
+    w.of[0].rows[1].count = llround(w.of[0].rows[1].seconds * 1e6 / 30);
     fires(HEC_CAUSE_COMM);
     assert_true(answers(&w.finding, HEC_LEVER_LARGER_MESSAGES, 0));
 }
@@ -549,7 +549,7 @@ static void test_straggler(void **state) {
     ranks(57, 24, 63, 18);
     silent(HEC_CAUSE_STRAGGLER);
     ranks(20, 62, 60, 22); /* set-up of different length is no work */
-    w.ledger[0].rows[HEC_STATE_HOST].seconds = 40;
+    w.of[0].ledger.rows[HEC_STATE_HOST].seconds = 40;
     fires(HEC_CAUSE_STRAGGLER);
     ranks(60, 40, 60, 20); /* not explained by work */
     silent(HEC_CAUSE_STRAGGLER);
@@ -561,8 +561,8 @@ static void test_straggler(void **state) {
 static void test_straggler_slow_device(void **state) {
     (void)state;
     ranks(20, 62, 60, 22);
-    w.devices[0].metric[HEC_GPU_SM_CLOCK].maximum = 1980;
-    w.devices[1].metric[HEC_GPU_SM_CLOCK].maximum = 1200;
+    w.devices[0].readings.metric[HEC_GPU_SM_CLOCK].maximum = 1980;
+    w.devices[1].readings.metric[HEC_GPU_SM_CLOCK].maximum = 1200;
     fires(HEC_CAUSE_STRAGGLER);
     assert_true(answers(&w.finding, HEC_LEVER_SLOW_DEVICE, 1));
 }
@@ -575,7 +575,7 @@ static void test_none(void **state) {
     world_kernel(&w, 0, BF16, 0.94, 1500);
     world_kernel(&w, 0, GELU, 0.06, 100);
     world_counters(&w, 0, 0.97, 0.22, 0.7, 0.02, 0.2);
-    w.devices[0].throttled_share[HEC_THROTTLE_POWER] = 0.8; /* held at its limit, as it should be */
+    w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.8; /* held at its limit, as it should be */
     fires(HEC_CAUSE_NONE);
     near(w.finding.joules.best, 0);
     silent(HEC_CAUSE_PRECISION);
@@ -584,11 +584,11 @@ static void test_none(void **state) {
     silent(HEC_CAUSE_MEMORY);
     silent(HEC_CAUSE_COMM);
     silent(HEC_CAUSE_STRAGGLER);
-    w.summary.timeline.steps.busy_share = 0.69;
+    w.summary.steps.busy_share = 0.69;
     silent(HEC_CAUSE_NONE);
-    w.summary.timeline.steps.busy_share = NAN; /* no steps: 85 of 90 s in use */
+    w.summary.steps.busy_share = NAN; /* no steps: 85 of 90 s in use */
     fires(HEC_CAUSE_NONE);
-    w.timelines[0].compute_s = 0.7 * 85; /* the rest of its busy time it copies or communicates */
+    w.of[0].timeline.compute_s = 0.7 * 85; /* the rest of its busy time it copies or communicates */
     silent(HEC_CAUSE_NONE);
 }
 
@@ -598,7 +598,7 @@ static void test_none_telemetry(void **state) {
     world_untraced(&w);
     world_counters(&w, 0, 0.97, 0.22, 0.7, 0.02, 0.2);
     silent(HEC_CAUSE_NONE);
-    struct hec_use *use = &w.devices[0].activity;
+    struct hec_use *use = &w.devices[0].readings.activity;
     use->readings = 500, use->to_s = 90, use->sm = 0.97;
     fires(HEC_CAUSE_NONE);
     assert_true(w.finding.confidence <= 0.5);
@@ -610,11 +610,11 @@ static void test_nothing_known(void **state) {
                                      HEC_CAUSE_BATCH,     HEC_CAUSE_MEMORY, HEC_CAUSE_THROTTLE,  HEC_CAUSE_NONE};
     world_begin(&w, 1);
     world_untraced(&w);
-    w.devices[0].energy = (struct hec_energy){.joules = NAN, .idle_context_watts = NAN};
-    w.devices[0].power_w = (struct hec_stat){NAN, NAN, NAN, NAN, 0};
-    w.devices[0].power_limit_w = NAN;
-    w.devices[0].device.name[0] = '\0';
-    w.devices[0].device.memory_kib = 0;
+    w.devices[0].readings.energy = (struct hec_energy){.joules = NAN, .idle_context_watts = NAN};
+    w.devices[0].readings.power_w = (struct hec_stat){NAN, NAN, NAN, NAN, 0};
+    w.devices[0].readings.power_limit_w = NAN;
+    w.devices[0].readings.device.name[0] = '\0';
+    w.devices[0].readings.device.memory_kib = 0;
     w.summary.joules = NAN;
     for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++)
         silent(causes[i]);
@@ -632,11 +632,11 @@ static void test_shared(void **state) {
             world_begin(&w, 1);
             world_untraced(&w);
             world_counters(&w, 0, c[0], c[1], c[2], c[3], c[4]);
-            struct hec_use *use = &w.devices[0].activity;
+            struct hec_use *use = &w.devices[0].readings.activity;
             use->readings = 500, use->to_s = 90, use->sm = c[0];
             if (by_counters[i] != HEC_CAUSE_PRECISION) /* which no counters show alone */
                 fires(by_counters[i]);
-            w.devices[0].others = (enum hec_others)others;
+            w.devices[0].readings.others = (enum hec_others)others;
             for (size_t k = 0; k < sizeof by_counters / sizeof by_counters[0]; k++)
                 silent(by_counters[k]);
         }
@@ -645,7 +645,7 @@ static void test_shared(void **state) {
     world_counters(&w, 0, 0.95, 0.12, 0.0, 0.75, 0.06);
     fires(HEC_CAUSE_PRECISION);
     double sure = w.finding.confidence;
-    w.devices[0].others = HEC_OTHERS_BUSY;
+    w.devices[0].readings.others = HEC_OTHERS_BUSY;
     fires(HEC_CAUSE_PRECISION);
     assert_true(w.finding.confidence < sure);
     assert_true(w.finding.seconds.best > 0.3 && isnan(w.finding.joules.best));
@@ -655,12 +655,12 @@ static void test_shared(void **state) {
     world_begin(&w, 1);
     world_kernel(&w, 0, BF16, 1, 1500);
     fires(HEC_CAUSE_NONE);
-    w.devices[0].others = HEC_OTHERS_MAYBE;
+    w.devices[0].readings.others = HEC_OTHERS_MAYBE;
     fires(HEC_CAUSE_NONE);
-    w.devices[0].others = HEC_OTHERS_BUSY;
+    w.devices[0].readings.others = HEC_OTHERS_BUSY;
     silent(HEC_CAUSE_NONE);
     /* heat and limits are the device's: reported, and no joules promised */
-    w.devices[0].throttled_share[HEC_THROTTLE_THERMAL] = 0.3;
+    w.devices[0].readings.throttled_share[HEC_THROTTLE_THERMAL] = 0.3;
     fires(HEC_CAUSE_THROTTLE);
     assert_true(isnan(w.finding.joules.best));
 }
@@ -669,7 +669,7 @@ static void test_shared(void **state) {
 static void test_joules_unknown(void **state) {
     (void)state;
     fp32(0.5);
-    w.devices[0].energy.valid = false;
+    w.devices[0].readings.energy.valid = false;
     fires(HEC_CAUSE_PRECISION);
     assert_true(w.finding.seconds.best > 0.3);
     assert_true(isnan(w.finding.joules.low) && isnan(w.finding.joules.best) && isnan(w.finding.joules.high));
@@ -680,7 +680,7 @@ static void test_joules_not_unmixed(void **state) {
     (void)state;
     fp32(1);
     for (int s = 0; s < HEC_STATE_COUNT; s++)
-        world_state(&w, 0, (enum hec_state)s, w.ledger[0].rows[s].seconds, NAN);
+        world_state(&w, 0, (enum hec_state)s, w.of[0].ledger.rows[s].seconds, NAN);
     fires(HEC_CAUSE_PRECISION);
     assert_true(w.finding.estimated);
     double compute_j = RULE_WORLD_RUN_J - 20 * 120;
@@ -692,10 +692,10 @@ static void test_joules_not_unmixed(void **state) {
 static void test_duty_cycled(void **state) {
     (void)state;
     fp32(1);
-    w.ledger[0].windows = 3;
+    w.of[0].ledger.windows = 3;
     world_counters(&w, 0, 0.9, 0.1, 0, 0.7, 0.1);
-    w.devices[0].metric[HEC_GPM_GR_ACTIVE].mean = 0.2;
-    w.devices[0].metric[HEC_GPM_FP32_ACTIVE].mean = 0.15;
+    w.devices[0].readings.metric[HEC_GPM_GR_ACTIVE].mean = 0.2;
+    w.devices[0].readings.metric[HEC_GPM_FP32_ACTIVE].mean = 0.15;
     fires(HEC_CAUSE_PRECISION);
     near(w.finding.seconds.best, 1.1 * 0.2 * (1 - 67 / 494.5 / 0.75));
     assert_true(w.finding.estimated);

@@ -1,6 +1,7 @@
 /* The rules of causes on the host, on facts built by hand: what each claims, just below its threshold nothing, no second
  * claimed twice, and no number where none is known. A run of 100 s and 20 kJ, 80 s of it steady: 1000 steps of 80 ms. */
 #include "diagnose/rules/waits.h"
+#include "fake_dossier.h"
 #include "finding_numbers.h"
 #include "unit.h"
 
@@ -8,26 +9,22 @@
 
 static struct world {
     struct hec_summary summary;
-    struct hec_device_summary device;
-    struct hec_device_timeline timeline;
-    struct hec_ledger_device ledger, steady;
-    struct hec_call_facts calls;
-    struct hec_gap_facts gaps;
-    struct hec_source_line lines[2];
+    struct hec_device_diagnosis device;
+    struct fake_dossier of;
     struct hec_facts facts;
     struct hec_finding finding;
 } w;
 
 /* Of a state, in the steady part and in the run, a cause owns so many seconds more. */
 static void owns(enum hec_state state, enum hec_cause cause, double seconds) {
-    struct hec_ledger_row *rows[] = {&w.steady.rows[state], &w.ledger.rows[state]};
+    struct hec_ledger_row *rows[] = {&w.of.steady.rows[state], &w.of.ledger.rows[state]};
     for (int i = 0; i < 2; i++) {
         rows[i]->seconds = rows[i]->seconds_low = rows[i]->seconds_high = rows[i]->seconds + seconds;
         rows[i]->ns = rows[i]->traced_ns = llround(rows[i]->seconds * 1e9);
         rows[i]->watts = rows[i]->watts_low = rows[i]->watts_high = hec_state_idle(state) ? IDLE_W : 600;
         rows[i]->joules = rows[i]->watts * rows[i]->seconds;
     }
-    w.gaps.owned_s[state][cause] += cause == HEC_CAUSE_NONE ? 0 : seconds;
+    w.of.gaps.owned_s[state][cause] += cause == HEC_CAUSE_NONE ? 0 : seconds;
 }
 
 /* So many seconds, all of them of the cause that the state is named for. */
@@ -43,21 +40,17 @@ static void state(enum hec_state state, double seconds) {
         [HEC_STATE_STARTUP] = HEC_CAUSE_COMPILE,
         [HEC_STATE_DATA] = HEC_CAUSE_DATA,
     };
-    w.steady.rows[state].seconds = w.ledger.rows[state].seconds = 0;
-    memset(w.gaps.owned_s[state], 0, sizeof w.gaps.owned_s[state]);
+    w.of.steady.rows[state].seconds = w.of.ledger.rows[state].seconds = 0;
+    memset(w.of.gaps.owned_s[state], 0, sizeof w.of.gaps.owned_s[state]);
     owns(state, causes[state], seconds);
 }
 
 static void begin(void) {
     memset(&w, 0, sizeof w);
+    w.device = fake_dossier(&w.of, 0);
     w.facts = (struct hec_facts){.summary = &w.summary,
                                  .device = &w.device,
-                                 .steps = &w.summary.timeline.steps,
-                                 .timeline = &w.timeline,
-                                 .ledger = &w.ledger,
-                                 .steady = &w.steady,
-                                 .calls = &w.calls,
-                                 .gaps = &w.gaps,
+                                 .steps = &w.summary.steps,
                                  .run_s = 100,
                                  .run_j = 20000,
                                  .mean_w = 200,
@@ -65,17 +58,20 @@ static void begin(void) {
                                  .memory_free_share = NAN};
     w.summary.seconds = 100;
     w.summary.host = (struct hec_host_summary){.cores = 64, .cores_usable = 16, .tree_cores = 2};
-    w.summary.timeline.steps = (struct hec_step_summary){
+    w.summary.steps = (struct hec_step_summary){
         .source = HEC_STEP_OPTIMIZER, .count = 1000, .duration = {.count = 1000, .mean = 0.08}, .samples_per_step = 64};
-    w.device.device.pcie_kib_per_s = 62500000; /* 64 GB/s */
-    w.device.energy.idle_context_watts = NAN;
-    w.device.power_w.minimum = 80;
-    w.device.activity = (struct hec_use){.from_s = 10, .to_s = 90, .has_gpm = true, .engine = 0.25, .power_w = 150};
-    w.timeline = (struct hec_device_timeline){.traced_s = 80, .to_s = 99, .kernel = {.median = 5e-6}};
-    w.ledger.window_ns = w.ledger.traced_ns = INT64_C(100000000000);
-    w.steady.window_ns = w.steady.traced_ns = INT64_C(80000000000);
-    w.calls = (struct hec_call_facts){.traced_s = 80, .steps = 1000, .chain_mean = NAN};
-    w.calls.api[HEC_API_LAUNCH] = (struct hec_call_total){100000, 0.4};
+    w.device.readings.device.pcie_kib_per_s = 62500000; /* 64 GB/s */
+    w.device.readings.energy.idle_context_watts = NAN;
+    w.device.readings.power_w.minimum = 80;
+    w.device.readings.activity =
+        (struct hec_use){.from_s = 10, .to_s = 90, .has_gpm = true, .engine = 0.25, .power_w = 150};
+    w.of.timeline.traced_s = 80;
+    w.of.timeline.to_s = 99;
+    w.of.timeline.kernel.median = 5e-6;
+    w.of.ledger.window_ns = w.of.ledger.traced_ns = INT64_C(100000000000);
+    w.of.steady.window_ns = w.of.steady.traced_ns = INT64_C(80000000000);
+    w.of.calls = (struct hec_call_facts){.traced_s = 80, .steps = 1000, .chain_mean = NAN};
+    w.of.calls.api[HEC_API_LAUNCH] = (struct hec_call_total){100000, 0.4};
     state(HEC_STATE_COMPUTE, 40);
 }
 
@@ -195,8 +191,8 @@ static void test_sync(void **context) {
     owns(HEC_STATE_LAUNCH, HEC_CAUSE_SYNC, 6);
     owns(HEC_STATE_HOST, HEC_CAUSE_SYNC, 3);
     owns(HEC_STATE_HOST, HEC_CAUSE_HOST, 1);
-    w.calls.api[HEC_API_SYNC].count = 64000;
-    w.calls.reads = 64000;
+    w.of.calls.api[HEC_API_SYNC].count = 64000;
+    w.of.calls.reads = 64000;
     finds(HEC_CAUSE_SYNC, 17);
     assert_true(SAYS(WAITS, 64) && SAYS(READS, 64) && ANSWERS(READ_SELDOM, 64));
     silent_but(HEC_CAUSE_SYNC);
@@ -206,7 +202,7 @@ static void test_sync(void **context) {
     state(HEC_STATE_HOST, 1);
     assert_false(judge(HEC_CAUSE_SYNC));
     state(HEC_STATE_SYNC, 4.01);
-    w.calls.api[HEC_API_SYNC].count = 0; /* copies wait */
+    w.of.calls.api[HEC_API_SYNC].count = 0; /* copies wait */
     assert_true(judge(HEC_CAUSE_SYNC) && !fact_of(&w.finding, HEC_EVIDENCE_WAITS) && ANSWERS(READ_SELDOM, 64));
 }
 
@@ -218,7 +214,7 @@ static void test_launch(void **context) {
     owns(HEC_STATE_HOST, HEC_CAUSE_LAUNCH, 10);
     owns(HEC_STATE_HOST, HEC_CAUSE_HOST, 2);
     state(HEC_STATE_SYNC, 3);
-    w.calls.api[HEC_API_LAUNCH].count = 1600000;
+    w.of.calls.api[HEC_API_LAUNCH].count = 1600000;
     finds(HEC_CAUSE_LAUNCH, 40);
     assert_true(SAYS(WAIT_SHARE, 0.5) && SAYS(LAUNCHES, 1600) && is_near(number(HEC_EVIDENCE_LAUNCHES, 1), 5e-6));
     silent_but(HEC_CAUSE_LAUNCH);
@@ -244,14 +240,14 @@ static void test_small_batch_that_launches(void **context) {
     state(HEC_STATE_LAUNCH, 30);
     state(HEC_STATE_HOST, 2);
     owns(HEC_STATE_HOST, HEC_CAUSE_LAUNCH, 10);
-    w.calls.api[HEC_API_LAUNCH].count = 1600000;
-    w.summary.timeline.steps.samples_per_step = 8; /* of what fits 256 */
+    w.of.calls.api[HEC_API_LAUNCH].count = 1600000;
+    w.summary.steps.samples_per_step = 8; /* of what fits 256 */
     w.facts.memory_free_share = 0.95;
     double batch = worth(HEC_CAUSE_BATCH);
     assert_true(SAYS(BATCH_SAMPLES, 8) && is_near(number(HEC_EVIDENCE_LAUNCHES, 1), 5e-6) && SAYS(MEMORY_FREE, 0.95));
     assert_true(batch > worth(HEC_CAUSE_LAUNCH));
-    w.summary.timeline.steps.samples_per_step = 1; /* inference: requests must be there */
-    w.summary.timeline.steps.source = HEC_STEP_MODULE;
+    w.summary.steps.samples_per_step = 1; /* inference: requests must be there */
+    w.summary.steps.source = HEC_STEP_MODULE;
     batch = worth(HEC_CAUSE_BATCH);
     assert_true(SAYS(BATCH_SAMPLES, 1) && ANSWERS(BATCH_OR_LAUNCH_LESS, 0));
     assert_true(batch < worth(HEC_CAUSE_LAUNCH) && batch > 0.05);
@@ -260,11 +256,11 @@ static void test_small_batch_that_launches(void **context) {
     w.facts.memory_free_share = NAN; /* nobody knows whether there is room */
     assert_false(judge(HEC_CAUSE_BATCH));
     w.facts.memory_free_share = 0.95;
-    w.summary.timeline.steps.samples_per_step = NAN; /* nor whether samples are few */
+    w.summary.steps.samples_per_step = NAN; /* nor whether samples are few */
     assert_false(judge(HEC_CAUSE_BATCH));
-    w.summary.timeline.steps.samples_per_step = 4096;
+    w.summary.steps.samples_per_step = 4096;
     assert_false(judge(HEC_CAUSE_BATCH));
-    w.summary.timeline.steps.samples_per_step = 8;
+    w.summary.steps.samples_per_step = 8;
     state(HEC_STATE_COMPUTE, 24); /* 15 us each: as long as their launch */
     assert_false(judge(HEC_CAUSE_BATCH));
 }
@@ -274,10 +270,10 @@ static void test_host(void **context) {
     begin();
     state(HEC_STATE_HOST, 28);
     owns(HEC_STATE_HOST, HEC_CAUSE_LAUNCH, 2);
-    w.lines[0] =
+    w.of.lines[0] =
         (struct hec_source_line){.state = HEC_STATE_HOST, .file = "/home/u/train.py", .function = "step", .line = 75};
-    w.lines[0].seconds = 25;
-    w.summary.diagnosis.steady_source = (struct hec_source_lines){w.lines, 1};
+    w.of.lines[0].seconds = 25;
+    w.device.steady_source.count = 1;
     finds(HEC_CAUSE_HOST, 28);
     assert_true(SAYS(HELD_BY_LINE, 25) && is_near(number(HEC_EVIDENCE_HELD_BY_LINE, 1), 75));
     assert_string_equal(fact_of(&w.finding, HEC_EVIDENCE_HELD_BY_LINE)->name, "step");
@@ -299,8 +295,8 @@ static void test_copy(void **context) {
     state(HEC_STATE_COPY, 4);
     owns(HEC_STATE_SYNC, HEC_CAUSE_COPY, 20);
     owns(HEC_STATE_LAUNCH, HEC_CAUSE_COPY, 10);
-    w.gaps.small_s = 30;
-    w.calls.api[HEC_API_SYNC].count = w.calls.small_copies = 1024000;
+    w.of.gaps.small_s = 30;
+    w.of.calls.api[HEC_API_SYNC].count = w.of.calls.small_copies = 1024000;
     finds(HEC_CAUSE_COPY, 34);
     assert_true(SAYS(SMALL_COPY_SHARE, 34.0 / 80) && SAYS(SMALL_COPIES, 1024) && ANSWERS(JOIN_COPIES, 1024));
     silent_but(HEC_CAUSE_COPY);
@@ -309,11 +305,11 @@ static void test_copy(void **context) {
     begin(); /* there and back */
     state(HEC_STATE_COPY, 30);
     owns(HEC_STATE_SYNC, HEC_CAUSE_COPY, 5);
-    w.calls.api[HEC_API_SYNC].count = w.calls.round_trips = 1000;
-    w.calls.round_trip_bytes = 1000 * 64e6;
-    w.calls.round_trip_s = 30;
-    w.calls.pageable_bytes = 64e9;
-    w.calls.pageable_s = 30;
+    w.of.calls.api[HEC_API_SYNC].count = w.of.calls.round_trips = 1000;
+    w.of.calls.round_trip_bytes = 1000 * 64e6;
+    w.of.calls.round_trip_s = 30;
+    w.of.calls.pageable_bytes = 64e9;
+    w.of.calls.pageable_s = 30;
     finds(HEC_CAUSE_COPY, 35);
     assert_true(SAYS(ROUND_TRIP_SHARE, 35.0 / 80) && is_near(number(HEC_EVIDENCE_ROUND_TRIPS, 1), 32e6));
     silent_but(HEC_CAUSE_COPY);
@@ -321,15 +317,15 @@ static void test_copy(void **context) {
     begin();                  /* pageable: 20 GB/s where 0.8 x 64 can be had */
     state(HEC_STATE_HOST, 1); /* for its watts */
     state(HEC_STATE_COPY, 20);
-    w.calls.pageable_bytes = 400e9;
-    w.calls.pageable_s = 20;
+    w.of.calls.pageable_bytes = 400e9;
+    w.of.calls.pageable_s = 20;
     finds(HEC_CAUSE_COPY, 20);
     assert_true(SAYS(PAGEABLE_SHARE, 0.25) && SAYS(PAGEABLE_RATE, 20e9));
     assert_true(fabs(w.finding.seconds.best - 0.2 * (1 - 20 / 51.2)) < 1e-6);
     silent_but(HEC_CAUSE_COPY);
     owns(HEC_STATE_SYNC, HEC_CAUSE_COPY, 2); /* waited for */
     finds(HEC_CAUSE_COPY, 22);
-    w.device.device.pcie_kib_per_s = 0;
+    w.device.readings.device.pcie_kib_per_s = 0;
     assert_true(judge(HEC_CAUSE_COPY) && !fact_of(&w.finding, HEC_EVIDENCE_PAGEABLE_RATE));
     state(HEC_STATE_COPY, 3.99);
     state(HEC_STATE_SYNC, 0);
@@ -343,9 +339,9 @@ static void test_alloc(void **context) {
     owns(HEC_STATE_LAUNCH, HEC_CAUSE_ALLOC, 8);
     owns(HEC_STATE_HOST, HEC_CAUSE_ALLOC, 6);
     assert_false(judge(HEC_CAUSE_ALLOC)); /* once, at set-up */
-    w.gaps.allocs_recur = true;
-    w.calls.api[HEC_API_ALLOC] = (struct hec_call_total){30000, 0.9};
-    w.calls.api[HEC_API_FREE] = (struct hec_call_total){30000, 2.1};
+    w.of.gaps.allocs_recur = true;
+    w.of.calls.api[HEC_API_ALLOC] = (struct hec_call_total){30000, 0.9};
+    w.of.calls.api[HEC_API_FREE] = (struct hec_call_total){30000, 2.1};
     finds(HEC_CAUSE_ALLOC, 34);
     assert_true(SAYS(ALLOCATIONS, 60) && is_near(number(HEC_EVIDENCE_ALLOCATIONS, 1), 50e-6));
     silent_but(HEC_CAUSE_ALLOC);
@@ -353,7 +349,7 @@ static void test_alloc(void **context) {
     assert_true(judge(HEC_CAUSE_ALLOC)); /* and of what launches wait for, with one allocation for two of them */
     double best = w.finding.seconds.best, most = w.finding.seconds.high;
     owns(HEC_STATE_LAUNCH, HEC_CAUSE_LAUNCH, 10);
-    w.calls.api[HEC_API_LAUNCH].count = 120000;
+    w.of.calls.api[HEC_API_LAUNCH].count = 120000;
     assert_true(judge(HEC_CAUSE_ALLOC));
     assert_true(is_near(w.finding.seconds.best, best + 0.025) && is_near(w.finding.seconds.high, most + 0.05));
     state(HEC_STATE_ALLOC, 3.99);
@@ -369,14 +365,14 @@ static void test_compile(void **context) {
     owns(HEC_STATE_HOST, HEC_CAUSE_COMPILE, 23);
     state(HEC_STATE_STARTUP, 5);
     state(HEC_STATE_SYNC, 1);
-    w.gaps.loads = 6;
+    w.of.gaps.loads = 6;
     silent_but(HEC_CAUSE_NONE); /* each kernel at its first launch */
-    w.gaps.loads_recur = true;
+    w.of.gaps.loads_recur = true;
     finds(HEC_CAUSE_COMPILE, 28);
     silent_but(HEC_CAUSE_COMPILE);
-    w.gaps.loads = 1;
+    w.of.gaps.loads = 1;
     assert_false(judge(HEC_CAUSE_COMPILE));
-    w.calls.late_loads = 2;
+    w.of.calls.late_loads = 2;
     assert_true(judge(HEC_CAUSE_COMPILE));
     state(HEC_STATE_HOST, 0);
     state(HEC_STATE_STARTUP, 3.99);
@@ -386,27 +382,27 @@ static void test_compile(void **context) {
 static void test_idle(void **context) {
     (void)context;
     begin();
-    w.ledger.rows[HEC_STATE_TAIL].seconds = 30;
-    w.ledger.rows[HEC_STATE_TAIL].watts = IDLE_W;
+    w.of.ledger.rows[HEC_STATE_TAIL].seconds = 30;
+    w.of.ledger.rows[HEC_STATE_TAIL].watts = IDLE_W;
     assert_true(judge(HEC_CAUSE_IDLE) && SAYS(HELD, 30) && is_near(w.finding.title.value[1], 0.3));
     silent_but(HEC_CAUSE_IDLE);
     assert_true(judge(HEC_CAUSE_IDLE));
     reported(&w.finding.seconds, 0.28, 0.3);
-    w.device.others = HEC_OTHERS_BUSY; /* it is of use to somebody */
+    w.device.readings.others = HEC_OTHERS_BUSY; /* it is of use to somebody */
     assert_false(judge(HEC_CAUSE_IDLE));
-    w.device.others = HEC_OTHERS_IDLE;
-    w.lines[0] =
+    w.device.readings.others = HEC_OTHERS_IDLE;
+    w.of.lines[0] =
         (struct hec_source_line){.state = HEC_STATE_TAIL, .file = "/home/u/serve.py", .function = "wait", .line = 7};
-    w.summary.diagnosis.source = (struct hec_source_lines){w.lines, 1};
+    w.device.source.count = 1;
     assert_true(judge(HEC_CAUSE_IDLE) && SAYS(AT_LINE, 7) &&
                 strcmp(fact_of(&w.finding, HEC_EVIDENCE_AT_LINE)->name, "wait") == 0);
-    snprintf(w.lines[0].file, sizeof w.lines[0].file, "/usr/lib/python3.12/subprocess.py"); /* it ends */
+    snprintf(w.of.lines[0].file, sizeof w.of.lines[0].file, "/usr/lib/python3.12/subprocess.py"); /* it ends */
     assert_false(judge(HEC_CAUSE_IDLE));
-    w.summary.diagnosis.source.count = 0;
-    w.ledger.rows[HEC_STATE_TAIL].seconds = 19.9;
+    w.device.source.count = 0;
+    w.of.ledger.rows[HEC_STATE_TAIL].seconds = 19.9;
     assert_false(judge(HEC_CAUSE_IDLE));
     w.facts.run_s = 6; /* 30 %, but less than 2 s */
-    w.ledger.rows[HEC_STATE_TAIL].seconds = 1.9;
+    w.of.ledger.rows[HEC_STATE_TAIL].seconds = 1.9;
     assert_false(judge(HEC_CAUSE_IDLE));
 }
 
@@ -414,13 +410,14 @@ static void test_idle(void **context) {
 static void test_a_device_that_works_is_used(void **context) {
     (void)context;
     begin();
-    w.device.activity = (struct hec_use){.from_s = NAN, .to_s = NAN, .has_gpm = true, .readings = 500, .engine = NAN};
-    w.device.energy.window_s = 100;
-    assert_true(hec_use_nothing(&w.device) > 0);
+    w.device.readings.activity =
+        (struct hec_use){.from_s = NAN, .to_s = NAN, .has_gpm = true, .readings = 500, .engine = NAN};
+    w.device.readings.energy.window_s = 100;
+    assert_true(hec_use_nothing(&w.device.readings) > 0);
     state(HEC_STATE_COMPUTE, 0.3);
     state(HEC_STATE_HOST, 79.7);
     assert_false(judge(HEC_CAUSE_IDLE));
-    w.ledger.basis = w.steady.basis = HEC_LEDGER_CALLS; /* the same where calls tell it */
+    w.of.ledger.basis = w.of.steady.basis = HEC_LEDGER_CALLS; /* the same where calls tell it */
     assert_false(judge(HEC_CAUSE_IDLE));
     assert_true(judge(HEC_CAUSE_HOST));
 }
@@ -429,7 +426,7 @@ static void test_a_device_that_works_is_used(void **context) {
 static void test_unsteady(void **context) {
     (void)context;
     begin();
-    w.steady = w.ledger;
+    w.of.steady = w.of.ledger;
     state(HEC_STATE_SYNC, 40);
     assert_true(judge(HEC_CAUSE_SYNC) && w.finding.confidence < 0.5);
 }
@@ -437,26 +434,23 @@ static void test_unsteady(void **context) {
 /* Telemetry alone, of the time in use. */
 static void untraced(double engine, double sm, double occupancy, double pcie, double watts) {
     begin();
-    w.facts.timeline = NULL;
-    w.facts.ledger = w.facts.steady = NULL;
-    w.facts.calls = NULL;
-    w.facts.gaps = NULL;
-    w.summary.timeline.steps = (struct hec_step_summary){.data_s = NAN, .duration = {.mean = NAN}};
-    w.device.power_limit_w = 700;
-    w.device.energy.window_s = 100;
-    w.device.metric[HEC_GPM_GR_ACTIVE].mean = 0.8 * engine;
-    w.device.activity = (struct hec_use){.from_s = 10,
-                                         .to_s = 90,
-                                         .has_gpm = true,
-                                         .readings = 500,
-                                         .engine = engine,
-                                         .sm = sm,
-                                         .occupancy = occupancy,
-                                         .tensor = 0.1,
-                                         .dram = 0.1,
-                                         .pcie_rx = pcie,
-                                         .pcie_tx = 0,
-                                         .power_w = watts};
+    fake_dossier_untraced(&w.device);
+    w.summary.steps = (struct hec_step_summary){.data_s = NAN, .duration = {.mean = NAN}};
+    w.device.readings.power_limit_w = 700;
+    w.device.readings.energy.window_s = 100;
+    w.device.readings.metric[HEC_GPM_GR_ACTIVE].mean = 0.8 * engine;
+    w.device.readings.activity = (struct hec_use){.from_s = 10,
+                                                  .to_s = 90,
+                                                  .has_gpm = true,
+                                                  .readings = 500,
+                                                  .engine = engine,
+                                                  .sm = sm,
+                                                  .occupancy = occupancy,
+                                                  .tensor = 0.1,
+                                                  .dram = 0.1,
+                                                  .pcie_rx = pcie,
+                                                  .pcie_tx = 0,
+                                                  .power_w = watts};
 }
 
 static void waiting(void) {
@@ -476,7 +470,7 @@ static void test_telemetry(void **context) {
         enum hec_cause cause = cases[i].cause;
         untraced(cases[i].engine, cases[i].sm, cases[i].occupancy, cases[i].pcie, cases[i].watts);
         if (cause == HEC_CAUSE_IDLE)
-            w.device.activity.from_s = w.device.activity.to_s = NAN;
+            w.device.readings.activity.from_s = w.device.readings.activity.to_s = NAN;
         silent_but(cause);
         assert_true(judge(HEC_CAUSE_NONE) == (cause == HEC_CAUSE_NONE));
         if (cause >= HEC_CAUSE_NONE)
@@ -492,18 +486,18 @@ static void test_telemetry(void **context) {
     untraced(0.25, 0, 0, 3e8, 121);
     assert_true(judge(HEC_CAUSE_LAUNCH) && SAYS(LAUNCHES_LIKELY, 0.25) && SAYS(ENGINE_ACTIVE, 0.25));
     waiting(); /* the hooks know of the loader without a trace */
-    w.summary.timeline.steps = (struct hec_step_summary){.count = 1000, .duration = {.mean = 0.08}, .data_s = 40};
+    w.summary.steps = (struct hec_step_summary){.count = 1000, .duration = {.mean = 0.08}, .data_s = 40};
     assert_true(judge(HEC_CAUSE_DATA) && SAYS(WAIT_SHARE, 0.5));
-    w.summary.timeline.steps.data_s = 7.9;
+    w.summary.steps.data_s = 7.9;
     assert_false(judge(HEC_CAUSE_DATA));
     w.summary.phases[w.summary.phase_count++] =
         (struct hec_phase_summary){.name = "checkpoint", .seconds = 30, .count = 3};
     assert_true(judge(HEC_CAUSE_CHECKPOINT) && SAYS(CHECKPOINT_TIME, 30) &&
                 is_near(number(HEC_EVIDENCE_CHECKPOINT_TIME, 1), 3));
     waiting(); /* used to its end, or held */
-    w.device.activity.to_s = 75;
+    w.device.readings.activity.to_s = 75;
     assert_true(judge(HEC_CAUSE_IDLE));
-    w.device.activity.to_s = 85;
+    w.device.readings.activity.to_s = 85;
     assert_false(judge(HEC_CAUSE_IDLE));
 }
 
@@ -517,13 +511,13 @@ static void test_unknown(void **context) {
     for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
         begin();
         state(states[i], 30);
-        w.gaps.allocs_recur = true;
+        w.of.gaps.allocs_recur = true;
         for (int s = 0; s < HEC_STATE_COUNT; s++)
-            w.ledger.rows[s].watts = w.ledger.rows[s].joules = NAN;
-        w.facts.calls = NULL; /* imported */
+            w.of.ledger.rows[s].watts = w.of.ledger.rows[s].joules = NAN;
+        w.device.calls = NULL; /* imported */
         w.facts.run_j = w.facts.mean_w = NAN;
-        w.device.power_w.minimum = NAN;
-        w.device.device.pcie_kib_per_s = 0;
+        w.device.readings.power_w.minimum = NAN;
+        w.device.readings.device.pcie_kib_per_s = 0;
         w.summary.host.cores_usable = 0;
         assert_true(judge(causes[i]));
         reported(&w.finding.seconds, 0.1, 0.3);
@@ -531,12 +525,12 @@ static void test_unknown(void **context) {
         assert_true(has_numbers(&w.finding));
         w.facts.run_j = 20000; /* energy, but no watts by state */
         w.facts.mean_w = 200;
-        w.device.power_w.minimum = 80;
+        w.device.readings.power_w.minimum = 80;
         assert_true(judge(causes[i]) && w.finding.estimated);
         reported(&w.finding.joules, 0.01, 0.5);
     }
     waiting();
-    w.device.activity = (struct hec_use){.from_s = NAN, .to_s = NAN, .engine = NAN, .power_w = NAN};
+    w.device.readings.activity = (struct hec_use){.from_s = NAN, .to_s = NAN, .engine = NAN, .power_w = NAN};
     silent_but(HEC_CAUSE_NONE);
 }
 
@@ -564,14 +558,12 @@ static void piece(enum hec_state state, double us) {
 
 static const struct hec_gap_facts *ended(void) {
     hec_gaps_end(&gaps);
-    const struct hec_gap_facts *g = hec_gaps_of(&gaps, 0);
-    assert_non_null(g);
-    assert_null(hec_gaps_of(&gaps, 1));
-    return g;
+    assert_int_equal(gaps.count, 1);
+    return &gaps.list[0];
 }
 
 static void has(enum hec_state state, enum hec_cause cause, double us) {
-    const struct hec_gap_facts *g = hec_gaps_of(&gaps, 0);
+    const struct hec_gap_facts *g = &gaps.list[0];
     if (fabs(1e6 * g->owned_s[state][cause] - us) > 1e-6)
         fail_msg("%s of %s: %.3f us, not %.3f", hec_cause_name(cause), hec_state_name(state),
                  1e6 * g->owned_s[state][cause], us);
@@ -640,7 +632,7 @@ static void test_gaps_drained(void **context) {
     has(HEC_STATE_LAUNCH, HEC_CAUSE_COPY, 5 + 40);
     has(HEC_STATE_LAUNCH, HEC_CAUSE_ALLOC, 10000);
     has(HEC_STATE_LAUNCH, HEC_CAUSE_LAUNCH, 15 + 50 + 5000);
-    assert_true(fabs(hec_gaps_of(&gaps, 0)->small_s - 75e-6) < 1e-12);
+    assert_true(fabs(gaps.list[0].small_s - 75e-6) < 1e-12);
     hec_gaps_free(&gaps);
 }
 
@@ -677,7 +669,7 @@ static const struct hec_gap_facts *steps_with(void (*wait)(int step)) {
     }
     wait(400);
     hec_gaps_end(&gaps);
-    return hec_gaps_of(&gaps, 0);
+    return &gaps.list[0];
 }
 
 /* Hugging Face's generate: prefill and the first tokens load their kernels, one a launch; much later one rare branch does. */

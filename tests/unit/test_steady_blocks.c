@@ -13,7 +13,7 @@
 static struct fake_run run;
 static struct fake_timeline timeline;
 static struct hec_summary summary;
-static struct hec_device_summary devices[2];
+static struct hec_device_diagnosis devices[2];
 static struct hec_steady_blocks blocks;
 
 /* Power rises from 100 W at 2 s to 400 W at 20 s. */
@@ -35,11 +35,11 @@ static void begin(int device_count, double gain) {
     summary.devices = devices;
     summary.device_count = device_count;
     for (int i = 0; i < device_count; i++) {
-        devices[i] = (struct hec_device_summary){.device = fake_device(i), .used = true};
-        devices[i].energy.method = HEC_ENERGY_COUNTER;
-        devices[i].energy.valid = true;
-        devices[i].activity.from_s = 2;
-        devices[i].activity.to_s = 28;
+        devices[i].readings = (struct hec_device_summary){.device = fake_device(i), .used = true};
+        devices[i].readings.energy.method = HEC_ENERGY_COUNTER;
+        devices[i].readings.energy.valid = true;
+        devices[i].readings.activity.from_s = 2;
+        devices[i].readings.activity.to_s = 28;
         for (int k = 1; k <= 1500; k++)
             fake_add(&run, HEC_GPU_POWER, i, k * 0.02, llround(1000 * gain * truth((k - 1) * 0.02, k * 0.02) / 0.02));
         for (double t = 0.05; t < RUN_S; t += t < 10 ? 0.3 : 2.1) { /* 10 ms late, and said to be at most 20 */
@@ -227,9 +227,9 @@ static void test_no_joules(void **state) {
         train(10, 64);
         units("sample", 6400);
         if (what == 0)
-            devices[1].energy.valid = false;
+            devices[1].readings.energy.valid = false;
         else
-            devices[0].used = devices[1].used = false;
+            devices[0].readings.used = devices[1].readings.used = false;
         build();
         assert_int_equal(blocks.count, 60);
         assert_true(isnan(blocks.whole.joules));
@@ -251,12 +251,12 @@ static void test_samples(void **state) {
     assert_near(blocks.whole.joules, truth(3.7, 27.95), 8);
     begin(1, 1);
     train(10, 64);
-    devices[0].energy.method = HEC_ENERGY_INTEGRAL;
+    devices[0].readings.energy.method = HEC_ENERGY_INTEGRAL;
     build();
     assert_near(blocks.whole.joules, truth(3.7, 27.95), 8);
     begin(1, 1); /* polled: longer blocks */
     train(10, 64);
-    devices[0].device.has_power_history = 0;
+    devices[0].readings.device.has_power_history = 0;
     build();
     assert_int_equal(blocks.count, 8);
     assert_adds_up();

@@ -287,6 +287,8 @@ static void two_devices(void **state) {
     near(w->out.devices[1].busy_s, 10e-6);
     assert_int_equal(w->out.kernel_count, 2);
     assert_int_equal(w->out.kernels[1].device, 3);
+    for (int i = 0; i < 2; i++)
+        assert_true(w->out.devices[i].row_count == 1 && w->out.devices[i].rows == &w->out.kernels[i]);
     near(w->out.kernels[1].share, 1);
 }
 

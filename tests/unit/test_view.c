@@ -203,7 +203,8 @@ static void the_same_run_gives_the_same_bits(void **unused) {
         assert_int_equal(a->count, b->count);
         assert_memory_equal(a->cells, b->cells, a->count * sizeof *a->cells);
     }
-    assert_memory_equal(&s[0].devices[0].energy.joules, &s[2].devices[0].energy.joules, sizeof(double));
+    assert_memory_equal(&s[0].devices[0].readings.energy.joules, &s[2].devices[0].readings.energy.joules,
+                        sizeof(double));
     for (int i = 0; i < 3; i++)
         hec_summary_free(&s[i]);
     fake_free(&run);

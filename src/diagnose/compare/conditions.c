@@ -52,11 +52,11 @@ static void of_devices(const struct hec_summary *s, enum hec_condition what, val
     for (int i = 0; i < s->device_count; i++) {
         int count = 0;
         bool before = false;
-        if (!s->devices[i].used)
+        if (!s->devices[i].readings.used)
             continue;
-        of_device(&s->devices[i], what, text);
+        of_device(&s->devices[i].readings, what, text);
         for (int k = 0; k < s->device_count; k++)
-            if (s->devices[k].used && strcmp(of_device(&s->devices[k], what, other), text) == 0) {
+            if (s->devices[k].readings.used && strcmp(of_device(&s->devices[k].readings, what, other), text) == 0) {
                 before |= k < i;
                 count++;
             }
@@ -158,7 +158,7 @@ void hec_condition_value(const struct hec_summary *s, enum hec_condition what, c
         add_text(out, "", s->os);
         break;
     case HEC_CONDITION_TRACE:
-        add_text(out, "", s->imported[0] ? "" : hec_trace_mode_name(s->timeline.trace.mode));
+        add_text(out, "", s->imported[0] ? "" : hec_trace_mode_name(s->trace.mode));
         break;
     case HEC_CONDITION_HEC:
         add_text(out, "", s->hec_version);

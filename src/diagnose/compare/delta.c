@@ -10,7 +10,7 @@
 static double units_of(const struct hec_summary *s, const char *unit) {
     if (s->unit_count && !s->units[0].is_default && strcmp(s->units[0].name, unit) == 0)
         return s->units[0].count;
-    return strcmp(unit, "step") == 0 ? (double)s->timeline.steps.count : NAN;
+    return strcmp(unit, "step") == 0 ? (double)s->steps.count : NAN;
 }
 
 static double work_of(const struct hec_side *side, const char *unit) {
@@ -23,9 +23,8 @@ static double work_of(const struct hec_side *side, const char *unit) {
 static bool add_run(const struct hec_summary *s, int at, struct hec_delta_state rows[HEC_STATE_COUNT]) {
     bool any = false;
     for (int i = 0; i < s->device_count; i++) {
-        const char *why = "";
-        const struct hec_ledger_device *d = hec_diagnosis_of(&s->diagnosis, s->devices[i].device.index, &why);
-        if (!s->devices[i].used)
+        const struct hec_ledger_device *d = s->devices[i].ledger;
+        if (!s->devices[i].readings.used)
             continue;
         if (!d)
             return false; /* a part of the ledger is no ledger */

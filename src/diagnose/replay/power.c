@@ -143,29 +143,20 @@ struct hec_saving hec_replay_power_saved(const struct hec_replay_power *power, c
     return (struct hec_saving){fmin(saved[0], saved[2]), saved[1], fmax(saved[0], saved[2])};
 }
 
-static const struct hec_device_summary *summary_of(const struct hec_summary *summary, int device) {
-    for (int i = 0; i < summary->device_count; i++)
-        if (summary->devices[i].device.index == device)
-            return &summary->devices[i];
-    return NULL;
-}
-
 int hec_replay_power_find(struct hec_meter *meter, const struct hec_summary *summary, const struct hec_schedule *s,
                           const struct hec_replay *recorded, struct hec_replay_power *out, struct hec_why *why) {
     const int64_t begin_ns = s->count ? s->calls[0].begin_ns + s->lag_ns : 0;
     const int64_t edge[2] = {begin_ns, begin_ns + llround(recorded->recorded_s * HEC_NS_PER_S)};
-    const struct hec_ledger *ledger = &summary->diagnosis.ledger;
     int err = 0;
     out->count = 0;
-    for (int i = 0; i < ledger->device_count && !err; i++) {
-        int device = ledger->devices[i].device;
-        const struct hec_device_summary *of = summary_of(summary, device);
+    for (int i = 0; i < summary->device_count && !err; i++) {
+        const struct hec_device_diagnosis *d = &summary->devices[i];
+        int device = d->readings.device.index;
         struct hec_joules of_stretch = {NAN, NAN};
-        if (device < 0 || device >= HEC_DEVICE_MAX || !(recorded->busy_s[device] > 0))
+        if (!d->ledger || device < 0 || device >= HEC_DEVICE_MAX || !(recorded->busy_s[device] > 0))
             continue;
-        if (of)
-            err = hec_meter_joules(meter, of, edge, 1, &of_stretch, why);
-        out->of[out->count++] = watts_of(&ledger->devices[i], recorded, of_stretch.joules);
+        err = hec_meter_joules(meter, &d->readings, edge, 1, &of_stretch, why);
+        out->of[out->count++] = watts_of(d->ledger, recorded, of_stretch.joules);
     }
     double waiting = waiting_watts(out, recorded);
     for (int i = 0; i < out->count; i++)

@@ -45,7 +45,7 @@ static bool proven_on(const char *device) {
 double hec_proofs_widen(const struct hec_summary *summary) {
     bool device = false;
     for (int i = 0; i < summary->device_count; i++)
-        device = device || (summary->devices[i].used && proven_on(summary->devices[i].device.name));
+        device = device || (summary->devices[i].readings.used && proven_on(summary->devices[i].readings.device.name));
     return device && summary->pytorch[0] ? 1 : HEC_PROOFS_ELSEWHERE;
 }
 

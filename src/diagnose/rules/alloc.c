@@ -5,7 +5,8 @@
 
 bool hec_judge_alloc(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
-    if ((f->gaps && !f->gaps->allocs_recur) || !hec_waits_claim(f, HEC_ALLOC_LEAST, &w, out)) /* else it is set-up */
+    if ((f->device->gaps && !f->device->gaps->allocs_recur) ||
+        !hec_waits_claim(f, HEC_ALLOC_LEAST, &w, out)) /* else it is set-up */
         return false;
     /* The allocator's own code, and caches that it left cold, are in what launches wait for. */
     double around = w.launches > 0 ? fmin(1, w.allocs / w.launches) : 0;

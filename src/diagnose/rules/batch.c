@@ -7,10 +7,9 @@
 /* Share of compute in kernels with at most half as many blocks as SMs; NAN unknown. */
 static double thin_share(const struct hec_facts *f) {
     double sms = f->profile ? f->profile->sms : NAN, known = 0, thin = 0;
-    for (int i = 0; f->timeline && i < f->summary->timeline.kernel_count; i++) {
-        const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
-        if (k->device != f->device->device.index || k->kernel_class == HEC_KERNEL_CLASS_COMM || k->grid[0] < 1 ||
-            k->grid[1] < 1 || k->grid[2] < 1)
+    for (int i = 0; f->device->timeline && i < f->device->timeline->row_count; i++) {
+        const struct hec_kernel_row *k = &f->device->timeline->rows[i];
+        if (k->kernel_class == HEC_KERNEL_CLASS_COMM || k->grid[0] < 1 || k->grid[1] < 1 || k->grid[2] < 1)
             continue;
         known += k->seconds;
         thin += 2.0 * (double)k->grid[0] * (double)k->grid[1] * (double)k->grid[2] <= sms ? k->seconds : 0;

@@ -7,9 +7,9 @@
 static void report_kernels(const struct hec_facts *f, struct hec_finding *out) {
     double seconds = 0;
     int64_t count = 0;
-    for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
-        const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
-        if (k->device == f->device->device.index && k->kernel_class == HEC_KERNEL_CLASS_COMM) {
+    for (int i = 0; i < f->device->timeline->row_count; i++) {
+        const struct hec_kernel_row *k = &f->device->timeline->rows[i];
+        if (k->kernel_class == HEC_KERNEL_CLASS_COMM) {
             seconds += k->seconds;
             count += k->count;
         }
@@ -23,7 +23,7 @@ static void report_kernels(const struct hec_facts *f, struct hec_finding *out) {
 
 bool hec_judge_comm(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_ranks ranks;
-    if (!f->timeline)
+    if (!f->device->timeline)
         return false;
     hec_ranks_gather(f, &ranks);
     double in_use = ranks.work_s + ranks.comm_s;
@@ -31,7 +31,7 @@ bool hec_judge_comm(const struct hec_facts *f, struct hec_finding *out) {
         return false;
     double own = ranks.transfer_s / ranks.comm_s;
     double hidden = fmin(1, HEC_COMM_COMPUTE_HIDES * ranks.compute_s / ranks.transfer_s);
-    double overlap = f->timeline->comm_overlap;
+    double overlap = f->device->timeline->comm_overlap;
     out->title = HEC_FACT(COMM_SHARE, ranks.transfer_s / in_use);
     hec_finding_add(out, HEC_FACT(COMM_TIME, ranks.transfer_s, in_use));
     if (isfinite(overlap))

@@ -11,7 +11,7 @@ static double finite_or(double x, double other) {
 }
 
 struct hec_saving hec_whole_seconds(const struct hec_facts *f, enum hec_state state) {
-    const struct hec_ledger_row *row = f->ledger ? &f->ledger->rows[state] : NULL;
+    const struct hec_ledger_row *row = f->device->ledger ? &f->device->ledger->rows[state] : NULL;
     if (!row || !(f->run_s > 0))
         return unknown;
     return (struct hec_saving){finite_or(row->seconds_low, row->seconds) / f->run_s, row->seconds / f->run_s,
@@ -19,50 +19,51 @@ struct hec_saving hec_whole_seconds(const struct hec_facts *f, enum hec_state st
 }
 
 struct hec_saving hec_whole_joules(const struct hec_facts *f, enum hec_state state) {
-    const struct hec_ledger_row *row = f->ledger ? &f->ledger->rows[state] : NULL;
+    const struct hec_ledger_row *row = f->device->ledger ? &f->device->ledger->rows[state] : NULL;
     if (!row || !(f->run_j > 0) || !isfinite(row->joules))
         return unknown;
     double low = finite_or(row->watts_low, row->watts), high = finite_or(row->watts_high, row->watts);
-    if (f->device->power_limit_w > 0) /* short bursts go over the limit before it acts, not by more than that */
-        high = fmin(high, fmax(row->watts, HEC_COMPUTE_BY_LIMIT * f->device->power_limit_w));
+    /* short bursts go over the limit before it acts, not by more than that */
+    if (f->device->readings.power_limit_w > 0)
+        high = fmin(high, fmax(row->watts, HEC_COMPUTE_BY_LIMIT * f->device->readings.power_limit_w));
     return (struct hec_saving){fmin(row->joules, row->seconds * low) / f->run_j, fmin(1, row->joules / f->run_j),
                                fmin(1, fmax(row->joules, row->seconds * high) / f->run_j)};
 }
 
 double hec_compute_idle_watts(const struct hec_facts *f) {
-    double seconds = 0, joules = 0, watts = f->device->energy.idle_context_watts;
-    for (int s = 0; f->ledger && s < HEC_STATE_COUNT; s++)
-        if (hec_state_idle((enum hec_state)s) && f->ledger->rows[s].ns) {
-            seconds += f->ledger->rows[s].seconds;
-            joules += f->ledger->rows[s].joules;
+    double seconds = 0, joules = 0, watts = f->device->readings.energy.idle_context_watts;
+    for (int s = 0; f->device->ledger && s < HEC_STATE_COUNT; s++)
+        if (hec_state_idle((enum hec_state)s) && f->device->ledger->rows[s].ns) {
+            seconds += f->device->ledger->rows[s].seconds;
+            joules += f->device->ledger->rows[s].joules;
         }
     if (!(watts > 0) && seconds > 0)
         watts = joules / seconds;
     if (!(watts > 0))
-        watts = HEC_IDLE_CONTEXT_BY_LOWEST * f->device->power_w.minimum;
+        watts = HEC_IDLE_CONTEXT_BY_LOWEST * f->device->readings.power_w.minimum;
     return watts > 0 ? fmin(watts, f->mean_w) : NAN;
 }
 
 static double busy_of(const struct hec_facts *f) {
-    const struct hec_device_timeline *t = f->timeline;
+    const struct hec_device_timeline *t = f->device->timeline;
     double steps = f->steps->busy_share;
-    if (f->steady && f->steady->basis != HEC_LEDGER_MEASURED && f->steady->window_ns > 0)
-        return hec_ledger_busy(f->steady);
+    if (f->device->steady && f->device->steady->basis != HEC_LEDGER_MEASURED && f->device->steady->window_ns > 0)
+        return hec_ledger_busy(f->device->steady);
     if (!t)
-        return f->own_counters ? f->device->activity.engine : NAN;
-    if (isfinite(steps) && f->summary->timeline.device_count == 1)
+        return f->own_counters ? f->device->readings.activity.engine : NAN;
+    if (isfinite(steps) && hec_summary_traced(f->summary) == 1)
         return steps;
     return t->busy_s + t->idle_s > 0 ? t->busy_s / (t->busy_s + t->idle_s) : NAN;
 }
 
 static void find_seconds(const struct hec_facts *f, struct hec_compute *out) {
-    double engine = f->device->metric[HEC_GPM_GR_ACTIVE].mean;
-    bool counted = f->device->activity.has_gpm && engine > 0; /* with others': this program's are no more */
+    double engine = f->device->readings.metric[HEC_GPM_GR_ACTIVE].mean;
+    bool counted = f->device->readings.activity.has_gpm && engine > 0; /* with others': this program's are no more */
     out->seconds = hec_whole_seconds(f, HEC_STATE_COMPUTE);
-    if (!f->ledger && counted && f->own_counters)
+    if (!f->device->ledger && counted && f->own_counters)
         out->seconds = (struct hec_saving){(1 - HEC_COMPUTE_SECONDS_BAND) * engine, engine,
                                            fmin(1, (1 + HEC_COMPUTE_SECONDS_BAND) * engine)};
-    if (!f->ledger || !counted || !f->ledger->windows)
+    if (!f->device->ledger || !counted || !f->device->ledger->windows)
         return;
     out->seconds.best = fmin(out->seconds.best, HEC_COMPUTE_ENGINE_SLACK * engine);
     out->seconds.low = fmin(out->seconds.low, out->seconds.best);
@@ -72,13 +73,13 @@ static void find_seconds(const struct hec_facts *f, struct hec_compute *out) {
 
 /* What idle time (and copies, which draw little more) leaves. Its watts lie between the lowest sample and the mean. */
 static struct hec_saving left(const struct hec_facts *f, struct hec_saving seconds) {
-    double idle_w = hec_compute_idle_watts(f), mean = f->mean_w, lowest = f->device->power_w.minimum;
-    double most = fmax(HEC_COMPUTE_BY_LIMIT * f->device->power_limit_w, mean);
+    double idle_w = hec_compute_idle_watts(f), mean = f->mean_w, lowest = f->device->readings.power_w.minimum;
+    double most = fmax(HEC_COMPUTE_BY_LIMIT * f->device->readings.power_limit_w, mean);
     if (!isfinite(idle_w) || !(mean > 0) || !isfinite(seconds.best))
         return unknown;
     struct hec_saving out = {seconds.low, 1 - (1 - seconds.best) * idle_w / mean,
                              1 - (1 - seconds.best) * fmin(idle_w, lowest > 0 ? lowest : idle_w) / mean};
-    if (f->device->power_limit_w > 0) {
+    if (f->device->readings.power_limit_w > 0) {
         out.best = fmin(out.best, seconds.best * most / mean);
         out.high = fmin(out.high, seconds.high * most / mean);
     }
@@ -110,8 +111,8 @@ static void find_joules(const struct hec_facts *f, struct hec_compute *out) {
 /* A counter's mean over the whole run, by the engine's: idle time adds to neither, and windows of a short run are not cut as
  * they are by the time in use. */
 static double by_engine(const struct hec_facts *f, enum hec_metric metric) {
-    double engine = f->device->metric[HEC_GPM_GR_ACTIVE].mean;
-    return f->own_counters && engine > 0 ? fmin(1, f->device->metric[metric].mean / engine) : NAN;
+    double engine = f->device->readings.metric[HEC_GPM_GR_ACTIVE].mean;
+    return f->own_counters && engine > 0 ? fmin(1, f->device->readings.metric[metric].mean / engine) : NAN;
 }
 
 static void find_counters(const struct hec_facts *f, struct hec_compute *out) {
@@ -127,14 +128,14 @@ static void find_counters(const struct hec_facts *f, struct hec_compute *out) {
 void hec_compute_gather(const struct hec_facts *f, struct hec_compute *out) {
     double gemm = f->class_share[HEC_KERNEL_CLASS_GEMM] + f->class_share[HEC_KERNEL_CLASS_ATTENTION];
     double conv = f->class_share[HEC_KERNEL_CLASS_CONV];
-    *out = (struct hec_compute){.traced = f->timeline != NULL, .busy = busy_of(f), .watts = NAN, .denser = 1};
+    *out = (struct hec_compute){.traced = f->device->timeline != NULL, .busy = busy_of(f), .watts = NAN, .denser = 1};
     find_seconds(f, out);
     find_joules(f, out);
     find_counters(f, out);
     if (out->seconds.best > 0 && isfinite(out->joules.best))
         out->watts = out->joules.best / out->seconds.best * f->mean_w;
-    out->denser = f->device->power_limit_w > 0 && out->watts > 0
-                      ? HEC_DENSE_BY_LIMIT * f->device->power_limit_w / out->watts
+    out->denser = f->device->readings.power_limit_w > 0 && out->watts > 0
+                      ? HEC_DENSE_BY_LIMIT * f->device->readings.power_limit_w / out->watts
                       : HEC_COMPUTE_DENSER_UNKNOWN;
     out->denser = fmin(HEC_COMPUTE_DENSER_MOST, fmax(1, out->denser));
     out->tensor_reach = gemm + conv > 0

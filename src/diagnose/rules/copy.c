@@ -4,14 +4,14 @@
 #include <math.h>
 
 static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) {
-    double sure = hec_use_transfers(f->device);
+    double sure = hec_use_transfers(&f->device->readings);
     if (!sure)
         return false;
-    out->title = HEC_FACT(COPIES_LIKELY, f->device->activity.sm);
+    out->title = HEC_FACT(COPIES_LIKELY, f->device->readings.activity.sm);
     hec_waits_report_use(f, true, out);
     out->lever = HEC_ANSWER(TRACE_COPIES);
     out->confidence = fmin(HEC_TELEMETRY_CONFIDENCE, sure);
-    hec_waits_save_telemetry(f, f->device->activity.sm, HEC_COPY_TELEMETRY_GOES,
+    hec_waits_save_telemetry(f, f->device->readings.activity.sm, HEC_COPY_TELEMETRY_GOES,
                              out); /* copies count as activity of the engine */
     return true;
 }
@@ -23,7 +23,7 @@ static double pinned_gain(const struct hec_waits *w) {
 }
 
 bool hec_judge_copy(const struct hec_facts *f, struct hec_finding *out) {
-    const struct hec_call_facts *c = f->calls;
+    const struct hec_call_facts *c = f->device->calls;
     struct hec_waits w;
     if (!hec_waits_claim(f, HEC_COPY_LEAST, &w, out))
         return !w.known && judge_telemetry(f, out);

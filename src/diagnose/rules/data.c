@@ -29,12 +29,12 @@ static void advise(const struct hec_facts *f, double data_s, double rest_s, stru
 static bool judge_phases(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_step_summary *steps = f->steps;
     double steps_s = (double)steps->count * steps->duration.mean, share = steps->data_s / steps_s;
-    if (steps->count < 1 || !(share >= HEC_DATA_LEAST_TELEMETRY) || hec_use_full(f->device))
+    if (steps->count < 1 || !(share >= HEC_DATA_LEAST_TELEMETRY) || hec_use_full(&f->device->readings))
         return false;
     out->title = HEC_FACT(WAIT_SHARE, share, true);
     hec_finding_add(out, HEC_FACT(LOADER_TIME, steps->data_s, steps_s));
     advise(f, steps->data_s / (double)steps->count, (steps_s - steps->data_s) / (double)steps->count, out);
-    out->confidence = hec_use_waits(f->device) ? HEC_USE_CONFIDENCE : HEC_TELEMETRY_CONFIDENCE;
+    out->confidence = hec_use_waits(&f->device->readings) ? HEC_USE_CONFIDENCE : HEC_TELEMETRY_CONFIDENCE;
     hec_waits_save_seconds(f, steps->data_s, HEC_DATA_PHASES_GO_LOW, HEC_DATA_PHASES_GO, 1, out);
     return true;
 }

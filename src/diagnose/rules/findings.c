@@ -39,7 +39,7 @@ static int by_worth(const void *a, const void *b) {
 }
 
 static bool is_about(const struct hec_finding *finding, const struct hec_source_line *l) {
-    return l->device == finding->device && (finding->states & (1u << l->state));
+    return finding->states & (1u << l->state);
 }
 
 /* Seconds of a line over all states of the finding; 0 where an earlier row has it, or it is of none of them. */
@@ -60,8 +60,8 @@ static double seconds_of(const struct hec_source_lines *source, int at, const st
 
 /* The lines of the states that a finding is about, by their share of the time of all of those. */
 static void attach_lines(const struct hec_facts *facts, struct hec_finding *finding) {
-    const struct hec_source_lines *source = &facts->summary->diagnosis.steady_source;
-    const struct hec_ledger_device *steady = facts->steady;
+    const struct hec_source_lines *source = &facts->device->steady_source;
+    const struct hec_ledger_device *steady = facts->device->steady;
     double whole = 0, last = INFINITY;
     int last_at = -1;
     if (!steady)
@@ -93,9 +93,8 @@ static void attach_lines(const struct hec_facts *facts, struct hec_finding *find
 
 /* ---- one job ---- */
 
-static bool communicates(const struct hec_summary *summary, int device) {
-    const struct hec_ledger_device *d = hec_diagnosis_of(&summary->diagnosis, device, NULL);
-    return d && d->rows[HEC_STATE_COMM].ns > 0;
+static bool communicates(const struct hec_device_diagnosis *d) {
+    return d->ledger && d->ledger->rows[HEC_STATE_COMM].ns > 0;
 }
 
 /* Of ranks whose kernels were not recorded: as many steps, and as long ones. */
@@ -106,17 +105,18 @@ static bool in_step(const struct hec_step_summary *one, const struct hec_step_su
 }
 
 static bool same_job(const struct hec_summary *summary, int a, int b) {
-    const struct hec_step_summary *one = hec_diagnosis_steps(&summary->diagnosis, a);
-    const struct hec_step_summary *other = hec_diagnosis_steps(&summary->diagnosis, b);
-    return (one && other && (one->pid == other->pid || (summary->ranks > 1 && in_step(one, other)))) ||
-           (communicates(summary, a) && communicates(summary, b));
+    const struct hec_device_diagnosis *one = hec_summary_device(summary, a), *other = hec_summary_device(summary, b);
+    bool steps = one->steps.count && other->steps.count;
+    return (steps &&
+            (one->steps.pid == other->steps.pid || (summary->ranks > 1 && in_step(&one->steps, &other->steps)))) ||
+           (communicates(one) && communicates(other));
 }
 
 /* 0 where none of them has joules of the command alone. */
 static double joules_of(const struct hec_summary *summary, uint64_t devices) {
     double joules = 0;
     for (int i = 0; i < summary->device_count; i++) {
-        const struct hec_device_summary *d = &summary->devices[i];
+        const struct hec_device_summary *d = &summary->devices[i].readings;
         bool own = d->energy.valid && d->others != HEC_OTHERS_BUSY;
         joules += own && devices >> d->device.index & 1 ? d->energy.joules : 0;
     }
@@ -181,12 +181,12 @@ static struct hec_saving of_steps(struct hec_saving s, double factor) {
 
 /* Rules say what is saved of the run, replays what of a step. */
 static int predict(const struct hec_predictor *predictor, const struct hec_facts *facts, struct hec_finding *f) {
-    const struct hec_ledger_device *steady = facts->steady ? facts->steady : facts->ledger;
+    const struct hec_ledger_device *steady = facts->device->steady ? facts->device->steady : facts->device->ledger;
     double steady_s = steady ? 0 : NAN, steady_j = 0;
     for (int s = 0; steady && s < HEC_STATE_COUNT; s++)
         if (steady->rows[s].seconds > 0 && s != HEC_STATE_STARTUP && s != HEC_STATE_TAIL) {
             steady_s += steady->rows[s].seconds;
-            steady_j += steady->rows[s].seconds * facts->ledger->rows[s].watts;
+            steady_j += steady->rows[s].seconds * facts->device->ledger->rows[s].watts;
         }
     f->step_seconds = of_steps(f->seconds, steady_s > 0 ? facts->run_s / steady_s : NAN);
     f->step_joules = of_steps(f->joules, steady_j > 0 ? facts->run_j / steady_j : NAN);
@@ -212,13 +212,13 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
 
 /* ---- all ---- */
 
-static int judge_device(const struct hec_summary *summary, const struct hec_predictor *predictor, int at,
-                        struct hec_findings *out) {
+static int judge_device(const struct hec_summary *summary, const struct hec_predictor *predictor,
+                        const struct hec_device_diagnosis *device, struct hec_findings *out) {
     struct hec_facts facts;
-    hec_facts_gather(summary, at, &facts);
+    hec_facts_gather(summary, device, &facts);
     for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
         const struct hec_rule *rule = hec_rule_of((enum hec_cause)cause);
-        struct hec_finding finding = hec_finding_begin(rule, facts.device->device.index);
+        struct hec_finding finding = hec_finding_begin(rule, facts.device->readings.device.index);
         if (!rule->judge(&facts, &finding))
             continue;
         hec_finding_add_shared(&facts, &finding);
@@ -242,7 +242,7 @@ int hec_findings_build(const struct hec_summary *summary, const struct hec_predi
     out->together_seconds = out->together_joules = out->next_seconds = out->next_joules = NAN;
     out->next = HEC_CAUSE_NONE;
     for (int i = 0; i < summary->device_count; i++) {
-        int err = summary->devices[i].used ? judge_device(summary, predictor, i, out) : 0;
+        int err = summary->devices[i].readings.used ? judge_device(summary, predictor, &summary->devices[i], out) : 0;
         if (err) {
             hec_findings_free(out);
             return err;

@@ -4,23 +4,23 @@
 #include <math.h>
 
 static const struct hec_source_line *held_by(const struct hec_facts *f) {
-    const struct hec_source_lines *source = &f->summary->diagnosis.steady_source;
+    const struct hec_source_lines *source = &f->device->steady_source;
     for (int i = 0; i < source->count; i++) /* the largest share is first */
-        if (source->lines[i].device == f->device->device.index && source->lines[i].state == HEC_STATE_HOST)
+        if (source->lines[i].state == HEC_STATE_HOST)
             return &source->lines[i];
     return NULL;
 }
 
 static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) {
-    double sure = hec_use_waits(f->device);
+    double sure = hec_use_waits(&f->device->readings);
     if (!sure)
         return false;
-    out->title = HEC_FACT(ENGINE_IDLE, 1 - f->device->activity.engine);
+    out->title = HEC_FACT(ENGINE_IDLE, 1 - f->device->readings.activity.engine);
     hec_waits_report_use(f, true, out);
     hec_waits_report_cores(f, out);
     hec_finding_add(out, HEC_FACT(UNTRACED, NAN));
     out->confidence = fmin(HEC_HOST_TELEMETRY_CONFIDENCE, sure);
-    hec_waits_save_telemetry(f, f->device->activity.engine, HEC_HOST_TELEMETRY_GOES, out);
+    hec_waits_save_telemetry(f, f->device->readings.activity.engine, HEC_HOST_TELEMETRY_GOES, out);
     return true;
 }
 

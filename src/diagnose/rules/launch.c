@@ -4,13 +4,13 @@
 #include <math.h>
 
 static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) {
-    double sure = hec_use_thin(f->device);
+    double sure = hec_use_thin(&f->device->readings);
     if (!sure)
         return false;
-    out->title = HEC_FACT(LAUNCHES_LIKELY, f->device->activity.engine);
+    out->title = HEC_FACT(LAUNCHES_LIKELY, f->device->readings.activity.engine);
     hec_waits_report_use(f, false, out);
     out->confidence = fmin(HEC_TELEMETRY_CONFIDENCE, sure);
-    hec_waits_save_telemetry(f, f->device->activity.engine, HEC_LAUNCH_TELEMETRY_GOES, out);
+    hec_waits_save_telemetry(f, f->device->readings.activity.engine, HEC_LAUNCH_TELEMETRY_GOES, out);
     return true;
 }
 
@@ -24,7 +24,7 @@ bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
     hec_waits_save(f, &w, out->cause, goes->low, goes->best, 1 + code_s / owned_s, out);
     if (w.launches > 0)
         hec_finding_add(out, HEC_FACT(LAUNCHES, w.launches, w.compute_s / w.launches));
-    if (f->timeline && f->timeline->kernel.median > 0)
-        hec_finding_add(out, HEC_FACT(MEDIAN_KERNEL, f->timeline->kernel.median, f->small_share));
+    if (f->device->timeline && f->device->timeline->kernel.median > 0)
+        hec_finding_add(out, HEC_FACT(MEDIAN_KERNEL, f->device->timeline->kernel.median, f->small_share));
     return true;
 }

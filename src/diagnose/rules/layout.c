@@ -14,11 +14,11 @@ bool hec_judge_layout(const struct hec_facts *f, struct hec_finding *out) {
     double layout = f->class_share[HEC_KERNEL_CLASS_LAYOUT], conv = f->class_share[HEC_KERNEL_CLASS_CONV];
     double norm = 0;
     bool images = conv >= HEC_LAYOUT_LEAST_CONV, named = false;
-    if (!f->timeline || !(layout >= (images ? HEC_LAYOUT_LEAST_SHARE : HEC_LAYOUT_LEAST_SHARE_PLAIN)))
+    if (!f->device->timeline || !(layout >= (images ? HEC_LAYOUT_LEAST_SHARE : HEC_LAYOUT_LEAST_SHARE_PLAIN)))
         return false;
-    for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
-        const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
-        if (k->device != f->device->device.index || k->kernel_class == HEC_KERNEL_CLASS_COMM)
+    for (int i = 0; i < f->device->timeline->row_count; i++) {
+        const struct hec_kernel_row *k = &f->device->timeline->rows[i];
+        if (k->kernel_class == HEC_KERNEL_CLASS_COMM)
             continue;
         norm += images && plain_norm(k->name) ? k->seconds : 0;
         if (k->kernel_class == HEC_KERNEL_CLASS_LAYOUT && !named) {

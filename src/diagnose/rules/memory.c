@@ -19,10 +19,10 @@ static bool of_loss(const char *name) {
 
 static void read_passes(const struct hec_facts *f, struct passes *out) {
     *out = (struct passes){0};
-    for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
-        const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
+    for (int i = 0; i < f->device->timeline->row_count; i++) {
+        const struct hec_kernel_row *k = &f->device->timeline->rows[i];
         enum hec_kernel_class class = k->kernel_class;
-        if (k->device != f->device->device.index || k->kernel_class == HEC_KERNEL_CLASS_COMM)
+        if (k->kernel_class == HEC_KERNEL_CLASS_COMM)
             continue;
         if (class == HEC_KERNEL_CLASS_SOFTMAX && !of_loss(k->name))
             out->softmax += k->seconds;
@@ -39,19 +39,20 @@ static void read_passes(const struct hec_facts *f, struct passes *out) {
  * between the others; no more than a step has. */
 static double chains(const struct hec_facts *f, const struct passes *p, double *kernels) {
     double share = f->compute_s > 0 ? p->elementwise / f->compute_s : 0;
-    double steps = f->calls ? (double)f->calls->steps : 0;
-    *kernels = f->calls ? f->calls->chain_mean : p->kernels / (p->others + 1);
+    double steps = f->device->calls ? (double)f->device->calls->steps : 0;
+    *kernels = f->device->calls ? f->device->calls->chain_mean : p->kernels / (p->others + 1);
     if (steps >= 1 && isfinite(*kernels))
         *kernels = fmin(*kernels, fmax(1, p->kernels / steps));
     if (!(*kernels >= HEC_MEMORY_LEAST_CHAIN_KERNELS)) /* NAN: there are no chains */
         return 0;
     *kernels = fmin(*kernels, HEC_MEMORY_MOST_CHAIN_KERNELS);
-    return f->calls ? fmin(share, f->calls->chain_s / f->compute_s) : share;
+    return f->device->calls ? fmin(share, f->device->calls->chain_s / f->compute_s) : share;
 }
 
 static bool judge_telemetry(const struct hec_facts *f, const struct hec_compute *c, struct hec_finding *out) {
     /* What crosses the bus is read and written too. */
-    if (!(c->dram >= HEC_MEMORY_DRAM_BUSY && c->tensor <= HEC_MEMORY_TENSOR_LOW) || hec_use_transfers(f->device))
+    if (!(c->dram >= HEC_MEMORY_DRAM_BUSY && c->tensor <= HEC_MEMORY_TENSOR_LOW) ||
+        hec_use_transfers(&f->device->readings))
         return false;
     out->title = HEC_FACT(MEMORY_LIMITS, c->dram);
     hec_finding_add(out, HEC_FACT(MEMORY_ACTIVE, c->dram, c->tensor));
@@ -67,7 +68,7 @@ bool hec_judge_memory(const struct hec_facts *f, struct hec_finding *out) {
     struct passes p;
     double kernels = 0;
     hec_compute_gather(f, &c);
-    if (!f->timeline)
+    if (!f->device->timeline)
         return judge_telemetry(f, &c, out);
     read_passes(f, &p);
     double in_chains = chains(f, &p, &kernels), softmax = f->compute_s > 0 ? p.softmax / f->compute_s : 0;
@@ -88,7 +89,7 @@ bool hec_judge_memory(const struct hec_facts *f, struct hec_finding *out) {
     } else
         out->title = HEC_FACT(CHAIN_SHARE, in_chains);
     if (fused > 0) {
-        hec_finding_add(out, HEC_FACT(CHAINS, in_chains, kernels, !f->calls));
+        hec_finding_add(out, HEC_FACT(CHAINS, in_chains, kernels, !f->device->calls));
         if (p.longest)
             hec_finding_add_of(out, p.longest->name,
                                HEC_FACT(KERNEL, 1e-6 * p.longest->mean_us, (double)p.longest->count));
@@ -98,7 +99,7 @@ bool hec_judge_memory(const struct hec_facts *f, struct hec_finding *out) {
     out->confidence = c.dram >= HEC_MEMORY_DRAM_IDLE ? HEC_MEMORY_CONFIDENCE
                       : isnan(c.dram)                ? HEC_MEMORY_CONFIDENCE_NAMES
                                                      : HEC_MEMORY_CONFIDENCE_IDLE;
-    if (!f->calls)
+    if (!f->device->calls)
         out->confidence -= HEC_MEMORY_ESTIMATED_LESS;
     double low = HEC_MEMORY_LOW * fused + HEC_MEMORY_LOW * HEC_MEMORY_PASSES_GO * rest;
     double high =

@@ -16,7 +16,7 @@ struct candidate {
 enum tensor_cores { NO_TENSOR, TENSOR_FP16, TENSOR_TF32 };
 
 static enum tensor_cores tensor_cores_of(const struct hec_facts *f) {
-    const struct hec_device *d = &f->device->device;
+    const struct hec_device *d = &f->device->readings.device;
     /* AMD's profiler gives the gfx number as compute capability */
     if (d->cuda_major > 0 && strcmp(d->vendor, hec_vendor_info(HEC_VENDOR_AMD)->name) != 0)
         return d->cuda_major >= HEC_PRECISION_TF32_FROM   ? TENSOR_TF32
@@ -45,9 +45,9 @@ static bool uses_tensor(enum hec_kernel_precision p) {
 
 static double misaligned_share(const struct hec_facts *f) {
     double those = 0;
-    for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
-        const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
-        if (k->device != f->device->device.index || k->kernel_class == HEC_KERNEL_CLASS_COMM)
+    for (int i = 0; i < f->device->timeline->row_count; i++) {
+        const struct hec_kernel_row *k = &f->device->timeline->rows[i];
+        if (k->kernel_class == HEC_KERNEL_CLASS_COMM)
             continue;
         if (k->kernel_class == HEC_KERNEL_CLASS_GEMM && uses_tensor(k->precision) && misaligned(k->name))
             those += k->seconds;
@@ -89,7 +89,7 @@ static struct hec_saving fp32_gain(const struct hec_facts *f, enum tensor_cores 
 static int gather(const struct hec_facts *f, const struct hec_compute *c, struct candidate *out) {
     double simt = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_SIMT_FP32];
     double tf32 = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_TENSOR_TF32];
-    double odd = f->timeline ? misaligned_share(f) : 0;
+    double odd = f->device->timeline ? misaligned_share(f) : 0;
     bool idle_tensor = c->tensor <= HEC_PRECISION_TENSOR_IDLE && c->fp32 >= HEC_PRECISION_FP32_BUSY;
     double confidence = !idle_tensor                        ? HEC_PRECISION_CONFIDENCE_NAMES
                         : simt >= HEC_PRECISION_LEAST_SHARE ? HEC_PRECISION_CONFIDENCE
@@ -137,10 +137,10 @@ static void describe(const struct hec_facts *f, const struct candidate *it, stru
         out->lever = HEC_ANSWER(BF16);
         break;
     }
-    for (int i = 0; i < f->summary->timeline.kernel_count && it->kind <= MISALIGNED; i++) {
-        const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
+    for (int i = 0; f->device->timeline && i < f->device->timeline->row_count && it->kind <= MISALIGNED; i++) {
+        const struct hec_kernel_row *k = &f->device->timeline->rows[i];
         bool simt = k->precision == HEC_KERNEL_PRECISION_SIMT_FP32;
-        if (k->device == f->device->device.index && (it->kind == FP32 ? simt : misaligned(k->name) && !simt)) {
+        if ((it->kind == FP32 ? simt : misaligned(k->name) && !simt)) {
             hec_finding_add_of(out, k->name, HEC_FACT(KERNEL, 1e-6 * k->mean_us, (double)k->count));
             break;
         }

@@ -30,7 +30,7 @@ struct answer {
 
 /* What is left of kernels' time, where a rule says how much of the run's time is saved in them. */
 static double left_of_compute(const struct hec_facts *f, double saved) {
-    double compute_s = f->ledger ? f->ledger->rows[HEC_STATE_COMPUTE].seconds : 0;
+    double compute_s = f->device->ledger ? f->device->ledger->rows[HEC_STATE_COMPUTE].seconds : 0;
     return compute_s > 0 ? fmin(1, fmax(0, 1 - saved * f->run_s / compute_s)) : NAN;
 }
 
@@ -79,8 +79,9 @@ static bool one_job(const struct hec_schedule *s) {
 static double link_of(const struct hec_summary *summary) {
     double rate = NAN;
     for (int i = 0; i < summary->device_count; i++)
-        if (summary->devices[i].used && summary->devices[i].device.pcie_kib_per_s > 0)
-            rate = fmin(rate, HEC_COPY_LINK_REACH * 1024e-9 * (double)summary->devices[i].device.pcie_kib_per_s);
+        if (summary->devices[i].readings.used && summary->devices[i].readings.device.pcie_kib_per_s > 0)
+            rate =
+                fmin(rate, HEC_COPY_LINK_REACH * 1024e-9 * (double)summary->devices[i].readings.device.pcie_kib_per_s);
     return rate;
 }
 

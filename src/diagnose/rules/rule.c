@@ -57,8 +57,9 @@ void hec_finding_add_of(struct hec_finding *finding, const char *name, struct he
 }
 
 void hec_finding_add_shared(const struct hec_facts *f, struct hec_finding *finding) {
-    if (f->device->others != HEC_OTHERS_IDLE)
-        hec_finding_add(finding, HEC_FACT(SHARED, f->device->shared_with, f->device->others == HEC_OTHERS_BUSY));
+    if (f->device->readings.others != HEC_OTHERS_IDLE)
+        hec_finding_add(
+            finding, HEC_FACT(SHARED, f->device->readings.shared_with, f->device->readings.others == HEC_OTHERS_BUSY));
 }
 
 static double clamped(double x) {

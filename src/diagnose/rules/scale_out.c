@@ -29,19 +29,16 @@ static double together(const struct hec_findings *findings, int device, bool jou
     return known ? 1 - left * (1 - launches) : NAN;
 }
 
-static double utilisation_of(const struct hec_summary *summary, const struct hec_device_summary *d) {
-    const struct hec_timeline *t = &summary->timeline;
-    const struct hec_ledger_device *steady = hec_diagnosis_steady(&summary->diagnosis, d->device.index);
-    if (steady && steady->basis != HEC_LEDGER_MEASURED && steady->window_ns > 0)
-        return hec_ledger_busy(steady);
-    for (int i = 0; i < t->device_count; i++) {
-        const struct hec_device_timeline *on = &t->devices[i];
-        if (on->device != d->device.index || !(on->busy_s + on->idle_s > 0))
-            continue;
-        return isfinite(t->steps.busy_share) && t->device_count == 1 ? t->steps.busy_share
-                                                                     : on->busy_s / (on->busy_s + on->idle_s);
-    }
-    return d->activity.has_gpm && d->others == HEC_OTHERS_IDLE ? d->activity.engine : NAN;
+static double utilisation_of(const struct hec_summary *summary, const struct hec_device_diagnosis *d) {
+    const struct hec_device_timeline *on = d->timeline;
+    if (d->steady && d->steady->basis != HEC_LEDGER_MEASURED && d->steady->window_ns > 0)
+        return hec_ledger_busy(d->steady);
+    if (on && on->busy_s + on->idle_s > 0)
+        return isfinite(summary->steps.busy_share) && hec_summary_traced(summary) == 1
+                   ? summary->steps.busy_share
+                   : on->busy_s / (on->busy_s + on->idle_s);
+    const struct hec_device_summary *r = &d->readings;
+    return r->activity.has_gpm && r->others == HEC_OTHERS_IDLE ? r->activity.engine : NAN;
 }
 
 void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings *findings) {
@@ -51,8 +48,8 @@ void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings
     bool shared = false;
     *out = (struct hec_scale_out){.utilisation = NAN, .recoverable = NAN, .recoverable_seconds = NAN};
     for (int i = 0; i < summary->device_count; i++) {
-        const struct hec_device_summary *d = &summary->devices[i];
-        double share = d->used ? utilisation_of(summary, d) : NAN;
+        const struct hec_device_summary *d = &summary->devices[i].readings;
+        double share = d->used ? utilisation_of(summary, &summary->devices[i]) : NAN;
         if (!d->used)
             continue;
         used++;
@@ -77,12 +74,13 @@ void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings
 
 /* ---- latency ---- */
 
-static const struct hec_ledger_device *busiest(const struct hec_summary *summary) {
-    const struct hec_ledger *ledger = &summary->diagnosis.ledger;
-    const struct hec_ledger_device *best = NULL;
-    for (int i = 0; i < ledger->device_count; i++)
-        if (!best || ledger->devices[i].rows[HEC_STATE_COMPUTE].ns > best->rows[HEC_STATE_COMPUTE].ns)
-            best = &ledger->devices[i];
+static const struct hec_device_diagnosis *busiest(const struct hec_summary *summary) {
+    const struct hec_device_diagnosis *best = NULL;
+    for (int i = 0; i < summary->device_count; i++) {
+        const struct hec_device_diagnosis *d = &summary->devices[i];
+        if (d->ledger && (!best || d->ledger->rows[HEC_STATE_COMPUTE].ns > best->ledger->rows[HEC_STATE_COMPUTE].ns))
+            best = d;
+    }
     return best;
 }
 
@@ -91,11 +89,12 @@ static double step_seconds(const struct hec_ledger_device *d, enum hec_state sta
 }
 
 void hec_latency_split(const struct hec_summary *summary, struct hec_latency *out) {
-    const struct hec_ledger_device *d = busiest(summary);
-    const struct hec_class_profile *profile = d ? hec_diagnosis_profile(&summary->diagnosis, d->device) : NULL;
+    const struct hec_device_diagnosis *device = busiest(summary);
     memset(out, 0, sizeof *out);
-    if (!d || hec_facts_steps(summary, d->device)->source != HEC_STEP_MODULE || d->steps < 1)
+    if (!device || hec_steps_of(summary, device)->source != HEC_STEP_MODULE || device->ledger->steps < 1)
         return;
+    const struct hec_ledger_device *d = device->ledger;
+    const struct hec_class_profile *profile = hec_profile_of(device);
     for (int s = 0; s < HEC_STATE_COUNT; s++)
         out->total_s += step_seconds(d, (enum hec_state)s);
     double compute = step_seconds(d, HEC_STATE_COMPUTE), all = 0, memory = 0, thin = 0;

@@ -4,17 +4,10 @@
 
 #include <math.h>
 
-static const struct hec_device_summary *device_of(const struct hec_facts *f, int index) {
-    for (int i = 0; i < f->summary->device_count; i++)
-        if (f->summary->devices[i].device.index == index)
-            return &f->summary->devices[i];
-    return NULL;
-}
-
 static void report_clocks(const struct hec_facts *f, int slow, struct hec_finding *out) {
-    const struct hec_device_summary *other = device_of(f, slow);
-    double mine = f->device->metric[HEC_GPU_SM_CLOCK].maximum;
-    double theirs = other ? other->metric[HEC_GPU_SM_CLOCK].maximum : NAN;
+    const struct hec_device_diagnosis *other = hec_summary_device(f->summary, slow);
+    double mine = f->device->readings.metric[HEC_GPU_SM_CLOCK].maximum;
+    double theirs = other ? other->readings.metric[HEC_GPU_SM_CLOCK].maximum : NAN;
     if (!(theirs < (1 - HEC_STRAGGLER_CLOCK_LOWER) * mine))
         return;
     hec_finding_add(out, HEC_FACT(RANK_CLOCK, theirs, mine, slow));
@@ -23,12 +16,13 @@ static void report_clocks(const struct hec_facts *f, int slow, struct hec_findin
 
 bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_ranks r;
-    if (!f->timeline)
+    if (!f->device->timeline)
         return false;
     hec_ranks_gather(f, &r);
     double in_use = r.work_s + r.comm_s, waiting = r.comm_s - r.transfer_s;
     /* One finding a run, with the device that waits most. */
-    if (r.devices < 2 || r.waits_most != f->device->device.index || !(waiting >= HEC_STRAGGLER_LEAST_SKEW * in_use) ||
+    if (r.devices < 2 || r.waits_most != f->device->readings.device.index ||
+        !(waiting >= HEC_STRAGGLER_LEAST_SKEW * in_use) ||
         !(r.slowest_work_s - r.work_s >= HEC_STRAGGLER_EXPLAINED * waiting))
         return false;
     out->title = HEC_FACT(RANK_WAITS, waiting / in_use, r.slowest, r.waits_most);

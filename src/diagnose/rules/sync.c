@@ -14,7 +14,7 @@ bool hec_judge_sync(const struct hec_facts *f, struct hec_finding *out) {
     double waits = fmax(w.syncs, w.reads);
     if (waits >= 1 && w.per == HEC_PER_STEP)
         out->lever = w.reads >= 1 ? HEC_ANSWER(READ_SELDOM, waits) : HEC_ANSWER(DROP_WAITS, waits);
-    if (!f->calls) /* imported: nobody counted the waits */
+    if (!f->device->calls) /* imported: nobody counted the waits */
         out->confidence *= HEC_WAITS_UNCOUNTED;
     return true;
 }

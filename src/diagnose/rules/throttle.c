@@ -5,23 +5,23 @@
 
 /* Part of the clock that is lost while held down; from the clocks where the device works most of the time. */
 static double lost_clock(const struct hec_facts *f, double busy) {
-    const struct hec_stat *clock = &f->device->metric[HEC_GPU_SM_CLOCK];
-    double engine = f->device->metric[HEC_GPM_GR_ACTIVE].mean;
+    const struct hec_stat *clock = &f->device->readings.metric[HEC_GPU_SM_CLOCK];
+    double engine = f->device->readings.metric[HEC_GPM_GR_ACTIVE].mean;
     if (!(busy >= HEC_THROTTLE_LEAST_BUSY) || !(clock->maximum > 0) || !(engine >= HEC_THROTTLE_LEAST_BUSY))
         return NAN;
     return fmin(HEC_THROTTLE_LOST_MOST, fmax(HEC_THROTTLE_LOST_LEAST, 1 - clock->median / clock->maximum));
 }
 
 static void judge_hot(const struct hec_facts *f, const struct hec_compute *c, double hot, struct hec_finding *out) {
-    const double *share = f->device->throttled_share;
+    const double *share = f->device->readings.throttled_share;
     double lost = lost_clock(f, c->busy), part = fmin(1, hot);
     out->title = HEC_FACT(THROTTLED, hot, !(share[HEC_THROTTLE_HARDWARE] > share[HEC_THROTTLE_THERMAL]));
     if (share[HEC_THROTTLE_THERMAL] > 0)
         hec_finding_add(out, HEC_FACT(HEAT, share[HEC_THROTTLE_THERMAL]));
     if (share[HEC_THROTTLE_HARDWARE] > 0)
         hec_finding_add(out, HEC_FACT(HARDWARE, share[HEC_THROTTLE_HARDWARE]));
-    if (f->device->metric[HEC_GPU_TEMPERATURE].maximum > 0)
-        hec_finding_add(out, HEC_FACT(TEMPERATURE, f->device->metric[HEC_GPU_TEMPERATURE].maximum));
+    if (f->device->readings.metric[HEC_GPU_TEMPERATURE].maximum > 0)
+        hec_finding_add(out, HEC_FACT(TEMPERATURE, f->device->readings.metric[HEC_GPU_TEMPERATURE].maximum));
     out->confidence = HEC_THROTTLE_HOT_CONFIDENCE;
     double best = isfinite(lost) ? lost : HEC_THROTTLE_LOST_UNKNOWN;
     /* Clocks alone stretch the time; of the joules only what does not depend on the clock comes back. */
@@ -32,9 +32,9 @@ static void judge_hot(const struct hec_facts *f, const struct hec_compute *c, do
 }
 
 static void judge_power(const struct hec_facts *f, const struct hec_compute *c, double power, struct hec_finding *out) {
-    double limit = f->device->metric[HEC_GPU_POWER_LIMIT].median / 1e3,
-           usual = (double)f->device->device.power_limit_default_mw / 1e3;
-    limit = limit > 0 ? limit : f->device->power_limit_w;
+    double limit = f->device->readings.metric[HEC_GPU_POWER_LIMIT].median / 1e3,
+           usual = (double)f->device->readings.device.power_limit_default_mw / 1e3;
+    limit = limit > 0 ? limit : f->device->readings.power_limit_w;
     bool lowered = usual > 0 && limit > 0 && limit < HEC_THROTTLE_LOWERED * usual;
     hec_finding_add(out, HEC_FACT(POWER_HELD, power));
     if (c->watts > 0 && limit > 0)
@@ -44,8 +44,8 @@ static void judge_power(const struct hec_facts *f, const struct hec_compute *c, 
         out->title = HEC_FACT(LOWERED_LIMIT, limit, limit / usual);
         hec_finding_add(out, HEC_FACT(DEFAULT_LIMIT, usual));
         if (isfinite(lost))
-            hec_finding_add(out, HEC_FACT(CLOCKS, f->device->metric[HEC_GPU_SM_CLOCK].median,
-                                          f->device->metric[HEC_GPU_SM_CLOCK].maximum));
+            hec_finding_add(out, HEC_FACT(CLOCKS, f->device->readings.metric[HEC_GPU_SM_CLOCK].median,
+                                          f->device->readings.metric[HEC_GPU_SM_CLOCK].maximum));
         out->lever = HEC_ANSWER(RAISE_LIMIT);
         out->confidence = HEC_THROTTLE_LOWERED_CONFIDENCE;
         best *= fmin(1, power);
@@ -61,7 +61,7 @@ static void judge_power(const struct hec_facts *f, const struct hec_compute *c, 
 }
 
 bool hec_judge_throttle(const struct hec_facts *f, struct hec_finding *out) {
-    const double *share = f->device->throttled_share;
+    const double *share = f->device->readings.throttled_share;
     double hot = fmax(share[HEC_THROTTLE_THERMAL], share[HEC_THROTTLE_HARDWARE]), power = share[HEC_THROTTLE_POWER];
     struct hec_compute c;
     if (!(hot >= HEC_THROTTLE_LEAST_HOT) && !(power >= HEC_THROTTLE_LEAST_POWER))

@@ -13,8 +13,8 @@ static void find_watts(const struct hec_facts *f, struct hec_waits *w) {
     static const enum hec_state idle[] = {HEC_STATE_DATA, HEC_STATE_CHECKPOINT, HEC_STATE_HOST, HEC_STATE_SYNC,
                                           HEC_STATE_ALLOC};
     const struct hec_ledger_row *best = NULL;
-    for (size_t i = 0; f->ledger && i < sizeof idle / sizeof idle[0]; i++) {
-        const struct hec_ledger_row *row = &f->ledger->rows[idle[i]];
+    for (size_t i = 0; f->device->ledger && i < sizeof idle / sizeof idle[0]; i++) {
+        const struct hec_ledger_row *row = &f->device->ledger->rows[idle[i]];
         if (isfinite(row->watts) && row->watts > 0 && row->ns > 0 && (!best || row->ns > best->ns))
             best = row;
     }
@@ -33,14 +33,14 @@ static void find_watts(const struct hec_facts *f, struct hec_waits *w) {
 /* ---- who owns what ---- */
 
 static void count_calls(const struct hec_facts *f, struct hec_waits *w) {
-    const struct hec_call_facts *c = f->calls;
-    const struct hec_device_timeline *t = f->timeline;
+    const struct hec_call_facts *c = f->device->calls;
+    const struct hec_device_timeline *t = f->device->timeline;
     bool stepwise = c && c->steps > 0;
     double by = stepwise ? c->steps : c ? c->traced_s : t ? t->traced_s : 0;
     w->per = stepwise ? HEC_PER_STEP : HEC_PER_SECOND;
     w->rate_bytes_per_s = w->link_bytes_per_s = NAN;
-    if (f->device->device.pcie_kib_per_s > 0)
-        w->link_bytes_per_s = 1024.0 * (double)f->device->device.pcie_kib_per_s;
+    if (f->device->readings.device.pcie_kib_per_s > 0)
+        w->link_bytes_per_s = 1024.0 * (double)f->device->readings.device.pcie_kib_per_s;
     if (!(by > 0))
         return;
     if (!c) {
@@ -62,8 +62,8 @@ static void count_calls(const struct hec_facts *f, struct hec_waits *w) {
 }
 
 static enum hec_waits_copies kind_of_copies(const struct hec_facts *f, const struct hec_waits *w) {
-    const struct hec_call_facts *c = f->calls;
-    const struct hec_gap_facts *g = f->gaps;
+    const struct hec_call_facts *c = f->device->calls;
+    const struct hec_gap_facts *g = f->device->gaps;
     double copies = 0;
     for (int s = 0; g && s < HEC_STATE_COUNT; s++)
         copies += g->owned_s[s][HEC_CAUSE_COPY];
@@ -81,7 +81,7 @@ static void divide(const struct hec_facts *f, const struct hec_ledger_device *d,
         double scale = row->traced_ns > 0 ? row->seconds * 1e9 / (double)row->traced_ns : 0;
         w->idle_s += hec_state_idle(s) && s != HEC_STATE_STARTUP && s != HEC_STATE_TAIL ? row->seconds : 0;
         for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
-            by_state[cause][s] = f->gaps ? f->gaps->owned_s[s][cause] * scale : 0;
+            by_state[cause][s] = f->device->gaps ? f->device->gaps->owned_s[s][cause] * scale : 0;
             w->owned_s[cause] += by_state[cause][s];
         }
     }
@@ -107,7 +107,7 @@ static void find_bounds(const struct hec_ledger_device *d, struct hec_waits *w) 
 }
 
 void hec_waits_gather(const struct hec_facts *f, struct hec_waits *w) {
-    const struct hec_ledger_device *d = f->steady ? f->steady : f->ledger;
+    const struct hec_ledger_device *d = f->device->steady ? f->device->steady : f->device->ledger;
     memset(w, 0, sizeof *w);
     w->rate_bytes_per_s = w->link_bytes_per_s = w->data_s = NAN;
     w->run_s = f->run_s;
@@ -116,12 +116,13 @@ void hec_waits_gather(const struct hec_facts *f, struct hec_waits *w) {
     if (!d || !w->known)
         return;
     w->whole_s = (double)d->window_ns / 1e9;
-    w->steady = f->steady && f->ledger && f->steady->window_ns < f->ledger->window_ns;
+    w->steady = f->device->steady && f->device->ledger && f->device->steady->window_ns < f->device->ledger->window_ns;
     w->coverage = (double)d->traced_ns / (double)d->window_ns;
     count_calls(f, w);
     /* Calls are of the traced part, as these seconds are. */
-    double traced = f->calls && f->calls->traced_s > 0 ? f->calls->traced_s : w->coverage * w->whole_s;
-    double steps = f->calls && f->calls->steps > 0 ? f->calls->steps : traced;
+    double traced =
+        f->device->calls && f->device->calls->traced_s > 0 ? f->device->calls->traced_s : w->coverage * w->whole_s;
+    double steps = f->device->calls && f->device->calls->steps > 0 ? f->device->calls->steps : traced;
     w->work = traced > 0 ? steps * w->whole_s / traced : 0;
     w->compute_s = w->work > 0 ? d->rows[HEC_STATE_COMPUTE].seconds / w->work : 0;
     w->data_s = w->work > 0 ? d->rows[HEC_STATE_DATA].seconds / w->work : NAN;
@@ -206,9 +207,10 @@ double hec_waits_report_cores(const struct hec_facts *f, struct hec_finding *out
 }
 
 void hec_waits_report_use(const struct hec_facts *f, bool transfers, struct hec_finding *out) {
-    const struct hec_use *a = &f->device->activity;
-    double limit = f->device->power_limit_w, bus = fmax(a->pcie_rx, a->pcie_tx);
-    double link = f->device->device.pcie_kib_per_s > 0 ? 1024 * (double)f->device->device.pcie_kib_per_s : NAN;
+    const struct hec_use *a = &f->device->readings.activity;
+    double limit = f->device->readings.power_limit_w, bus = fmax(a->pcie_rx, a->pcie_tx);
+    double link =
+        f->device->readings.device.pcie_kib_per_s > 0 ? 1024 * (double)f->device->readings.device.pcie_kib_per_s : NAN;
     if (isfinite(a->sm))
         hec_finding_add(out, HEC_FACT(SM_ACTIVE, a->sm));
     if (isfinite(a->engine))
@@ -231,6 +233,6 @@ void hec_waits_save_seconds(const struct hec_facts *f, double seconds, double lo
 }
 
 void hec_waits_save_telemetry(const struct hec_facts *f, double busy, double best, struct hec_finding *out) {
-    hec_waits_save_seconds(f, hec_use_seconds(f->device) * (1 - busy), 0, best, 1, out);
+    hec_waits_save_seconds(f, hec_use_seconds(&f->device->readings) * (1 - busy), 0, best, 1, out);
     out->estimated = true;
 }

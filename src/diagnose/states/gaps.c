@@ -184,13 +184,6 @@ void hec_gaps_end(struct hec_gaps *gaps) {
     }
 }
 
-const struct hec_gap_facts *hec_gaps_of(const struct hec_gaps *gaps, int device) {
-    for (int i = 0; i < gaps->count; i++)
-        if (gaps->list[i].device == device)
-            return &gaps->list[i];
-    return NULL;
-}
-
 void hec_gaps_free(struct hec_gaps *gaps) {
     free(gaps->list);
     gaps->list = NULL;

@@ -56,8 +56,7 @@ struct hec_gaps {
 
 /* steady: steps separate set-up from the rest. 0 or HEC_ERR_NOMEM. */
 int hec_gaps_piece(struct hec_gaps *gaps, int device, const struct hec_state_piece *piece, bool steady);
-void hec_gaps_end(struct hec_gaps *gaps);                                         /* closes what is open */
-const struct hec_gap_facts *hec_gaps_of(const struct hec_gaps *gaps, int device); /* NULL: none */
+void hec_gaps_end(struct hec_gaps *gaps); /* closes what is open */
 void hec_gaps_free(struct hec_gaps *gaps);
 
 #endif

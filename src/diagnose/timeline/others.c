@@ -37,16 +37,8 @@ static void take_step(void *context, int64_t start_ns, int64_t end_ns, double va
     s->ns += inside;
 }
 
-static struct hec_device_timeline *timeline_of(struct hec_timeline *timeline, int device) {
-    for (int i = 0; i < timeline->device_count; i++)
-        if (timeline->devices[i].device == device)
-            return &timeline->devices[i];
-    return NULL;
-}
-
-int hec_others_find(struct hec_meter *meter, struct hec_timeline *timeline, struct hec_device_summary *d,
+int hec_others_find(struct hec_meter *meter, struct hec_device_timeline *t, struct hec_device_summary *d,
                     struct hec_why *why) {
-    struct hec_device_timeline *t = timeline_of(timeline, d->device.index);
     struct seen seen = {0};
     /* what little the engine did is little of anybody's */
     d->others = d->shared_with && !(d->activity.engine <= SLACK) ? HEC_OTHERS_MAYBE : HEC_OTHERS_IDLE;

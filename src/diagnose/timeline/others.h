@@ -9,9 +9,9 @@
 #include "diagnose/meter/meter.h"
 #include "diagnose/timeline/timeline.h"
 
-/* Fills others, others_engine and others_seen of a device, whose telemetry and shared_with are set. timeline: complete. 0 or
- * what the input returned. */
-int hec_others_find(struct hec_meter *meter, struct hec_timeline *timeline, struct hec_device_summary *device,
+/* Fills others, others_engine and others_seen of a device, whose telemetry and shared_with are set. timeline: its own;
+ * NULL: nothing of it was traced. 0 or what the input returned. */
+int hec_others_find(struct hec_meter *meter, struct hec_device_timeline *timeline, struct hec_device_summary *device,
                     struct hec_why *why);
 
 #endif

@@ -168,11 +168,16 @@ static int device_results(struct hec_timeline_builder *b, struct hec_timeline *o
         hec_timeline_device_result(d, row);
         for (size_t k = 0; k < b->tables->track_count; k++)
             row->streams += b->stream_counts[k] > 0 && b->streams[k].device == d;
+        row->row_count = -out->kernel_count;
         err = hec_timeline_kernel_rows(d, b->tables, capability_of(b->pass->input, d->device), b->device_count,
                                        &out->kernels, &out->kernel_count);
+        row->row_count += out->kernel_count;
         if (err)
             return err;
     }
+    const struct hec_kernel_row *next = out->kernels; /* which is not moved any more */
+    for (int i = 0; i < out->device_count; next += out->devices[i++].row_count)
+        out->devices[i].rows = next;
     return 0;
 }
 

@@ -60,6 +60,8 @@ struct hec_device_timeline {
     double queue_mean, queue_max;      /* launched and not finished, mean over time and largest; NAN without launches */
     struct hec_copy_total copied[HEC_COPY_DIRECTION_COUNT][HEC_COPY_HOST_COUNT];
     double memset_bytes;
+    const struct hec_kernel_row *rows; /* one a kernel, by seconds, largest first; in the run's list of all devices */
+    int row_count;
 };
 
 /* One row a kernel name (all its launch configurations together; the numbers are those of the most frequent one). */

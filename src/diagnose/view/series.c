@@ -84,8 +84,8 @@ int hec_view_add_series(struct hec_view *view, struct hec_meter *meter, const st
         return HEC_ERR_NOMEM;
     int err = 0;
     for (int i = 0; i < summary->device_count && !err; i++)
-        if (summary->devices[i].used || summary->devices[i].use_unknown)
-            err = find(view, meter, summary->devices[i].device.index, why);
+        if (summary->devices[i].readings.used || summary->devices[i].readings.use_unknown)
+            err = find(view, meter, summary->devices[i].readings.device.index, why);
     if (!err)
         err = find(view, meter, HEC_DEVICE_NONE, why);
     size_t shared = view->series_count * (size_t)view->share;

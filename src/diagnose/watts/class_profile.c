@@ -136,15 +136,15 @@ static void find_groups(struct hec_class_profiler *p, const double *seconds, dou
     p->groups++;
 }
 
-int hec_class_profiler_begin(const struct hec_timeline *timeline, const struct hec_device_summary *device,
+int hec_class_profiler_begin(const struct hec_device_timeline *timeline, const struct hec_device_summary *device,
                              const struct hec_unmix_sensor *sensor, struct hec_class_profiler **out) {
     double seconds[HEC_KERNEL_CLASS_COUNT] = {0}, all = 0;
     double by_precision[HEC_KERNEL_CLASS_COUNT + 1][HEC_KERNEL_PRECISION_COUNT] = {{0}};
     *out = NULL;
-    for (int i = 0; i < timeline->kernel_count; i++) {
-        const struct hec_kernel_row *k = &timeline->kernels[i];
+    for (int i = 0; timeline && i < timeline->row_count; i++) {
+        const struct hec_kernel_row *k = &timeline->rows[i];
         enum hec_kernel_class class = k->kernel_class;
-        if (k->device != device->device.index || class == HEC_KERNEL_CLASS_COMM || !(k->seconds > 0))
+        if (class == HEC_KERNEL_CLASS_COMM || !(k->seconds > 0))
             continue;
         enum hec_kernel_precision precision = k->precision;
         seconds[class] += k->seconds;
@@ -152,12 +152,11 @@ int hec_class_profiler_begin(const struct hec_timeline *timeline, const struct h
         by_precision[class][precision] += k->seconds;
         by_precision[HEC_KERNEL_CLASS_COUNT][precision] += k->seconds;
     }
-    for (int i = 0; i < timeline->device_count; i++)
-        if (timeline->devices[i].device == device->device.index && timeline->devices[i].graphs) {
-            double graphs = fmax(0, timeline->devices[i].compute_s - all);
-            seconds[HEC_KERNEL_CLASS_GRAPH] += graphs;
-            all += graphs;
-        }
+    if (timeline && timeline->graphs) {
+        double graphs = fmax(0, timeline->compute_s - all);
+        seconds[HEC_KERNEL_CLASS_GRAPH] += graphs;
+        all += graphs;
+    }
     if (!(all > 0))
         return 0;
     struct hec_class_profiler *p = calloc(1, sizeof *p);

@@ -41,7 +41,7 @@ struct hec_ledger_device;
 struct hec_peaks;
 struct hec_state_piece;
 struct hec_meter;
-struct hec_timeline;
+struct hec_device_timeline;
 
 /* Gathers one device's, in the order of unmix.h: begin, read (all counters), power and window, piece, end.
  *
@@ -54,10 +54,10 @@ struct hec_timeline;
  * compute: what windows give or, where that is wider, the counter's mean over the run by the part of it that computed,
  * give or take 15 %. A class of 90 % of the compute time has them too where its own are wider. */
 struct hec_class_profiler;
-/* timeline: kernels and their seconds, which say what classes there are. *out is NULL where the device ran none. 0 or
+/* timeline: kernels and their seconds, which say what classes there are; NULL: none. *out is NULL where the device ran none. 0 or
  * HEC_ERR_NOMEM. */
 struct hec_unmix_sensor;
-int hec_class_profiler_begin(const struct hec_timeline *timeline, const struct hec_device_summary *device,
+int hec_class_profiler_begin(const struct hec_device_timeline *timeline, const struct hec_device_summary *device,
                              const struct hec_unmix_sensor *sensor, struct hec_class_profiler **out);
 /* Reads the hardware counters: GPM, each reading the mean of the time since the one before. every: of longer runs only
  * every so many minutes count. 0, HEC_ERR_NOMEM or what the input returned. */

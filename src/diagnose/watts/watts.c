@@ -62,7 +62,7 @@ static int take_counter(void *context, int64_t start_ns, int64_t end_ns, double 
     return !err && s->profiler ? hec_class_profiler_window(s->profiler, start_ns, end_ns, joules, sigma_j) : err;
 }
 
-static int read_supply(struct hec_meter *meter, const struct hec_timeline *reported, struct supply *s,
+static int read_supply(struct hec_meter *meter, const struct hec_device_timeline *reported, struct supply *s,
                        struct hec_why *why) {
     const struct hec_summary_input *input = meter->input;
     const struct hec_device_summary *d = s->summary;
@@ -211,7 +211,7 @@ static int profile(struct supply *s, struct hec_ledger_device *ledger, struct he
     return 0;
 }
 
-int hec_watts_price(struct hec_meter *meter, const struct hec_timeline *timeline,
+int hec_watts_price(struct hec_meter *meter, const struct hec_device_timeline *timeline,
                     const struct hec_device_summary *device, const struct hec_tape *tape,
                     struct hec_ledger_device *ledger, struct hec_watts *out, struct hec_why *why) {
     static const struct hec_tape none = {0};
@@ -233,10 +233,4 @@ int hec_watts_price(struct hec_meter *meter, const struct hec_timeline *timeline
     hec_unmix_free(s.unmix);
     hec_class_profiler_free(s.profiler);
     return err;
-}
-
-void hec_watts_none(struct hec_ledger_device *ledger, struct hec_watts *out) {
-    const struct hec_device_summary nothing = {.device = {.index = ledger->device, .has_gpm = -1}};
-    snprintf(out->why, sizeof out->why, "the device's energy was not measured");
-    hec_class_profile_none(&nothing, ledger, NULL, &out->profile);
 }

@@ -47,12 +47,10 @@ struct hec_watts {
     struct hec_class_profile profile;
 };
 
-/* Puts watts and joules into the ledger of a device. timeline: its kernels. tape NULL: nothing. 0, HEC_ERR_NOMEM or what
- * the input returned. */
-int hec_watts_price(struct hec_meter *meter, const struct hec_timeline *timeline,
+/* Puts watts and joules into the ledger of a device. timeline: its kernels; NULL: none was seen. tape NULL:
+ * nothing. 0, HEC_ERR_NOMEM or what the input returned. */
+int hec_watts_price(struct hec_meter *meter, const struct hec_device_timeline *timeline,
                     const struct hec_device_summary *device, const struct hec_tape *tape,
                     struct hec_ledger_device *ledger, struct hec_watts *out, struct hec_why *why);
-/* Of a device that no telemetry is known of. */
-void hec_watts_none(struct hec_ledger_device *ledger, struct hec_watts *out);
 
 #endif

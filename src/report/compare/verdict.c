@@ -45,8 +45,9 @@ static const char *why_no_joules(const struct hec_versus *v, int at) {
     for (int i = 0; i < v->side[at].count; i++) {
         const struct hec_summary *s = &v->side[at].runs[i];
         for (int d = 0; d < s->device_count; d++)
-            if (s->devices[d].used && !s->devices[d].energy.valid && s->devices[d].energy.why[0])
-                return s->devices[d].energy.why;
+            if (s->devices[d].readings.used && !s->devices[d].readings.energy.valid &&
+                s->devices[d].readings.energy.why[0])
+                return s->devices[d].readings.energy.why;
         if (s->energy_unavailable[0])
             return s->energy_unavailable;
     }

@@ -63,7 +63,7 @@ static json_t *dimensions(int64_t x, int64_t y, int64_t z) {
 static int devices_used(const struct hec_summary *s) {
     int used = 0;
     for (int i = 0; i < s->device_count; i++)
-        used += s->devices[i].used;
+        used += s->devices[i].readings.used;
     return used;
 }
 
@@ -96,21 +96,9 @@ static const struct hec_copy_total *copied_at(const struct hec_device_timeline *
     return &d->copied[i / HEC_COPY_HOST_COUNT][i % HEC_COPY_HOST_COUNT];
 }
 
-static const struct hec_ledger_device *ledger_of(const struct hec_summary *s, const struct hec_device_summary *d) {
-    const char *why = "";
-    return hec_diagnosis_of(&s->diagnosis, d->device.index, &why);
-}
-
-static const char *ledger_why(const struct hec_summary *s, const struct hec_device_summary *d) {
-    const char *why = "no activity of it was traced";
-    hec_diagnosis_of(&s->diagnosis, d->device.index, &why);
-    return why;
-}
-
 /* The ledger where CUPTI saw the kernels; NULL where their kinds are not known. */
-static const struct hec_ledger_device *classified(const struct hec_summary *s, const struct hec_device_summary *d) {
-    const struct hec_ledger_device *ledger = ledger_of(s, d);
-    return ledger && ledger->basis < HEC_LEDGER_CALLS ? ledger : NULL;
+static const struct hec_ledger_device *classified(const struct hec_device_diagnosis *d) {
+    return d->ledger && d->ledger->basis < HEC_LEDGER_CALLS ? d->ledger : NULL;
 }
 
 static const char *shared_with(const struct hec_class_profile *profile, enum hec_kernel_class class) {

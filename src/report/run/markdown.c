@@ -55,23 +55,22 @@ static void put_devices(const struct hec_summary *s, struct hec_buf *out) {
     text gpu, joules, watts, busy;
     hec_buf_puts(out, "\n| GPU | energy | mean power | busy |\n| --- | ---: | ---: | ---: |\n");
     for (int i = 0; i < s->device_count; i++) {
-        const struct hec_device_summary *d = &s->devices[i];
-        double mean = hec_terminal_watts(d);
+        const struct hec_device_summary *d = &s->devices[i].readings;
+        double mean = hec_terminal_watts(d), of = hec_terminal_busy(&s->devices[i]);
         if (d->used)
             hec_buf_printf(out, "| %s | %s | %s | %s |\n", hec_format_gpu(gpu, d->device.index),
                            d->energy.valid ? hec_format_si(joules, d->energy.joules, 3, "J") : "",
                            isfinite(mean) ? hec_format_si(watts, mean, 3, "W") : "",
-                           isfinite(hec_terminal_busy(s, d)) ? hec_format_share(busy, hec_terminal_busy(s, d)) : "");
+                           isfinite(of) ? hec_format_share(busy, of) : "");
     }
 }
 
-static void put_ledger(const struct hec_summary *s, int device, struct hec_buf *out) {
-    const struct hec_ledger_device *d = hec_diagnosis_of(&s->diagnosis, device, NULL);
+static void put_ledger(const struct hec_summary *s, const struct hec_ledger_device *d, struct hec_buf *out) {
     text name, seconds, share, joules, watts;
     if (!d || !d->window_ns)
         return;
     hec_buf_puts(out, "\nWhere the time of ");
-    hec_markdown_text(out, hec_device_word(name, s, device));
+    hec_markdown_text(out, hec_device_word(name, s, d->device));
     hec_buf_puts(out,
                  " went:\n\n| state | time | share | energy | mean power |\n| --- | ---: | ---: | ---: | ---: |\n");
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
@@ -87,26 +86,23 @@ static void put_ledger(const struct hec_summary *s, int device, struct hec_buf *
         hec_buf_printf(out, "\nSeconds by %s.\n", hec_ledger_basis_text(d->basis));
 }
 
-static void put_kernels(const struct hec_summary *s, int device, struct hec_buf *out) {
-    int shown = 0;
+static void put_kernels(const struct hec_device_timeline *t, struct hec_buf *out) {
+    const struct hec_kernel_column *column;
     text cell;
-    for (int i = 0; i < s->timeline.kernel_count && shown < KERNELS_SHOWN; i++) {
-        const struct hec_kernel_row *k = &s->timeline.kernels[i];
-        const struct hec_kernel_column *column;
+    if (!t || !t->row_count)
+        return;
+    hec_buf_printf(out, "\n<details><summary>Kernels of %s that took longest</summary>\n\n",
+                   hec_format_gpu(cell, t->device));
+    for (column = hec_kernel_columns; column->head; column++)
+        if (column->markdown)
+            hec_buf_printf(out, "| %s ", column->head);
+    hec_buf_puts(out, "| kernel |\n");
+    for (column = hec_kernel_columns; column->head; column++)
+        hec_buf_puts(out, column->markdown ? "| ---: " : "");
+    hec_buf_puts(out, "| --- |\n");
+    for (int i = 0; i < t->row_count && i < KERNELS_SHOWN; i++) {
+        const struct hec_kernel_row *k = &t->rows[i];
         char name[600];
-        if (k->device != device)
-            continue;
-        if (!shown++) {
-            hec_buf_printf(out, "\n<details><summary>Kernels of %s that took longest</summary>\n\n",
-                           hec_format_gpu(cell, device));
-            for (column = hec_kernel_columns; column->head; column++)
-                if (column->markdown)
-                    hec_buf_printf(out, "| %s ", column->head);
-            hec_buf_puts(out, "| kernel |\n");
-            for (column = hec_kernel_columns; column->head; column++)
-                hec_buf_puts(out, column->markdown ? "| ---: " : "");
-            hec_buf_puts(out, "| --- |\n");
-        }
         for (column = hec_kernel_columns; column->head; column++)
             if (column->markdown)
                 hec_buf_printf(out, "| %s ", column->text(cell, k));
@@ -114,8 +110,7 @@ static void put_kernels(const struct hec_summary *s, int device, struct hec_buf 
         hec_markdown_code(out, hec_kernel_short(name, sizeof name, k->name, KERNEL_COLUMNS), true);
         hec_buf_puts(out, " |\n");
     }
-    if (shown)
-        hec_buf_puts(out, "\n</details>\n");
+    hec_buf_puts(out, "\n</details>\n");
 }
 
 /* ---- findings ---- */
@@ -186,11 +181,11 @@ int hec_report_markdown(const struct hec_summary *s, struct hec_buf *out) {
     if (hec_summary_used(s) > 1)
         put_devices(s, out);
     for (int i = 0; i < s->device_count; i++)
-        if (chapters & hec_terminal_bit(s->devices[i].device.index))
-            put_ledger(s, s->devices[i].device.index, out);
+        if (chapters & hec_terminal_bit(s->devices[i].readings.device.index))
+            put_ledger(s, s->devices[i].ledger, out);
     put_findings(s, chapters, out);
     for (int i = 0; i < s->device_count; i++)
-        if (chapters & hec_terminal_bit(s->devices[i].device.index))
-            put_kernels(s, s->devices[i].device.index, out);
+        if (chapters & hec_terminal_bit(s->devices[i].readings.device.index))
+            put_kernels(s->devices[i].timeline, out);
     return hec_buf_error(out);
 }

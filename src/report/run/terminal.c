@@ -119,7 +119,7 @@ static void put_phases(struct hec_page *page, const struct hec_summary *s) {
 /* Knobs, unavailable sources that have their own row, and why there is no trace, are no events for people. */
 static bool shown_elsewhere(const struct hec_summary *s, const struct hec_event_summary *event) {
     if (event->kind == HEC_EVENT_TRACE_GUARD)
-        return strcmp(event->text, s->timeline.trace.why) == 0;
+        return strcmp(event->text, s->trace.why) == 0;
     return event->kind == HEC_EVENT_SOURCE_UNAVAILABLE &&
            (hec_vendor_event(event->text) || strncmp(event->text, "rapl:", 5) == 0);
 }
@@ -187,8 +187,8 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
     if (used > 1 && !apart)
         hec_terminal_brief_together(page, s);
     for (int i = 0; i < s->device_count && apart; i++)
-        if (s->devices[i].used)
-            hec_terminal_brief_device(page, s, &s->devices[i]);
+        if (s->devices[i].readings.used)
+            hec_terminal_brief_device(page, &s->devices[i]);
     for (int i = 0, reported = 0; i < s->event_count && reported < 1 && page->lines < 11; i++) {
         if (s->events[i].kind != HEC_EVENT_DEVICE_LOST && s->events[i].kind != HEC_EVENT_SURVIVORS &&
             s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED &&
@@ -202,7 +202,7 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
         hec_page_row(page, 2, "event", HEC_TONE_WARN, "%s%s", where, s->events[i].text);
         reported++;
     }
-    hec_terminal_brief(page, &s->timeline, 10 - page->lines);
+    hec_terminal_brief(page, s, 10 - page->lines);
     put_self(page, s, true);
     hec_terminal_next(page, s, true);
 }
@@ -222,16 +222,16 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     uint64_t chapters = hec_terminal_chapters(summary, style->all);
     hec_terminal_gpus(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
-        if (chapters & hec_terminal_bit(summary->devices[i].device.index))
-            hec_terminal_ledger(&page, summary, summary->devices[i].device.index);
+        if (chapters & hec_terminal_bit(summary->devices[i].readings.device.index))
+            hec_terminal_ledger(&page, summary, &summary->devices[i]);
     hec_terminal_findings(&page, summary, chapters, style->all);
     hec_terminal_scale_out(&page, &summary->findings);
     hec_terminal_latency(&page, &summary->findings.latency);
     hec_terminal_steps(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
-        if (chapters & hec_terminal_bit(summary->devices[i].device.index))
+        if (chapters & hec_terminal_bit(summary->devices[i].readings.device.index))
             hec_terminal_device(&page, summary, &summary->devices[i]);
-    hec_terminal_kernels(&page, &summary->timeline, chapters);
+    hec_terminal_kernels(&page, summary, chapters);
     if (hec_summary_used(summary) < summary->device_count)
         hec_page_blank(&page);
     hec_terminal_unused(&page, summary);
@@ -239,7 +239,7 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
         put_host(&page, summary);
     put_phases(&page, summary);
     put_events(&page, summary);
-    hec_terminal_trace(&page, &summary->timeline);
+    hec_terminal_trace(&page, summary);
     put_self(&page, summary, false);
     hec_terminal_next(&page, summary, false);
     return hec_buf_error(out);

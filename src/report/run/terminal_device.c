@@ -134,14 +134,16 @@ static void put_others(struct hec_page *page, const struct hec_device_summary *d
                      d->others == HEC_OTHERS_MAYBE ? ", and so may be the counters" : "");
 }
 
-void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
+void hec_terminal_device(struct hec_page *page, const struct hec_summary *s,
+                         const struct hec_device_diagnosis *device) {
+    const struct hec_device_summary *d = &device->readings;
     text gpu;
     hec_page_blank(page);
     hec_page_row(page, 0, hec_format_gpu(gpu, d->device.index), HEC_TONE_BOLD, "%s",
                  d->device.name[0] ? d->device.name : "(no name)");
     if (s->imported[0]) { /* time is all that there is */
-        hec_terminal_device_timeline(page, &s->timeline, d->device.index);
-        hec_terminal_classes(page, &s->diagnosis, d->device.index);
+        hec_terminal_device_timeline(page, device->timeline);
+        hec_terminal_classes(page, device);
         return;
     }
     hec_page_row(page, 4, "used", HEC_TONE_PLAIN, "%s", d->used_why);
@@ -150,12 +152,11 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, con
         hec_page_row(
             page, 4, "", HEC_TONE_WARN,
             "divided (MIG): the energy is the whole board's, no matter how small the part that the command used");
-    const struct hec_ledger_device *ledger = hec_diagnosis_of(&s->diagnosis, d->device.index, NULL);
-    put_device_energy(page, d, ledger && isfinite(ledger->joules));
+    put_device_energy(page, d, device->ledger && isfinite(device->ledger->joules));
     put_power(page, d);
     put_use(page, d);
-    hec_terminal_device_timeline(page, &s->timeline, d->device.index);
-    hec_terminal_classes(page, &s->diagnosis, d->device.index);
+    hec_terminal_device_timeline(page, device->timeline);
+    hec_terminal_classes(page, device);
 }
 
 static bool unused_alike(const struct hec_device_summary *a, const struct hec_device_summary *b) {
@@ -165,17 +166,17 @@ static bool unused_alike(const struct hec_device_summary *a, const struct hec_de
 
 void hec_terminal_unused(struct hec_page *page, const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++) {
-        const struct hec_device_summary *d = &s->devices[i];
+        const struct hec_device_summary *d = &s->devices[i].readings;
         text gpus, joules;
         uint64_t devices = 0;
         double sum = 0;
         bool before = d->used;
         for (int k = 0; k < s->device_count; k++) {
-            if (!unused_alike(d, &s->devices[k]))
+            if (!unused_alike(d, &s->devices[k].readings))
                 continue;
             before |= k < i;
-            devices |= hec_terminal_bit(s->devices[k].device.index);
-            sum += s->devices[k].energy.joules;
+            devices |= hec_terminal_bit(s->devices[k].readings.device.index);
+            sum += s->devices[k].readings.energy.joules;
         }
         if (before)
             continue;
@@ -195,8 +196,8 @@ static void add_range(char *line, size_t size, const struct hec_summary *s, bool
     double low = INFINITY, high = -INFINITY;
     text from, to, gpu;
     for (int i = 0; i < s->device_count; i++) {
-        const struct hec_device_summary *d = &s->devices[i];
-        double value = !d->used ? NAN : busy ? hec_terminal_busy(s, d) : hec_terminal_watts(d);
+        const struct hec_device_summary *d = &s->devices[i].readings;
+        double value = !d->used ? NAN : busy ? hec_terminal_busy(&s->devices[i]) : hec_terminal_watts(d);
         if (value < low) {
             low = value;
             least = d;
@@ -224,22 +225,23 @@ void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary
     char row[256];
     int used = 0;
     for (int i = 0; i < s->device_count; i++)
-        used += s->devices[i].used;
+        used += s->devices[i].readings.used;
     snprintf(row, sizeof row, "%d used", used);
     add_range(row, sizeof row, s, false);
     add_range(row, sizeof row, s, true);
     hec_page_line(page, 2, "GPUs", HEC_TONE_PLAIN, "%s", row);
 }
 
-void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
+void hec_terminal_brief_device(struct hec_page *page, const struct hec_device_diagnosis *device) {
+    const struct hec_device_summary *d = &device->readings;
     char idle[64] = "";
     text gpu, watts, share, part;
     if (d->energy.idle_context_joules >= IDLE_SHOWN * d->energy.joules)
         snprintf(idle, sizeof idle, "; %.8s of the energy while idle",
                  hec_format_share(share, d->energy.idle_context_joules / d->energy.joules));
-    bool ledger = isfinite(hec_terminal_busy(s, d));
+    bool ledger = isfinite(hec_terminal_busy(device));
     const char *what = ledger ? ": busy " : ": engine active ";
-    double busy = ledger ? hec_terminal_busy(s, d) : d->activity.engine;
+    double busy = ledger ? hec_terminal_busy(device) : d->activity.engine;
     hec_page_row(page, 2, hec_format_gpu(gpu, d->device.index), HEC_TONE_PLAIN, "%s%s%s%s",
                  hec_format_si(watts, hec_terminal_watts(d), 3, "W"), isfinite(busy) ? what : "",
                  isfinite(busy) ? hec_format_share(part, busy) : "", idle);

@@ -12,17 +12,15 @@ void hec_terminal_gpus(struct hec_page *page, const struct hec_summary *summary)
 uint64_t hec_terminal_chapters(const struct hec_summary *summary, bool all);
 /* 1 << index; 0 for what a damaged file may say. */
 uint64_t hec_terminal_bit(int device);
-double hec_terminal_busy(const struct hec_summary *summary,
-                         const struct hec_device_summary *device);  /* share of the run, by the ledger; NAN unknown */
-double hec_terminal_watts(const struct hec_device_summary *device); /* mean over the run; NAN unknown */
+double hec_terminal_busy(const struct hec_device_diagnosis *device); /* share of the run, by the ledger; NAN unknown */
+double hec_terminal_watts(const struct hec_device_summary *device);  /* mean over the run; NAN unknown */
 /* Energy, power, use, timeline; what telemetry shows where nothing was traced. */
 void hec_terminal_device(struct hec_page *page, const struct hec_summary *summary,
-                         const struct hec_device_summary *device);
+                         const struct hec_device_diagnosis *device);
 /* A row each of those that the command did not use. */
 void hec_terminal_unused(struct hec_page *page, const struct hec_summary *summary);
 /* All that were used, on one line at the end of `hec run`; one of them. */
 void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary *summary);
-void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *summary,
-                               const struct hec_device_summary *device);
+void hec_terminal_brief_device(struct hec_page *page, const struct hec_device_diagnosis *device);
 
 #endif

@@ -23,7 +23,7 @@ typedef char text[HEC_FORMAT_SIZE];
 
 static bool used(const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++)
-        if (s->devices[i].used)
+        if (s->devices[i].readings.used)
             return true;
     return false;
 }
@@ -34,7 +34,7 @@ static const char *command_of(const struct hec_summary *s) {
 }
 
 static void put_what_a_trace_adds(struct hec_page *page, const struct hec_summary *s) {
-    const struct hec_trace_cost *t = &s->timeline.trace;
+    const struct hec_trace_cost *t = &s->trace;
     bool tried = t->processes && t->mode != HEC_TRACE_OFF && t->why[0], simulated = s->simulated[0];
     if (hec_summary_traced(s) || s->imported[0] || (!tried && !used(s)))
         return;
@@ -225,9 +225,9 @@ static const char *limit_words(enum hec_roofline_limit limit) {
     return (unsigned)limit < HEC_LIMITS ? words[limit] : "";
 }
 
-void hec_terminal_classes(struct hec_page *page, const struct hec_diagnosis *diagnosis, int device) {
-    const struct hec_ledger_device *d = hec_diagnosis_of(diagnosis, device, NULL);
-    const struct hec_class_profile *profile = hec_diagnosis_profile(diagnosis, device);
+void hec_terminal_classes(struct hec_page *page, const struct hec_device_diagnosis *device) {
+    const struct hec_ledger_device *d = device->ledger;
+    const struct hec_class_profile *profile = hec_profile_of(device);
     char line[640] = "";
     double last = INFINITY;
     if (!d || !d->rows[HEC_STATE_COMPUTE].ns)

@@ -16,7 +16,7 @@ void hec_terminal_findings(struct hec_page *page, const struct hec_summary *summ
 void hec_terminal_scale_out(struct hec_page *page, const struct hec_findings *findings);
 void hec_terminal_latency(struct hec_page *page, const struct hec_latency *latency);
 /* What each kind of kernel of a device took, and what limits it: one row. */
-void hec_terminal_classes(struct hec_page *page, const struct hec_diagnosis *diagnosis, int device);
+void hec_terminal_classes(struct hec_page *page, const struct hec_device_diagnosis *device);
 /* What to type next: brief, commands alone. */
 void hec_terminal_next(struct hec_page *page, const struct hec_summary *summary, bool brief);
 /* Line and lever of the finding that is worth most, for the end of `hec run`: at most 3 lines. */

@@ -16,20 +16,15 @@
 
 typedef char text[HEC_FORMAT_SIZE];
 
-static const struct hec_ledger_device *ledger_of(const struct hec_summary *s, const struct hec_device_summary *d) {
-    const struct hec_ledger_device *l = hec_diagnosis_of(&s->diagnosis, d->device.index, NULL);
-    return l && l->window_ns > 0 ? l : NULL;
+static double share_of(const struct hec_device_diagnosis *d, int state) {
+    const struct hec_ledger_device *l = d->ledger;
+    return l && l->window_ns > 0 ? (double)l->rows[state].ns / (double)l->window_ns : NAN;
 }
 
-static double share_of(const struct hec_summary *s, const struct hec_device_summary *d, int state) {
-    const struct hec_ledger_device *l = ledger_of(s, d);
-    return l ? (double)l->rows[state].ns / (double)l->window_ns : NAN;
-}
-
-double hec_terminal_busy(const struct hec_summary *s, const struct hec_device_summary *d) {
+double hec_terminal_busy(const struct hec_device_diagnosis *d) {
     double busy = 0;
     for (int i = 0; i < HEC_STATE_COUNT; i++)
-        busy += hec_state_idle((enum hec_state)i) ? 0 : share_of(s, d, i);
+        busy += hec_state_idle((enum hec_state)i) ? 0 : share_of(d, i);
     return busy;
 }
 
@@ -40,14 +35,13 @@ struct apart {
     int state;   /* -1: power */
 };
 
-static struct apart apart(const struct hec_summary *s, const struct hec_device_summary *a,
-                          const struct hec_device_summary *b) {
-    double wa = hec_terminal_watts(a), wb = hec_terminal_watts(b);
+static struct apart apart(const struct hec_device_diagnosis *a, const struct hec_device_diagnosis *b) {
+    double wa = hec_terminal_watts(&a->readings), wb = hec_terminal_watts(&b->readings);
     struct apart out = {.most = fabs(wa - wb) / (WATTS_APART * fmax(wa, wb)), .state = -1};
     if (!isfinite(out.most))
         out.most = isfinite(wa) != isfinite(wb) ? INFINITY : 0;
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
-        double by = fabs(share_of(s, a, i) - share_of(s, b, i)) / SHARE_APART;
+        double by = fabs(share_of(a, i) - share_of(b, i)) / SHARE_APART;
         if (by > out.most)
             out = (struct apart){by, i};
     }
@@ -55,15 +49,15 @@ static struct apart apart(const struct hec_summary *s, const struct hec_device_s
 }
 
 /* The device that is least apart from all others. */
-static const struct hec_device_summary *typical(const struct hec_summary *s) {
-    const struct hec_device_summary *best = NULL;
+static const struct hec_device_diagnosis *typical(const struct hec_summary *s) {
+    const struct hec_device_diagnosis *best = NULL;
     double least = INFINITY;
     for (int i = 0; i < s->device_count; i++) {
         double sum = 0;
         for (int k = 0; k < s->device_count; k++)
-            if (s->devices[i].used && s->devices[k].used && k != i)
-                sum += fmin(apart(s, &s->devices[i], &s->devices[k]).most, 1e6);
-        if (s->devices[i].used && (!best || sum < least)) {
+            if (s->devices[i].readings.used && s->devices[k].readings.used && k != i)
+                sum += fmin(apart(&s->devices[i], &s->devices[k]).most, 1e6);
+        if (s->devices[i].readings.used && (!best || sum < least)) {
             best = &s->devices[i];
             least = sum;
         }
@@ -76,44 +70,45 @@ uint64_t hec_terminal_bit(int device) {
 }
 
 uint64_t hec_terminal_chapters(const struct hec_summary *s, bool all) {
-    const struct hec_device_summary *first = typical(s);
-    uint64_t out = first ? hec_terminal_bit(first->device.index) : 0;
+    const struct hec_device_diagnosis *first = typical(s);
+    uint64_t out = first ? hec_terminal_bit(first->readings.device.index) : 0;
     int count = 1;
     for (int i = 0; i < s->device_count; i++) {
-        const struct hec_device_summary *d = &s->devices[i];
-        if (!d->used || d == first || !(all || (count < CHAPTERS && apart(s, d, first).most > 1)))
+        const struct hec_device_diagnosis *d = &s->devices[i];
+        if (!d->readings.used || d == first || !(all || (count < CHAPTERS && apart(d, first).most > 1)))
             continue;
-        out |= hec_terminal_bit(d->device.index);
+        out |= hec_terminal_bit(d->readings.device.index);
         count++;
     }
     return out;
 }
 
 static void put_differences(struct hec_page *page, const struct hec_summary *s) {
-    const struct hec_device_summary *first = typical(s);
+    const struct hec_device_diagnosis *first = typical(s);
     uint64_t alike = 0;
     text gpu, other, here, there;
     for (int i = 0; i < s->device_count; i++) {
-        const struct hec_device_summary *d = &s->devices[i];
-        struct apart by = d->used && d != first ? apart(s, d, first) : (struct apart){0};
+        const struct hec_device_diagnosis *d = &s->devices[i];
+        struct apart by = d->readings.used && d != first ? apart(d, first) : (struct apart){0};
         if (by.most <= 1) {
-            alike |= d->used ? hec_terminal_bit(d->device.index) : 0;
+            alike |= d->readings.used ? hec_terminal_bit(d->readings.device.index) : 0;
             continue;
         }
         if (by.state < 0) {
-            hec_format_si(here, hec_terminal_watts(d), 3, "W");
-            hec_format_si(there, hec_terminal_watts(first), 3, "W");
+            hec_format_si(here, hec_terminal_watts(&d->readings), 3, "W");
+            hec_format_si(there, hec_terminal_watts(&first->readings), 3, "W");
         } else {
-            hec_format_share(here, share_of(s, d, by.state));
-            hec_format_share(there, share_of(s, first, by.state));
+            hec_format_share(here, share_of(d, by.state));
+            hec_format_share(there, share_of(first, by.state));
         }
-        hec_page_row(page, 2, "differs", HEC_TONE_WARN, "%s: %s %s; %s: %s", hec_format_gpu(gpu, d->device.index),
+        hec_page_row(page, 2, "differs", HEC_TONE_WARN, "%s: %s %s; %s: %s",
+                     hec_format_gpu(gpu, d->readings.device.index),
                      by.state < 0 ? "mean power" : hec_state_name((enum hec_state)by.state), here,
-                     hec_format_gpu(other, first->device.index), there);
+                     hec_format_gpu(other, first->readings.device.index), there);
     }
-    if (alike != hec_terminal_bit(first->device.index))
+    if (alike != hec_terminal_bit(first->readings.device.index))
         hec_page_row(page, 2, "alike", HEC_TONE_DIM, "%s; below, %s stands for them (-v shows each)",
-                     hec_devices_word(gpu, alike), hec_format_gpu(other, first->device.index));
+                     hec_devices_word(gpu, alike), hec_format_gpu(other, first->readings.device.index));
 }
 
 /* ---- the table ---- */
@@ -132,15 +127,16 @@ static const struct {
     [DRAM] = {"DRAM", 8, HEC_GPM_DRAM_ACTIVE},
 };
 
-static const char *cell(text out, const struct hec_summary *s, const struct hec_device_summary *d, int column) {
-    double joules = d->energy.valid ? d->energy.joules : NAN, watts = hec_terminal_watts(d);
+static const char *cell(text out, const struct hec_device_diagnosis *d, int column) {
+    double joules = d->readings.energy.valid ? d->readings.energy.joules : NAN,
+           watts = hec_terminal_watts(&d->readings);
     if (column == ENERGY)
         return isfinite(joules) ? hec_format_si(out, joules, 3, "J") : "-";
     if (column == POWER)
         return isfinite(watts) ? hec_format_si(out, watts, 3, "W") : "-";
-    return hec_format_share(out, column == BUSY   ? hec_terminal_busy(s, d)
-                                 : column < FIXED ? d->metric[fixed[column].metric].mean
-                                                  : share_of(s, d, column - FIXED));
+    return hec_format_share(out, column == BUSY   ? hec_terminal_busy(d)
+                                 : column < FIXED ? d->readings.metric[fixed[column].metric].mean
+                                                  : share_of(d, column - FIXED));
 }
 
 /* Columns that some device has a figure for: the fixed ones, then states, largest first, as many as there is room for. */
@@ -151,11 +147,11 @@ static int columns_of(const struct hec_summary *s, int room, int columns[FIXED +
         text value;
         worth[c] = 0;
         for (int i = 0; i < s->device_count; i++) {
-            const struct hec_device_summary *d = &s->devices[i];
-            if (d->used && c < FIXED)
-                worth[c] = fmax(worth[c], strcmp(cell(value, s, d, c), "-") == 0 ? 0 : 100 - c);
-            else if (d->used && share_of(s, d, c - FIXED) >= STATE_LEAST)
-                worth[c] = fmax(worth[c], share_of(s, d, c - FIXED));
+            const struct hec_device_diagnosis *d = &s->devices[i];
+            if (d->readings.used && c < FIXED)
+                worth[c] = fmax(worth[c], strcmp(cell(value, d, c), "-") == 0 ? 0 : 100 - c);
+            else if (d->readings.used && share_of(d, c - FIXED) >= STATE_LEAST)
+                worth[c] = fmax(worth[c], share_of(d, c - FIXED));
         }
     }
     for (;;) {
@@ -172,38 +168,38 @@ static int columns_of(const struct hec_summary *s, int room, int columns[FIXED +
     }
 }
 
-static void put_cells(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d,
-                      const int *columns, int count) {
+static void put_cells(struct hec_page *page, const struct hec_device_diagnosis *d, const int *columns, int count) {
     char line[512] = "";
     text gpu, value;
     for (int i = 0; i < count; i++) {
         int c = columns[i];
         const char *heading = c < FIXED ? fixed[c].heading : hec_state_name((enum hec_state)(c - FIXED));
         snprintf(line + strlen(line), sizeof line - strlen(line), "%*s", c < FIXED ? fixed[c].width : 11,
-                 d ? cell(value, s, d, c) : heading);
+                 d ? cell(value, d, c) : heading);
     }
-    hec_page_line(page, 2, d ? hec_format_gpu(gpu, d->device.index) : "", d ? HEC_TONE_PLAIN : HEC_TONE_DIM, "%s",
-                  line);
+    hec_page_line(page, 2, d ? hec_format_gpu(gpu, d->readings.device.index) : "", d ? HEC_TONE_PLAIN : HEC_TONE_DIM,
+                  "%s", line);
 }
 
 void hec_terminal_gpus(struct hec_page *page, const struct hec_summary *s) {
     int columns[FIXED + HEC_STATE_COUNT], used = 0, count;
-    const struct hec_device_summary *first = typical(s);
+    const struct hec_device_diagnosis *first = typical(s);
     bool one_kind = true;
     for (int i = 0; i < s->device_count; i++) {
-        used += s->devices[i].used;
-        one_kind &= !s->devices[i].used || strcmp(s->devices[i].device.name, first->device.name) == 0;
+        used += s->devices[i].readings.used;
+        one_kind &= !s->devices[i].readings.used ||
+                    strcmp(s->devices[i].readings.device.name, first->readings.device.name) == 0;
     }
     if (used < 2)
         return;
     count = columns_of(s, page->columns - LABEL_COLUMNS - 3, columns); /* hec_page_line keeps 3 */
     hec_page_blank(page);
-    hec_page_row(page, 0, "GPUs", HEC_TONE_BOLD, "%d used%s%s", used, one_kind && first->device.name[0] ? ": " : "",
-                 one_kind ? first->device.name : "");
+    hec_page_row(page, 0, "GPUs", HEC_TONE_BOLD, "%d used%s%s", used,
+                 one_kind && first->readings.device.name[0] ? ": " : "", one_kind ? first->readings.device.name : "");
     if (count)
-        put_cells(page, s, NULL, columns, count);
+        put_cells(page, NULL, columns, count);
     for (int i = 0; i < s->device_count && count; i++)
-        if (s->devices[i].used)
-            put_cells(page, s, &s->devices[i], columns, count);
+        if (s->devices[i].readings.used)
+            put_cells(page, &s->devices[i], columns, count);
     put_differences(page, s);
 }

@@ -79,8 +79,7 @@ static void put_lines(struct hec_page *page, const struct hec_source_lines *sour
         for (int i = 0; i < source->count; i++) {
             const struct hec_source_line *l = &source->lines[i];
             bool later = l->seconds < last || (l->seconds == last && i > last_at);
-            if (l->device == d->device && later && l->seconds >= least &&
-                (best < 0 || l->seconds > source->lines[best].seconds))
+            if (later && l->seconds >= least && (best < 0 || l->seconds > source->lines[best].seconds))
                 best = i;
         }
         if (best < 0)
@@ -101,13 +100,13 @@ static void put_lines(struct hec_page *page, const struct hec_source_lines *sour
     }
 }
 
-static void put_modules(struct hec_page *page, const struct hec_source_modules *modules, int device) {
+static void put_modules(struct hec_page *page, const struct hec_source_modules *modules) {
     int shown = 0;
     for (int i = 0; i < modules->count && shown < MODULES_SHOWN; i++) {
         const struct hec_source_module *m = &modules->modules[i];
         text share, seconds;
         char name[sizeof m->name];
-        if (m->device != device || m->share < MODULES_LEAST)
+        if (m->share < MODULES_LEAST)
             continue;
         hec_format_clean(name, sizeof name, m->name, false);
         if (!shown++)
@@ -117,22 +116,14 @@ static void put_modules(struct hec_page *page, const struct hec_source_modules *
     }
 }
 
-static bool beside_others(const struct hec_summary *summary, int device) {
-    for (int i = 0; i < summary->device_count; i++)
-        if (summary->devices[i].device.index == device)
-            return summary->devices[i].others == HEC_OTHERS_BUSY;
-    return false;
-}
-
-void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summary, int device) {
-    const struct hec_diagnosis *diagnosis = &summary->diagnosis;
+void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summary,
+                         const struct hec_device_diagnosis *device) {
     text name;
-    const char *why;
-    const struct hec_ledger_device *d = hec_diagnosis_of(diagnosis, device, &why);
+    const struct hec_ledger_device *d = device->ledger;
     if (!d || !d->window_ns)
         return;
     hec_page_blank(page);
-    put_title(page, d, hec_device_word(name, summary, device));
+    put_title(page, d, hec_device_word(name, summary, d->device));
     put_headings(page, isfinite(d->joules));
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
         double share = (double)d->rows[i].ns / (double)d->window_ns;
@@ -141,15 +132,16 @@ void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summar
     }
     if (d->basis != HEC_LEDGER_MEASURED)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "seconds by %s", hec_ledger_basis_text(d->basis));
-    if (beside_others(summary, device) && (double)d->rows[HEC_STATE_UNKNOWN].ns >= LEAST_SHARE * (double)d->window_ns)
+    if (device->readings.others == HEC_OTHERS_BUSY &&
+        (double)d->rows[HEC_STATE_UNKNOWN].ns >= LEAST_SHARE * (double)d->window_ns)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "unknown: launched, and mostly waiting for the others' turns");
     if (d->basis == HEC_LEDGER_CALLS)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "kernels were not seen: --trace=full shows them");
-    if (why[0])
-        hec_page_row(page, 2, "", HEC_TONE_DIM, "no joules: %s", why);
-    const char *how = hec_diagnosis_how(diagnosis, device);
+    if (device->watts->why[0])
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "no joules: %s", device->watts->why);
+    const char *how = device->watts->how;
     if (how[0] && strncmp(how, "measured", strlen("measured")) != 0) /* the usual: worth no line */
         hec_page_row(page, 2, "", HEC_TONE_DIM, "watts %s", how);
-    put_lines(page, &diagnosis->source, d);
-    put_modules(page, &diagnosis->modules, device);
+    put_lines(page, &device->source, d);
+    put_modules(page, &device->modules);
 }

@@ -1,7 +1,6 @@
 #include "report/run/terminal_timeline.h"
 
 #include "base/trace.h"
-#include "diagnose/rules/facts.h"
 #include "report/format.h"
 #include "report/run/terminal_device.h"
 #include "report/words/timeline.h"
@@ -108,8 +107,7 @@ static void put_copies(struct hec_page *page, const struct hec_device_timeline *
         }
 }
 
-void hec_terminal_device_timeline(struct hec_page *page, const struct hec_timeline *timeline, int device) {
-    const struct hec_device_timeline *d = hec_timeline_of(timeline, device);
+void hec_terminal_device_timeline(struct hec_page *page, const struct hec_device_timeline *d) {
     text whole, busy, compute, comm, copy;
     if (!d)
         return;
@@ -169,25 +167,20 @@ static void put_kernel(struct hec_page *page, const struct hec_kernel_row *k) {
                  k ? hec_kernel_short(name, sizeof name, k->name, room < 8 ? 8 : room) : "name");
 }
 
-void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *timeline, uint64_t devices) {
-    for (int d = 0; d < timeline->device_count; d++) {
-        int device = timeline->devices[d].device, rows = 0;
-        char gpu[HEC_FORMAT_SIZE];
-        if (!(devices & hec_terminal_bit(device)))
+void hec_terminal_kernels(struct hec_page *page, const struct hec_summary *summary, uint64_t devices) {
+    for (int d = 0; d < summary->device_count; d++) {
+        const struct hec_device_timeline *t = summary->devices[d].timeline;
+        text gpu;
+        if (!t || !t->row_count || !(devices & hec_terminal_bit(t->device)))
             continue;
-        for (int i = 0; i < timeline->kernel_count; i++) {
-            if (timeline->kernels[i].device != device || rows++ >= KERNELS_SHOWN)
-                continue;
-            if (rows == 1) {
-                hec_page_blank(page);
-                hec_page_row(page, 0, "Kernels", HEC_TONE_BOLD, "of %s, those that took longest",
-                             hec_format_gpu(gpu, device));
-                put_kernel(page, NULL);
-            }
-            put_kernel(page, &timeline->kernels[i]);
-        }
-        if (rows > KERNELS_SHOWN)
-            hec_page_row(page, 2, "", HEC_TONE_DIM, "and %d more (--json shows them)", rows - KERNELS_SHOWN);
+        hec_page_blank(page);
+        hec_page_row(page, 0, "Kernels", HEC_TONE_BOLD, "of %s, those that took longest",
+                     hec_format_gpu(gpu, t->device));
+        put_kernel(page, NULL);
+        for (int i = 0; i < t->row_count && i < KERNELS_SHOWN; i++)
+            put_kernel(page, &t->rows[i]);
+        if (t->row_count > KERNELS_SHOWN)
+            hec_page_row(page, 2, "", HEC_TONE_DIM, "and %d more (--json shows them)", t->row_count - KERNELS_SHOWN);
     }
 }
 
@@ -249,12 +242,12 @@ static bool alike(const struct hec_step_summary *a, const struct hec_step_summar
 }
 
 void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary) {
-    const struct hec_step_summary *run = &summary->timeline.steps, *others[HEC_DEVICE_MAX];
+    const struct hec_step_summary *run = &summary->steps, *others[HEC_DEVICE_MAX];
     int count = 0;
     bool any = run->source != HEC_STEP_NONE && run->count;
     for (int i = 0; i < summary->device_count && any; i++) {
-        const struct hec_step_summary *own = hec_facts_steps(summary, summary->devices[i].device.index);
-        bool known = !summary->devices[i].used || !own->count || own == run || alike(own, run);
+        const struct hec_step_summary *own = hec_steps_of(summary, &summary->devices[i]);
+        bool known = !summary->devices[i].readings.used || !own->count || own == run || alike(own, run);
         for (int k = 0; k < count; k++)
             known |= others[k] && own->pid == others[k]->pid;
         others[count++] = known ? NULL : own;
@@ -265,7 +258,7 @@ void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary
     put_steps(page, run, "Steps", "");
     for (int i = 0; i < count; i++) {
         char gpu[HEC_FORMAT_SIZE], of[HEC_FORMAT_SIZE + 2];
-        snprintf(of, sizeof of, "%s: ", hec_format_gpu(gpu, summary->devices[i].device.index));
+        snprintf(of, sizeof of, "%s: ", hec_format_gpu(gpu, summary->devices[i].readings.device.index));
         if (others[i])
             put_steps(page, others[i], "", of);
     }
@@ -290,11 +283,11 @@ static void put_overhead(struct hec_page *page, const struct hec_trace_cost *t) 
                      isfinite(t->overhead_high) ? ", " : "");
 }
 
-void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeline) {
-    const struct hec_trace_cost *t = &timeline->trace;
+void hec_terminal_trace(struct hec_page *page, const struct hec_summary *summary) {
+    const struct hec_trace_cost *t = &summary->trace;
     text share, records, dropped, lost, bad, held;
     if (!t->processes) {
-        if (timeline->device_count && t->why[0])
+        if (hec_summary_traced(summary) && t->why[0])
             hec_page_row(page, 0, "Trace", HEC_TONE_DIM, "%s", t->why);
         return;
     }
@@ -312,13 +305,13 @@ void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeli
     if (t->holder[0])
         hec_page_row(page, 0, "", HEC_TONE_WARN, "stood down for %s, which used CUPTI for %s", t->holder,
                      hec_format_seconds(held, t->holder_s));
-    if (t->why[0] && timeline->device_count) /* else it is said where the kernels are missed */
+    if (t->why[0] && hec_summary_traced(summary)) /* else it is said where the kernels are missed */
         hec_page_row(page, 0, "", HEC_TONE_WARN, "%s", t->why);
 }
 
-void hec_terminal_brief(struct hec_page *page, const struct hec_timeline *timeline, int lines) {
-    const struct hec_trace_cost *t = &timeline->trace;
-    const struct hec_step_summary *s = &timeline->steps;
+void hec_terminal_brief(struct hec_page *page, const struct hec_summary *summary, int lines) {
+    const struct hec_trace_cost *t = &summary->trace;
+    const struct hec_step_summary *s = &summary->steps;
     text count, median, p99, busy, confidence;
     if (t->processes && t->holder[0])
         hec_page_row(page, 2, "trace", HEC_TONE_WARN, "stood down for %s", t->holder);

@@ -12,32 +12,21 @@
 
 typedef char text[HEC_FORMAT_SIZE];
 
-bool hec_summary_traced(const struct hec_summary *summary) {
-    return summary->timeline.device_count > 0;
-}
-
 const char *hec_summary_rests_on(const struct hec_summary *summary) {
     if (hec_summary_traced(summary))
         return "";
-    for (int i = 0; i < summary->diagnosis.ledger.device_count; i++)
-        if (summary->diagnosis.ledger.devices[i].basis == HEC_LEDGER_CALLS)
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].ledger && summary->devices[i].ledger->basis == HEC_LEDGER_CALLS)
             return ", from calls";
     return ", without a trace";
 }
 
-static const struct hec_device_summary *device_of(const struct hec_summary *s, int device) {
-    for (int i = 0; i < s->device_count; i++)
-        if (s->devices[i].device.index == device)
-            return &s->devices[i];
-    return NULL;
-}
-
 const char *hec_device_word(char out[HEC_FORMAT_SIZE], const struct hec_summary *s, int device) {
-    const struct hec_device_summary *d = device_of(s, device);
+    const struct hec_device_diagnosis *d = hec_summary_device(s, device);
     int used = 0;
     for (int i = 0; i < s->device_count; i++)
-        used += s->devices[i].used;
-    const char *name = d ? hec_vendor_short(d->device.name) : "";
+        used += s->devices[i].readings.used;
+    const char *name = d ? hec_vendor_short(d->readings.device.name) : "";
     if (used > 1 || !name[0])
         hec_format_gpu(out, device);
     else
@@ -141,7 +130,8 @@ static bool only_idle(uint32_t states) {
 
 /* "the H200 idled 41 % of 62 s, 1.9 kJ of 4.6 kJ"; false: the ledger does not say. */
 static bool idled(char *out, size_t size, const struct hec_summary *s, const struct hec_finding *f) {
-    const struct hec_ledger_device *d = hec_diagnosis_of(&s->diagnosis, f->device, NULL);
+    const struct hec_device_diagnosis *device = hec_summary_device(s, f->device);
+    const struct hec_ledger_device *d = device ? device->ledger : NULL;
     text name, share, whole, part, all;
     double seconds = 0, joules = 0;
     if (!d || !d->window_ns || !only_idle(f->states))
@@ -153,8 +143,7 @@ static bool idled(char *out, size_t size, const struct hec_summary *s, const str
         joules += d->rows[i].joules;
     }
     double window = (double)d->window_ns / 1e9;
-    const struct hec_device_summary *device = device_of(s, f->device);
-    bool shared = device && device->others == HEC_OTHERS_BUSY; /* it may have worked for them, and took joules for it */
+    bool shared = device->readings.others == HEC_OTHERS_BUSY; /* it may have worked for them, and took joules for it */
     int length = snprintf(out, size, "%s %s %s of %s", hec_device_word(name, s, f->device),
                           shared ? "had no work from the command" : "idled", hec_format_share(share, seconds / window),
                           hec_format_seconds(whole, window));
@@ -178,12 +167,13 @@ static void headline_of_finding(char *out, size_t size, const struct hec_summary
 }
 
 static void headline_without_finding(char *out, size_t size, const struct hec_summary *s) {
-    const struct hec_device_summary *d = NULL;
-    for (int i = 0; i < s->device_count && !d; i++)
-        d = s->devices[i].used ? &s->devices[i] : NULL;
-    if (!d)
+    int at = 0;
+    while (at < s->device_count && !s->devices[at].readings.used)
+        at++;
+    if (at == s->device_count)
         return;
-    const struct hec_ledger_device *ledger = hec_diagnosis_of(&s->diagnosis, d->device.index, NULL);
+    const struct hec_device_summary *d = &s->devices[at].readings;
+    const struct hec_ledger_device *ledger = s->devices[at].ledger;
     text name, busy, whole;
     if (!ledger || !ledger->window_ns) {
         hec_device_word(name, s, d->device.index);
@@ -214,15 +204,12 @@ static void headline_without_finding(char *out, size_t size, const struct hec_su
 /* Why set-up and loop are not separated, where there is a ledger; false: it is. */
 static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++) {
-        int device = s->devices[i].device.index;
-        const struct hec_ledger_device *all = hec_diagnosis_of(&s->diagnosis, device, NULL);
-        const struct hec_ledger_device *steady = hec_diagnosis_steady(&s->diagnosis, device);
-        const struct hec_step_summary *steps = hec_diagnosis_steps(&s->diagnosis, device);
-        if (!s->devices[i].used || !all || !steady || steady->window_ns < all->window_ns)
+        const struct hec_device_diagnosis *d = &s->devices[i];
+        if (!d->readings.used || !d->ledger || !d->steady || d->steady->window_ns < d->ledger->window_ns)
             continue;
-        if (steps && steps->count < HEC_STEADY_LEAST)
+        if (d->steps.count && d->steps.count < HEC_STEADY_LEAST)
             snprintf(out, size, "only %lld step%s: set-up and loop are not separated, and all of the run is judged",
-                     (long long)steps->count, steps->count == 1 ? "" : "s");
+                     (long long)d->steps.count, d->steps.count == 1 ? "" : "s");
         else
             snprintf(out, size,
                      "the program reports no steps: set-up and loop are not separated, and all of the run is judged");
@@ -234,9 +221,8 @@ static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
 /* The driver's utilisation is all that shows what a device did. */
 static bool without_counters(const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++) {
-        const struct hec_device_summary *d = &s->devices[i];
-        if (d->used && d->activity.readings && !d->activity.has_gpm &&
-            !hec_diagnosis_of(&s->diagnosis, d->device.index, NULL))
+        const struct hec_device_summary *d = &s->devices[i].readings;
+        if (d->used && d->activity.readings && !d->activity.has_gpm && !s->devices[i].ledger)
             return true;
     }
     return false;
@@ -244,8 +230,8 @@ static bool without_counters(const struct hec_summary *s) {
 
 static const struct hec_device_summary *shared_one(const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++)
-        if (s->devices[i].used && s->devices[i].others != HEC_OTHERS_IDLE)
-            return &s->devices[i];
+        if (s->devices[i].readings.used && s->devices[i].readings.others != HEC_OTHERS_IDLE)
+            return &s->devices[i].readings;
     return NULL;
 }
 
@@ -349,7 +335,7 @@ char *hec_finding_devices_words(char out[HEC_DEVICES_WORDS], const struct hec_su
     uint64_t like = 0;
     text own, others;
     out[0] = '\0';
-    if (s->timeline.device_count <= 1)
+    if (hec_summary_traced(s) <= 1)
         return out;
     for (int i = 0; i < all->count; i++)
         if (hec_finding_stands_for(all, &all->list[i], chapters) == f)

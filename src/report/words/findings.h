@@ -8,8 +8,6 @@
 
 #include <stddef.h>
 
-/* Whether any activity of a device was traced. */
-bool hec_summary_traced(const struct hec_summary *summary);
 /* What findings rest on where none was: ", from calls", ", without a trace"; "" where some was. */
 const char *hec_summary_rests_on(const struct hec_summary *summary);
 /* What a device is called within a sentence: "the H200" where the run used one, "GPU 1" where several. */

@@ -11,7 +11,7 @@ typedef char text[HEC_FORMAT_SIZE];
 int hec_summary_used(const struct hec_summary *s) {
     int used = 0;
     for (int i = 0; i < s->device_count; i++)
-        used += s->devices[i].used;
+        used += s->devices[i].readings.used;
     return used;
 }
 
@@ -41,11 +41,11 @@ char *hec_outcome_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s
 
 static const char *why_no_total(const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++)
-        if (s->devices[i].used && !s->devices[i].energy.valid)
-            return s->devices[i].energy.why;
+        if (s->devices[i].readings.used && !s->devices[i].readings.energy.valid)
+            return s->devices[i].readings.energy.why;
     for (int i = 0; i < s->device_count; i++)
-        if (s->devices[i].use_unknown)
-            return s->devices[i].energy.why;
+        if (s->devices[i].readings.use_unknown)
+            return s->devices[i].readings.energy.why;
     return "the command used no GPU";
 }
 
@@ -59,11 +59,11 @@ enum hec_energy_known hec_energy_words(char out[HEC_SUMMARY_WORDS], const struct
         return HEC_ENERGY_ABSENT;
     }
     for (int i = 0; i < s->device_count; i++) {
-        unknown |= s->devices[i].use_unknown;
-        if (!s->devices[i].used)
+        unknown |= s->devices[i].readings.use_unknown;
+        if (!s->devices[i].readings.used)
             continue;
-        mean += hec_terminal_watts(&s->devices[i]);
-        most += s->devices[i].power_limit_w;
+        mean += hec_terminal_watts(&s->devices[i].readings);
+        most += s->devices[i].readings.power_limit_w;
     }
     if (!isfinite(s->joules)) {
         const char *kind = used ? "invalid: " : unknown ? "unknown: " : "none charged: ";
@@ -93,8 +93,8 @@ static const char *of_devices(char *out, size_t size, const struct hec_summary *
     const char *before = ", of GPU ";
     out[0] = '\0';
     for (int i = 0; i < s->device_count && u->part_of_devices; i++) {
-        int index = s->devices[i].device.index;
-        if (!s->devices[i].used || !(u->devices >> index & 1))
+        int index = s->devices[i].readings.device.index;
+        if (!s->devices[i].readings.used || !(u->devices >> index & 1))
             continue;
         snprintf(out + strlen(out), size - strlen(out), "%s%d", before, index);
         before = ", ";

@@ -19,13 +19,6 @@ const char *hec_copy_host_name(enum hec_copy_host host) {
     return (unsigned)host < HEC_COPY_HOST_COUNT ? names[host] : "other";
 }
 
-const struct hec_device_timeline *hec_timeline_of(const struct hec_timeline *timeline, int device) {
-    for (int i = 0; i < timeline->device_count; i++)
-        if (timeline->devices[i].device == device)
-            return &timeline->devices[i];
-    return NULL;
-}
-
 double hec_copy_rate(const struct hec_copy_total *total) {
     return total->seconds > 0 && total->bytes > 0 ? total->bytes / total->seconds : NAN;
 }

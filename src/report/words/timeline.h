@@ -10,7 +10,6 @@ const char *hec_copy_direction_name(enum hec_copy_direction direction); /* "host
 const char *hec_copy_host_name(enum hec_copy_host host);                /* "pageable", "pinned", "other" */
 
 /* NULL: the device did nothing. */
-const struct hec_device_timeline *hec_timeline_of(const struct hec_timeline *timeline, int device);
 /* Bytes a second while copying; NAN unknown. */
 double hec_copy_rate(const struct hec_copy_total *total);
 /* Share of the steps' time that the main thread spent in the loader, NAN unknown. */

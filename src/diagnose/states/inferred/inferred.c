@@ -578,15 +578,8 @@ static int make_view(struct hec_inferred *f) {
     return err;
 }
 
-static bool shares(const struct hec_device_summary *devices, int count, int device) {
-    for (int i = 0; i < count; i++)
-        if (devices[i].device.index == device)
-            return devices[i].others != HEC_OTHERS_IDLE;
-    return false;
-}
-
-int hec_inferred_decide(struct hec_inferred *f, struct hec_meter *meter, const struct hec_device_summary *devices,
-                        int device_count, bool *any, struct hec_why *why) {
+int hec_inferred_decide(struct hec_inferred *f, struct hec_meter *meter, uint64_t shared, bool *any,
+                        struct hec_why *why) {
     struct hec_inferred_survey *s = &f->survey;
     bool windows = false;
     int err = hec_inferred_survey_decide(s);
@@ -605,7 +598,7 @@ int hec_inferred_decide(struct hec_inferred *f, struct hec_meter *meter, const s
         hec_inferred_share_init(&m->share);
         if (m->use->process->inferred) {
             *any = true;
-            m->share.shared = shares(devices, device_count, m->use->device);
+            m->share.shared = m->use->device >= 0 && m->use->device < HEC_DEVICE_MAX && shared >> m->use->device & 1;
             err = find_source(meter, m, why);
         }
     }

@@ -16,18 +16,18 @@
 #include "diagnose/timeline/traced.h"
 
 struct hec_inferred;
-struct hec_device_summary;
 struct hec_pass;
 struct hec_pass_consumer;
 struct hec_meter;
 
 /* Fed by a pass, which is to stay. 0 or HEC_ERR_NOMEM; free it all the same. */
 int hec_inferred_begin(const struct hec_pass *pass, struct hec_inferred **out, struct hec_pass_consumer *consumer);
-/* When all has gone by. meter: where telemetry comes from; devices: whether others were at work on them. *any false: there
+/* When all has gone by. meter: where telemetry comes from; shared: bits (1 << hec_device.index)
+ * of devices on which others were, or may have been, at work. *any false: there
  * is nothing to infer, CUPTI saw all (95 % of the time in which work was given), or calls were not timed. 0, HEC_ERR_NOMEM or
  * what the input returned. */
-int hec_inferred_decide(struct hec_inferred *inferred, struct hec_meter *meter,
-                        const struct hec_device_summary *devices, int device_count, bool *any, struct hec_why *why);
+int hec_inferred_decide(struct hec_inferred *inferred, struct hec_meter *meter, uint64_t shared, bool *any,
+                        struct hec_why *why);
 void hec_inferred_free(struct hec_inferred *inferred); /* NULL is fine */
 /* The pass as by that variant, until the next call; where hec_inferred_decide says so. Its consumers get what states are made of. */
 int hec_inferred_pass(struct hec_inferred *inferred, enum hec_inferred_variant variant, const struct hec_pass **out,
