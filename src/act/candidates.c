@@ -56,8 +56,8 @@ static bool answers(const struct hec_lever_row *row, const struct hec_finding *f
 
 static bool answers_any(const struct hec_lever_row *row, const struct hec_summary *run) {
     bool any = false;
-    for (int f = 0; f < run->findings.count; f++)
-        any |= answers(row, &run->findings.list[f]);
+    for (int f = 0; f < run->job.findings.count; f++)
+        any |= answers(row, &run->job.findings.list[f]);
     return any;
 }
 
@@ -101,8 +101,8 @@ static double number_for(const struct hec_lever_row *row, const struct hec_summa
 void hec_candidates_find(const struct hec_summary *run, struct hec_candidates *out) {
     const struct hec_lever_row *row;
     out->count = 0;
-    for (int f = 0; f < run->findings.count; f++) {
-        const struct hec_finding *finding = &run->findings.list[f];
+    for (int f = 0; f < run->job.findings.count; f++) {
+        const struct hec_finding *finding = &run->job.findings.list[f];
         for (int i = 0; (row = hec_lever_row(i)); i++)
             if (answers(row, finding) && can(run, row))
                 add_candidate(out, row, number_for(row, run, &finding->lever), finding->cause);

@@ -160,9 +160,9 @@ static int choose_end(struct try *t, bool ended, struct hec_why *why) {
 
 /* Trials are compared by their steady steps, the headline is of the whole run. */
 static void add_step(char *text, size_t size, const struct hec_summary *s) {
-    const struct hec_saving *step = s->findings.count ? &s->findings.list[0].step_joules : NULL;
+    const struct hec_saving *step = s->job.findings.count ? &s->job.findings.list[0].step_joules : NULL;
     size_t length = strlen(text);
-    if (step && s->findings.list[0].actionable && isfinite(step->best))
+    if (step && s->job.findings.list[0].actionable && isfinite(step->best))
         snprintf(text + length, size - length, "; of a step's, start-up left out, %.0f %% (%.0f to %.0f)",
                  100 * step->best, 100 * step->low, 100 * step->high);
 }

@@ -45,9 +45,9 @@ static void add_device(const struct hec_device_diagnosis *device, struct hec_win
 }
 
 static void add_finding(const struct hec_summary *summary, struct hec_window_result *out) {
-    if (summary->findings.count == 0)
+    if (summary->job.findings.count == 0)
         return;
-    const struct hec_finding *first = &summary->findings.list[0];
+    const struct hec_finding *first = &summary->job.findings.list[0];
     out->cause = (int)first->cause;
     out->recoverable = first->cause == HEC_CAUSE_NONE ? 0 : first->joules.best;
     out->confidence = first->confidence;

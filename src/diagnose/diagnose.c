@@ -7,6 +7,7 @@
 #include "diagnose/meter/device.h"
 #include "diagnose/rules/findings.h"
 #include "diagnose/host.h"
+#include "diagnose/job.h"
 #include "diagnose/timeline/others.h"
 #include "diagnose/timeline/pass.h"
 #include "diagnose/phases.h"
@@ -62,7 +63,8 @@ void hec_summary_free(struct hec_summary *summary) {
     free(summary->kernels);
     free(summary->steps.losses);
     free(summary->steps.gradients);
-    hec_findings_free(&summary->findings);
+    hec_findings_free(&summary->job.findings);
+    free(summary->job.ranks);
     hec_view_free(summary->view);
     summary->devices = NULL;
     summary->device_count = 0;
@@ -70,6 +72,8 @@ void hec_summary_free(struct hec_summary *summary) {
     summary->kernel_count = 0;
     summary->steps.losses = summary->steps.gradients = NULL;
     summary->steps.loss_count = summary->steps.gradient_count = 0;
+    summary->job.ranks = NULL;
+    summary->job.rank_count = 0;
     summary->view = NULL;
 }
 
@@ -340,7 +344,7 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     out->lever_count = in->levers ? in->levers(in->context, out->levers) : 0;
     out->exit_code = in->exit_code;
     out->loader_workers = in->loader_workers;
-    out->ranks = in->ranks;
+    out->job.size = in->ranks;
     out->complete = in->complete;
     out->in_progress = in->in_progress;
 }
@@ -464,6 +468,8 @@ static int end_all(struct build *b, struct hec_timeline_builder *timeline, struc
     struct ending rest = {.b = b, .diagnosis = diagnosis}, replayed = {.b = b};
     const struct hec_task tasks[2] = {{end_diagnosis, &rest}, {end_schedule, &replayed}};
     rest.err = finish_timeline(b, timeline); /* which finds steps for both */
+    if (!rest.err)
+        rest.err = hec_job_ranks(&b->pass.tables, &b->out->job);
     hec_tasks_run(b->input->together, tasks, 2);
     hec_diagnosis_abandon(rest.diagnosis);
     int err = rest.err ? rest.err : replayed.err;
@@ -473,6 +479,7 @@ static int end_all(struct build *b, struct hec_timeline_builder *timeline, struc
         hec_schedule_free(&replayed.schedule);
         return err;
     }
+    hec_job_find(b->out, &b->out->job);
     if (b->input->schedule)
         *b->input->schedule = replayed.schedule;
     else if (replayed.schedule.count > 0)
@@ -562,10 +569,10 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
         return err;
     if (in->schedule)
         return 0;
-    if ((err = hec_findings_build(out, b->predictor, &out->findings)) != 0 || !out->view)
+    if ((err = hec_findings_build(out, b->predictor, &out->job.findings)) != 0 || !out->view)
         return err;
     struct hec_view *v = out->view;
-    return hec_predict_lanes(b->predictor, &out->findings, &v->recorded, &v->answered, &v->answers);
+    return hec_predict_lanes(b->predictor, &out->job.findings, &v->recorded, &v->answered, &v->answers);
 }
 
 int hec_summary_build(const struct hec_summary_input *input, const struct hec_price *price, struct hec_summary *out,

@@ -68,6 +68,9 @@ struct hec_finding_line {
     double share; /* of the time that the finding is about, 0..1 */
 };
 
+/* A process of a job (result.h). */
+struct hec_rank;
+
 struct hec_finding {
     enum hec_cause cause;
     int device;                /* hec_device.index: where it is seen best */
@@ -92,6 +95,8 @@ struct hec_finding {
     uint32_t states; /* bits (1 << enum hec_state) of the states it is about; the lines are theirs */
     struct hec_finding_line lines[HEC_FINDING_LINES];
     int line_count;
+    const struct hec_rank *ranks; /* of its job, which names them; NULL: none is known */
+    int rank_count;
 };
 
 enum hec_scale { HEC_SCALE_UNKNOWN, HEC_SCALE_OPTIMISE, HEC_SCALE_OUT };

@@ -113,7 +113,7 @@ struct hec_summary_input {
     bool complete, in_progress;
     int cores;                 /* 0 unknown */
     int cores_usable;          /* by the command: its affinity mask and CPU quota; 0 unknown */
-    int ranks, loader_workers; /* as in struct hec_summary */
+    int ranks, loader_workers; /* as in struct hec_job_diagnosis and hec_summary */
     /* Exact figures of the operating system at the end of the run, NAN where unknown: then the series are used. */
     double tree_cpu_seconds, tree_rss_max_bytes, self_cpu_seconds, self_rss_max_bytes;
     double file_bytes, start_seconds;

@@ -35,6 +35,45 @@ struct hec_device_diagnosis {
     struct hec_source_modules modules; /* what launched compute; empty where no ranges or operators are known */
 };
 
+/* A process of the job. What it did stands in the dossiers of its devices: steps, and calls. What a server answers (a request)
+ * is to be a unit of the same place. */
+struct hec_rank {
+    int32_t pid;
+    int32_t number;   /* of the job; -1: the recording does not say */
+    uint64_t devices; /* bits (1 << hec_device.index) of those it has streams on */
+};
+/* The rank whose process alone uses a device; -1: it is not known. */
+int hec_rank_of(const struct hec_rank *ranks, int count, int device);
+
+/* Devices that communicate wait for each other inside communication kernels: the least communication of all is what the
+ * transfers take, and what a device has more of is waiting. Of the steady part (steady.h): ranks set themselves up side by side. */
+struct hec_collectives {
+    int count;               /* devices that communicate; 0: all else is none */
+    uint64_t devices;        /* bits (1 << hec_device.index) of those */
+    int slowest, waits_most; /* the devices with the least and the most communication */
+    double transfer_s;       /* the least */
+    double mean_work_s;      /* hec_ledger_work */
+    double waiting_j;        /* of all of them, at each one's watts in communication; NAN unknown */
+    bool estimated;          /* some of those watts are the device's mean */
+};
+
+/* All processes that the command started, and the devices they use. */
+struct hec_job_diagnosis {
+    int size;               /* ranks, on all hosts, as the program says (torch.distributed); 0 unknown or none */
+    struct hec_rank *ranks; /* those that the trace has; malloc'ed */
+    int rank_count;
+    /* By hec_device.index: bits of the devices that work on the same thing as this one, itself among them: they communicate,
+     * one process uses them, or the job has several ranks and their steps go alike. */
+    uint64_t with[HEC_DEVICE_MAX];
+    struct hec_collectives collectives;
+    struct hec_findings findings; /* last of all, from all that is known of the run */
+};
+
+static inline bool hec_job_together(const struct hec_job_diagnosis *job, int device, int other) {
+    return device >= 0 && other >= 0 && device < HEC_DEVICE_MAX && other < HEC_DEVICE_MAX &&
+           job->with[device] >> other & 1;
+}
+
 struct hec_unit_summary {
     char name[64];
     bool is_default; /* nobody counted work: the unit is the run itself */
@@ -103,7 +142,6 @@ struct hec_summary {
     bool complete;                /* false: hec was killed; the last second may be missing */
     bool in_progress;             /* not complete, because it goes on */
     char simulated[64];           /* profile of the simulated GPU; empty on real hardware */
-    int ranks;                    /* of the job that its processes are in (torch.distributed); 0 unknown or none */
     int loader_workers;           /* that the program's data loaders have; -1 unknown, or they differ */
     char imported[32];            /* what the run was imported from ("kineto"); empty: it was measured */
     char energy_unavailable[256]; /* why there is no device at all; empty when there is one */
@@ -128,7 +166,7 @@ struct hec_summary {
     struct hec_step_summary steps;   /* that the run goes by */
     int64_t stacks;                  /* samples of call stacks */
     struct hec_steady_blocks blocks; /* of the steady part */
-    struct hec_findings findings;    /* last of all, from what is above */
+    struct hec_job_diagnosis job;    /* last of all, from what is above */
     struct hec_view *view;           /* view.h; NULL: none was asked for */
 };
 

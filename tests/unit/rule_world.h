@@ -2,6 +2,7 @@
 #ifndef TESTS_UNIT_RULE_WORLD_H
 #define TESTS_UNIT_RULE_WORLD_H
 
+#include "diagnose/job.h"
 #include "diagnose/rules/rule.h"
 #include "fake_dossier.h"
 
@@ -101,6 +102,7 @@ static inline struct hec_kernel_row *world_kernel(struct rule_world *w, int devi
 
 static inline bool world_judge(struct rule_world *w, int device, enum hec_cause cause) {
     const struct hec_rule *rule = hec_rule_of(cause);
+    hec_job_find(&w->summary, &w->summary.job);
     hec_facts_gather(&w->summary, &w->devices[device], &w->facts);
     w->finding = hec_finding_begin(rule, device);
     return rule->judge(&w->facts, &w->finding);

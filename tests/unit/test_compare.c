@@ -40,7 +40,7 @@ static void begin(int count_a, int count_b) {
         for (int k = 0; k < HEC_STATE_COUNT; k++)
             ledger[i].rows[k] = (struct hec_ledger_row){.joules = NAN};
         ledger[i].joules = 1000;
-        s->findings.list = finding[i];
+        s->job.findings.list = finding[i];
     }
     versus.side[0] = (struct hec_side){runs, count_a};
     versus.side[1] = (struct hec_side){runs + count_a, count_b};
@@ -198,7 +198,7 @@ static void test_moved(void **unused) {
 }
 
 static void found(int at, enum hec_cause cause, double saving) {
-    struct hec_finding *f = &finding[at][runs[at].findings.count++];
+    struct hec_finding *f = &finding[at][runs[at].job.findings.count++];
     *f = (struct hec_finding){.cause = cause, .actionable = true, .joules = {0, saving, 1}, .seconds = {0, 0.5, 1}};
 }
 

@@ -43,9 +43,9 @@ static void test_held_context(void **state) {
     assert_near(d->rows[HEC_STATE_TAIL].watts, 120, 2);
 
     assert_int_equal(d->basis, HEC_LEDGER_UNUSED);
-    assert_int_equal(summary.findings.count, 1);
-    assert_int_equal(summary.findings.list[0].cause, HEC_CAUSE_IDLE);
-    assert_near(summary.findings.list[0].seconds.best, 0.9 * 5 / 6, 0.03);
+    assert_int_equal(summary.job.findings.count, 1);
+    assert_int_equal(summary.job.findings.list[0].cause, HEC_CAUSE_IDLE);
+    assert_near(summary.job.findings.list[0].seconds.best, 0.9 * 5 / 6, 0.03);
     done();
 }
 
@@ -67,8 +67,8 @@ static void test_little_steady_work(void **state) {
     memset(series_of(HEC_GPU_UTIL)->v, 0, series_of(HEC_GPU_UTIL)->count * sizeof(int64_t)); /* it misses all of it */
     build();
     assert_true(hec_use_waits(&summary.devices[0].readings) > 0);
-    for (int i = 0; i < summary.findings.count; i++)
-        assert_int_not_equal(summary.findings.list[i].cause, HEC_CAUSE_IDLE);
+    for (int i = 0; i < summary.job.findings.count; i++)
+        assert_int_not_equal(summary.job.findings.list[i].cause, HEC_CAUSE_IDLE);
     assert_null(summary.devices[0].ledger); /* it works, and nobody saw when */
     done();
     fake_init(&run, 23);
@@ -79,7 +79,7 @@ static void test_little_steady_work(void **state) {
         engine->v[k] = 1 + (int64_t)k / 12 % 3;
     build();
     assert_true(hec_use_nothing(&summary.devices[0].readings) > 0);
-    assert_int_equal(summary.findings.list[0].cause, HEC_CAUSE_IDLE);
+    assert_int_equal(summary.job.findings.list[0].cause, HEC_CAUSE_IDLE);
     done();
 }
 

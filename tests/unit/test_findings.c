@@ -21,8 +21,9 @@ static void healthy(int devices) {
 }
 
 static void build(void) {
+    hec_job_find(&w.summary, &w.summary.job);
     assert_int_equal(hec_findings_build(&w.summary, NULL, &found), 0);
-    w.summary.findings = found;
+    w.summary.job.findings = found;
 }
 
 static int place_of(enum hec_cause cause, int device) {

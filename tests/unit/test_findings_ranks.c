@@ -80,8 +80,8 @@ static void summarise(void) {
     run.input.timeline = timeline.input;
     assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
     assert_true(summary.devices[0].readings.used && summary.devices[1].readings.used);
-    for (int i = 0; i < summary.findings.count && getenv("HEC_TEST_VERBOSE"); i++) {
-        const struct hec_finding *f = &summary.findings.list[i];
+    for (int i = 0; i < summary.job.findings.count && getenv("HEC_TEST_VERBOSE"); i++) {
+        const struct hec_finding *f = &summary.job.findings.list[i];
         print_message("GPU %d %s: %s, %.2f of seconds, %.2f of joules\n", f->device, hec_cause_name(f->cause),
                       hec_evidence_name(f->title.what), f->seconds.best, f->joules.best);
         for (int k = 0; k < f->evidence_count; k++)
@@ -96,16 +96,16 @@ static void end(void) {
 }
 
 static const struct hec_finding *find(enum hec_cause cause) {
-    for (int i = 0; i < summary.findings.count; i++)
-        if (summary.findings.list[i].cause == cause)
-            return &summary.findings.list[i];
+    for (int i = 0; i < summary.job.findings.count; i++)
+        if (summary.job.findings.list[i].cause == cause)
+            return &summary.job.findings.list[i];
     return NULL;
 }
 
 static int count(enum hec_cause cause) {
     int n = 0;
-    for (int i = 0; i < summary.findings.count; i++)
-        n += summary.findings.list[i].cause == cause;
+    for (int i = 0; i < summary.job.findings.count; i++)
+        n += summary.job.findings.list[i].cause == cause;
     return n;
 }
 
@@ -164,12 +164,16 @@ static void test_straggler(void **state) {
         step_ends(began);
     }
     summarise();
-    const struct hec_finding *f = &summary.findings.list[0];
+    const struct hec_finding *f = &summary.job.findings.list[0];
     assert_int_equal(f->cause, HEC_CAUSE_STRAGGLER);
     assert_int_equal(count(HEC_CAUSE_STRAGGLER), 1);
     assert_int_equal(f->devices, 3);
     hec_headline(headline, sizeof headline, &summary);
-    assert_non_null(strstr(headline, "GPU 1 holds up the others"));
+    assert_non_null(strstr(headline, "GPU 1 holds up the others: GPU 0 waits"));
+    for (int i = 0; i < RANKS; i++) /* as an import says it */
+        summary.job.ranks[i].number = 4 + i;
+    hec_headline(headline, sizeof headline, &summary);
+    assert_non_null(strstr(headline, "rank 5 (GPU 1) holds up the others: rank 4 (GPU 0) waits"));
     end();
 }
 
@@ -193,7 +197,7 @@ static void test_two_jobs(void **state) {
     (void)state;
     two_alike(0);
     assert_int_equal(count(HEC_CAUSE_MEMORY), 2);
-    assert_int_equal(summary.findings.list[0].devices, UINT64_C(1) << summary.findings.list[0].device);
+    assert_int_equal(summary.job.findings.list[0].devices, UINT64_C(1) << summary.job.findings.list[0].device);
     end();
 }
 
@@ -202,7 +206,7 @@ static void test_ranks_in_step(void **state) {
     (void)state;
     two_alike(2);
     assert_int_equal(count(HEC_CAUSE_MEMORY), 1);
-    assert_int_equal(summary.findings.list[0].devices, 3);
+    assert_int_equal(summary.job.findings.list[0].devices, 3);
     end();
 }
 

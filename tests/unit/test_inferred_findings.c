@@ -35,8 +35,8 @@ static void summarise(const struct fake_timeline *timeline, struct hec_summary *
 }
 
 static void print_findings(const char *of, const struct hec_summary *s) {
-    for (int i = 0; i < s->findings.count; i++) {
-        const struct hec_finding *f = &s->findings.list[i];
+    for (int i = 0; i < s->job.findings.count; i++) {
+        const struct hec_finding *f = &s->job.findings.list[i];
         print_message("%s: %s (%.2f)\n", of, hec_evidence_name(f->title.what), f->confidence);
         for (int k = 0; k < f->evidence_count; k++)
             print_message("    %s %g\n", hec_evidence_name(f->evidence[k].what), f->evidence[k].value[0]);
@@ -44,7 +44,7 @@ static void print_findings(const char *of, const struct hec_summary *s) {
 }
 
 static enum hec_cause first(const struct hec_summary *s) {
-    return s->findings.count ? s->findings.list[0].cause : HEC_CAUSE_COUNT;
+    return s->job.findings.count ? s->job.findings.list[0].cause : HEC_CAUSE_COUNT;
 }
 
 static void check(const struct program *p, enum how how) {
@@ -209,9 +209,9 @@ static const struct {
 };
 
 static const struct hec_finding *found(const struct hec_summary *s, enum hec_cause cause) {
-    for (int i = 0; i < s->findings.count; i++)
-        if (s->findings.list[i].cause == cause)
-            return &s->findings.list[i];
+    for (int i = 0; i < s->job.findings.count; i++)
+        if (s->job.findings.list[i].cause == cause)
+            return &s->job.findings.list[i];
     return NULL;
 }
 
@@ -358,7 +358,7 @@ static int check_busy_neighbour(const struct program *p, enum how how, bool know
     for (int view = 0; view < 2; view++) {
         const struct hec_summary *s = view ? &reported : &truth;
         bool right = !found(s, HEC_CAUSE_NONE) && !found(s, HEC_CAUSE_IDLE) &&
-                     s->findings.scale_out.verdict == HEC_SCALE_UNKNOWN;
+                     s->job.findings.scale_out.verdict == HEC_SCALE_UNKNOWN;
         if (!right || getenv("HEC_TEST_VERBOSE"))
             print_findings(view ? "told" : "seen", s);
         wrong += !right;
@@ -406,10 +406,10 @@ static void test_idle_neighbour(void **state) {
             assert_true(one->ns == other->ns && one->seconds_low == other->seconds_low &&
                         one->seconds_high == other->seconds_high);
         }
-        assert_int_equal(alone.findings.count, beside.findings.count);
+        assert_int_equal(alone.job.findings.count, beside.job.findings.count);
         assert_int_equal(first(&beside), programs[i].cause);
-        assert_true(alone.findings.list[0].confidence == beside.findings.list[0].confidence);
-        assert_int_equal(alone.findings.scale_out.verdict, beside.findings.scale_out.verdict);
+        assert_true(alone.job.findings.list[0].confidence == beside.job.findings.list[0].confidence);
+        assert_int_equal(alone.job.findings.scale_out.verdict, beside.job.findings.scale_out.verdict);
         hec_summary_free(&alone);
         hec_summary_free(&beside);
         inferred_free(&world);
@@ -431,7 +431,7 @@ static void test_unknown_neighbour(void **state) {
     assert_true(one[HEC_STATE_COMPUTE].seconds_low > 1 && other[HEC_STATE_COMPUTE].seconds_low < 0.1);
     assert_true(one[HEC_STATE_UNKNOWN].seconds_high < 0.1 && other[HEC_STATE_UNKNOWN].seconds_high > 1);
     assert_int_equal(first(&beside), p->cause);
-    assert_true(beside.findings.list[0].confidence < alone.findings.list[0].confidence);
+    assert_true(beside.job.findings.list[0].confidence < alone.job.findings.list[0].confidence);
     hec_summary_free(&alone);
     hec_summary_free(&beside);
     inferred_free(&world);

@@ -187,7 +187,7 @@ static void test_candidates(void **state) {
         {.cause = HEC_CAUSE_PRECISION, .lever = HEC_ANSWER(TENSOR_CORES)},
     };
     struct hec_device_diagnosis device = {.readings = {.used = true, .device = {.cuda_major = 9}}};
-    struct hec_summary run = {.findings = {.list = findings, .count = 2}, .devices = &device, .device_count = 1};
+    struct hec_summary run = {.job.findings = {.list = findings, .count = 2}, .devices = &device, .device_count = 1};
     struct hec_candidates list;
     struct hec_search_plan plan;
     char old[256];

@@ -31,7 +31,7 @@ static int start(void **state) {
     fake_used(&run, 0, 4321);
     style = (struct hec_report_style){.utf8 = true};
     assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
-    hec_findings_free(&summary.findings); /* what the tests put there is theirs */
+    hec_findings_free(&summary.job.findings); /* what the tests put there is theirs */
     fake_dossier(&of, 0);
     struct hec_ledger_device *ledger = &of.ledger;
     /* 60 s: 36 s of compute at 300 W, 24 s of data at 120 W */
@@ -57,7 +57,7 @@ static void traced(void) {
 static int finish(void **state) {
     (void)state;
     fake_dossier_untraced(&summary.devices[0]); /* it is no dossier's own */
-    summary.findings = (struct hec_findings){0};
+    summary.job.findings = (struct hec_findings){0};
     hec_buf_free(&out);
     hec_summary_free(&summary);
     fake_free(&run);
@@ -66,8 +66,8 @@ static int finish(void **state) {
 
 /* Its evidence is the cause's number. */
 static struct hec_finding *find(enum hec_cause cause, double best, double share) {
-    struct hec_finding *f = &list[summary.findings.count++];
-    summary.findings.list = list;
+    struct hec_finding *f = &list[summary.job.findings.count++];
+    summary.job.findings.list = list;
     *f = (struct hec_finding){.cause = cause,
                               .devices = 1,
                               .confidence = 0.9,
@@ -335,7 +335,7 @@ static void test_caveats(void **state) {
     summary.devices[0].steady = &steady;
     assert_int_equal(hec_caveats(&summary, text), 0);
     summary.exit_code = 1;
-    hec_scale_out_decide(&summary, &summary.findings);
+    hec_scale_out_decide(&summary, &summary.job.findings);
     headline("the command failed: exit code 1");
     print();
     says("note       the command failed (exit code 1)");
@@ -371,7 +371,7 @@ static void test_without_a_trace(void **state) {
     print();
     says("found      waits for the host: the engine is idle 40 %");
     says("hec run --trace auto -- python train.py");
-    summary.findings.count = 0;
+    summary.job.findings.count = 0;
     summary.devices[0].readings.activity.has_gpm = false;
     print();
     says("note       without hardware counters");
@@ -538,22 +538,22 @@ static void test_places(void **state) {
 static void test_scale_out_and_latency(void **state) {
     (void)state;
     traced();
-    summary.findings.scale_out =
+    summary.job.findings.scale_out =
         (struct hec_scale_out){.verdict = HEC_SCALE_OUT, .reason = HEC_SCALE_FULL, .utilisation = 0.9};
-    summary.findings.latency = (struct hec_latency){
+    summary.job.findings.latency = (struct hec_latency){
         .valid = true, .total_s = 0.01, .compute_s = 0.004, .batching_s = 0.003, .transport_s = 0, .host_s = 0.003};
     print();
     says("Scale out?   yes: busy 90 % of the time in use and little is left to fix: add\n             devices");
-    summary.findings.scale_out = (struct hec_scale_out){.verdict = HEC_SCALE_OPTIMISE,
-                                                        .reason = HEC_SCALE_WASTE,
-                                                        .utilisation = 0.9,
-                                                        .recoverable = NAN,
-                                                        .recoverable_seconds = 0.21};
+    summary.job.findings.scale_out = (struct hec_scale_out){.verdict = HEC_SCALE_OPTIMISE,
+                                                            .reason = HEC_SCALE_WASTE,
+                                                            .utilisation = 0.9,
+                                                            .recoverable = NAN,
+                                                            .recoverable_seconds = 0.21};
     print();
     says(
         "Scale out?   optimise first: busy 90 % of the time in use, but about 21 % of the\n             time is recoverable: tune first");
-    summary.findings.scale_out.reason = HEC_SCALE_IDLE;
-    summary.findings.scale_out.utilisation = 0.3;
+    summary.job.findings.scale_out.reason = HEC_SCALE_IDLE;
+    summary.job.findings.scale_out.utilisation = 0.3;
     print();
     says("busy 30 % of the time in use, below 70 %: more");
     says("Latency      10.0 ms a call: compute 4.00 ms (40 %), batching 3.00 ms (30 %),");

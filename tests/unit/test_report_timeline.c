@@ -198,7 +198,7 @@ static void imported(void **state) {
 /* Two programs, two devices that are alike: two findings of one cause, one of which is shown for both. */
 static void findings_of_devices_that_are_alike(void **state) {
     imported(state);
-    struct hec_findings *findings = &summary.findings;
+    struct hec_findings *findings = &summary.job.findings;
     struct hec_finding *two = calloc(2, sizeof *two);
     assert_non_null(two);
     two[0] = two[1] = findings->list[0];

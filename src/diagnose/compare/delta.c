@@ -85,8 +85,8 @@ static bool wanted(const struct hec_finding *f) {
 static void add_causes(const struct hec_side *side, int at, struct hec_delta_cause causes[HEC_CAUSE_COUNT]) {
     for (int i = 0; i < side->count; i++) {
         uint64_t seen = 0;
-        for (int k = 0; k < side->runs[i].findings.count; k++) {
-            const struct hec_finding *f = &side->runs[i].findings.list[k];
+        for (int k = 0; k < side->runs[i].job.findings.count; k++) {
+            const struct hec_finding *f = &side->runs[i].job.findings.list[k];
             struct hec_delta_cause *c = &causes[f->cause];
             if (!wanted(f))
                 continue;

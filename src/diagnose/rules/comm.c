@@ -1,6 +1,5 @@
 /* Comm: communication that no compute hides. */
 #include "diagnose/rules/compute.h"
-#include "diagnose/rules/ranks.h"
 
 #include <math.h>
 
@@ -22,22 +21,22 @@ static void report_kernels(const struct hec_facts *f, struct hec_finding *out) {
 }
 
 bool hec_judge_comm(const struct hec_facts *f, struct hec_finding *out) {
-    struct hec_ranks ranks;
-    if (!f->device->timeline)
+    const struct hec_collectives *c = &f->summary->job.collectives;
+    const struct hec_ledger_device *steady = f->device->steady;
+    if (!f->device->timeline || !steady || !steady->rows[HEC_STATE_COMM].ns)
         return false;
-    hec_ranks_gather(f, &ranks);
-    double in_use = ranks.work_s + ranks.comm_s;
-    if (!ranks.devices || !(ranks.transfer_s >= HEC_COMM_LEAST_SHARE * in_use))
+    double comm_s = steady->rows[HEC_STATE_COMM].seconds, in_use = hec_ledger_work(steady) + comm_s;
+    if (!(c->transfer_s >= HEC_COMM_LEAST_SHARE * in_use))
         return false;
-    double own = ranks.transfer_s / ranks.comm_s;
-    double hidden = fmin(1, HEC_COMM_COMPUTE_HIDES * ranks.compute_s / ranks.transfer_s);
+    double own = c->transfer_s / comm_s;
+    double hidden = fmin(1, HEC_COMM_COMPUTE_HIDES * steady->rows[HEC_STATE_COMPUTE].seconds / c->transfer_s);
     double overlap = f->device->timeline->comm_overlap;
-    out->title = HEC_FACT(COMM_SHARE, ranks.transfer_s / in_use);
-    hec_finding_add(out, HEC_FACT(COMM_TIME, ranks.transfer_s, in_use));
+    out->title = HEC_FACT(COMM_SHARE, c->transfer_s / in_use);
+    hec_finding_add(out, HEC_FACT(COMM_TIME, c->transfer_s, in_use));
     if (isfinite(overlap))
         hec_finding_add(out, HEC_FACT(COMM_OVERLAP, overlap));
-    if (ranks.comm_s > HEC_COMM_WAIT_SAID * ranks.transfer_s)
-        hec_finding_add(out, HEC_FACT(COMM_WAIT, ranks.comm_s - ranks.transfer_s));
+    if (comm_s > HEC_COMM_WAIT_SAID * c->transfer_s)
+        hec_finding_add(out, HEC_FACT(COMM_WAIT, comm_s - c->transfer_s));
     report_kernels(f, out);
     out->confidence = overlap > HEC_COMM_OVERLAP_GOOD ? HEC_COMM_CONFIDENCE_TUNED : HEC_COMM_CONFIDENCE;
     out->seconds = hec_saving_scaled(hec_whole_seconds(f, HEC_STATE_COMM), 0, HEC_COMM_GOES * own * hidden,

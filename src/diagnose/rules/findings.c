@@ -93,25 +93,6 @@ static void attach_lines(const struct hec_facts *facts, struct hec_finding *find
 
 /* ---- one job ---- */
 
-static bool communicates(const struct hec_device_diagnosis *d) {
-    return d->ledger && d->ledger->rows[HEC_STATE_COMM].ns > 0;
-}
-
-/* Of ranks whose kernels were not recorded: as many steps, and as long ones. */
-static bool in_step(const struct hec_step_summary *one, const struct hec_step_summary *other) {
-    return one->count > 0 &&
-           fabs((double)(one->count - other->count)) <= 1 + HEC_FINDING_IN_STEP * (double)one->count &&
-           fabs(one->duration.mean - other->duration.mean) <= HEC_FINDING_IN_STEP * one->duration.mean;
-}
-
-static bool same_job(const struct hec_summary *summary, int a, int b) {
-    const struct hec_device_diagnosis *one = hec_summary_device(summary, a), *other = hec_summary_device(summary, b);
-    bool steps = one->steps.count && other->steps.count;
-    return (steps &&
-            (one->steps.pid == other->steps.pid || (summary->ranks > 1 && in_step(&one->steps, &other->steps)))) ||
-           (communicates(one) && communicates(other));
-}
-
 /* 0 where none of them has joules of the command alone. */
 static double joules_of(const struct hec_summary *summary, uint64_t devices) {
     double joules = 0;
@@ -154,7 +135,8 @@ static void join_jobs(const struct hec_summary *summary, struct hec_findings *fi
     int kept = 0;
     for (int i = 0; i < findings->count; i++) {
         int at = 0;
-        while (at < kept && !(list[at].cause == list[i].cause && same_job(summary, list[at].device, list[i].device)))
+        while (at < kept &&
+               !(list[at].cause == list[i].cause && hec_job_together(&summary->job, list[at].device, list[i].device)))
             at++;
         if (at < kept)
             join(summary, &list[at], &list[i]);
@@ -256,6 +238,8 @@ int hec_findings_build(const struct hec_summary *summary, const struct hec_predi
     for (int i = 0; i < out->count; i++) {
         struct hec_finding *f = &out->list[i];
         f->actionable = actionable(f);
+        f->ranks = summary->job.ranks;
+        f->rank_count = summary->job.rank_count;
         f->saved_s = f->seconds.best * summary->seconds;
         f->saved_j = f->joules.best * joules_of(summary, f->devices);
     }

@@ -290,6 +290,14 @@ double hec_ledger_busy(const struct hec_ledger_device *device) {
     return used > 0 ? (double)busy / (double)used : 0;
 }
 
+double hec_ledger_work(const struct hec_ledger_device *device) {
+    double seconds = 0;
+    for (int s = 0; s < HEC_STATE_COUNT; s++)
+        if (s != HEC_STATE_COMM && s != HEC_STATE_STARTUP && s != HEC_STATE_TAIL && s != HEC_STATE_UNKNOWN)
+            seconds += device->rows[s].seconds;
+    return seconds;
+}
+
 void hec_ledger_widen(struct hec_ledger *ledger, const struct hec_ledger *other) {
     for (int i = 0; i < ledger->device_count; i++)
         for (int k = 0; k < other->device_count; k++)

@@ -77,6 +77,9 @@ struct hec_ledger_watts {
 /* Share of its time in use (all but startup and tail) in which the device was busy, 0..1. window_ns > 0. */
 double hec_ledger_busy(const struct hec_ledger_device *device);
 
+/* Seconds of what a device does by itself: all but communication, start-up, tail and what is unknown. */
+double hec_ledger_work(const struct hec_ledger_device *device);
+
 /* Widens the bounds of a ledger's seconds so that they hold those of another one, of the same run by other assumptions. */
 void hec_ledger_widen(struct hec_ledger *ledger, const struct hec_ledger *other);
 

@@ -151,18 +151,18 @@ static void put_findings(const struct hec_summary *s, uint64_t chapters, struct 
     static const char *const verdicts[] = {"unknown", "optimise first", "yes"};
     char words[HEC_FACT_SIZE];
     int shown = 0;
-    for (int i = 0; i < s->findings.count && shown < FINDINGS_SHOWN; i++) {
-        const struct hec_finding *f = &s->findings.list[i];
-        bool shown_already = hec_finding_stands_for(&s->findings, f, chapters);
+    for (int i = 0; i < s->job.findings.count && shown < FINDINGS_SHOWN; i++) {
+        const struct hec_finding *f = &s->job.findings.list[i];
+        bool shown_already = hec_finding_stands_for(&s->job.findings, f, chapters);
         if (shown_already || (!f->actionable && !(f->cause == HEC_CAUSE_NONE && !i)))
             continue;
         put_finding(s, f, chapters, out);
         shown++;
     }
-    if (s->findings.scale_out.verdict == HEC_SCALE_UNKNOWN)
+    if (s->job.findings.scale_out.verdict == HEC_SCALE_UNKNOWN)
         return;
-    hec_buf_printf(out, "\nScale out? %s: ", verdicts[s->findings.scale_out.verdict]);
-    hec_markdown_text(out, hec_scale_words(words, &s->findings.scale_out));
+    hec_buf_printf(out, "\nScale out? %s: ", verdicts[s->job.findings.scale_out.verdict]);
+    hec_markdown_text(out, hec_scale_words(words, &s->job.findings.scale_out));
     hec_buf_puts(out, "\n");
 }
 

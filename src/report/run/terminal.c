@@ -225,8 +225,8 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
         if (chapters & hec_terminal_bit(summary->devices[i].readings.device.index))
             hec_terminal_ledger(&page, summary, &summary->devices[i]);
     hec_terminal_findings(&page, summary, chapters, style->all);
-    hec_terminal_scale_out(&page, &summary->findings);
-    hec_terminal_latency(&page, &summary->findings.latency);
+    hec_terminal_scale_out(&page, &summary->job.findings);
+    hec_terminal_latency(&page, &summary->job.findings.latency);
     hec_terminal_steps(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
         if (chapters & hec_terminal_bit(summary->devices[i].readings.device.index))

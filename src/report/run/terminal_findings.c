@@ -55,9 +55,9 @@ static void put_what_a_trace_adds(struct hec_page *page, const struct hec_summar
 
 void hec_terminal_headline(struct hec_page *page, const struct hec_summary *s) {
     char headline[512];
-    const struct hec_finding *first = s->findings.count ? &s->findings.list[0] : NULL;
+    const struct hec_finding *first = s->job.findings.count ? &s->job.findings.list[0] : NULL;
     bool healthy = first && first->cause == HEC_CAUSE_NONE && !hec_summary_failed(s);
-    enum hec_tone tone = healthy ? HEC_TONE_GOOD : hec_findings_top(&s->findings) ? HEC_TONE_WARN : HEC_TONE_BOLD;
+    enum hec_tone tone = healthy ? HEC_TONE_GOOD : hec_findings_top(&s->job.findings) ? HEC_TONE_WARN : HEC_TONE_BOLD;
     hec_headline(headline, sizeof headline, s);
     if (headline[0])
         hec_page_row(page, 2, "found", tone, "%s", headline);
@@ -161,7 +161,7 @@ static bool saves_nothing(const struct hec_finding *f) {
 }
 
 void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, uint64_t chapters, bool all) {
-    const struct hec_findings *findings = &s->findings;
+    const struct hec_findings *findings = &s->job.findings;
     int shown = 0, more = 0;
     for (int i = 0; i < findings->count; i++) {
         const struct hec_finding *f = &findings->list[i];
@@ -280,7 +280,7 @@ static void put_next(struct next *n, const char *what, const char *format, ...) 
 }
 
 void hec_terminal_next(struct hec_page *page, const struct hec_summary *s, bool brief) {
-    const struct hec_finding *top = hec_findings_top(&s->findings);
+    const struct hec_finding *top = hec_findings_top(&s->job.findings);
     struct next n = {page, brief, 0};
     if (brief && s->file[0])
         put_next(&n, "", "hec report %s", s->file);
@@ -299,7 +299,7 @@ void hec_terminal_next(struct hec_page *page, const struct hec_summary *s, bool 
 /* ---- the end of `hec run` ---- */
 
 void hec_terminal_brief_finding(struct hec_page *page, const struct hec_summary *s) {
-    const struct hec_finding *f = hec_findings_top(&s->findings);
+    const struct hec_finding *f = hec_findings_top(&s->job.findings);
     if (!f)
         return;
     if (f->line_count)

@@ -1,6 +1,7 @@
 #include "report/words/facts.h"
 
 #include "diagnose/limits.h"
+#include "diagnose/result.h"
 #include "diagnose/rules/scale_out.h"
 #include "report/format.h"
 #include "report/words/causes.h"
@@ -73,16 +74,26 @@ static void put(struct writer *w, const char *text, size_t length) {
     w->out[w->length += length] = '\0';
 }
 
-/* [factor][digits][g|r], or gpu */
+/* A device, or the rank whose it is: "rank 3 (GPU 3)" where the recording says it. */
+static void put_device(struct writer *w, int device, bool of_rank) {
+    char gpu[HEC_FORMAT_SIZE], text[2 * HEC_FORMAT_SIZE];
+    int rank = of_rank ? hec_rank_of(w->finding->ranks, w->finding->rank_count, device) : -1;
+    hec_format_gpu(gpu, device);
+    if (rank >= 0)
+        snprintf(text, sizeof text, "rank %d (%s)", rank, gpu);
+    put(w, rank >= 0 ? text : gpu, strlen(rank >= 0 ? text : gpu));
+}
+
+/* [factor][digits][g|r], or gpu, or rank */
 static void put_number(struct writer *w, double x, const char *format) {
     static const struct {
         char letter;
         double factor;
     } factors[] = {{'%', 1e2}, {'m', 1e3}, {'u', 1e6}, {'M', 1e-6}, {'G', 1e-9}};
     char text[HEC_FORMAT_SIZE], *end;
-    if (strncmp(format, "gpu", 3) == 0 && isfinite(x)) {
-        hec_format_gpu(text, (int)x);
-        put(w, text, strlen(text));
+    bool of_rank = strncmp(format, "rank", 4) == 0;
+    if (isfinite(x) && (of_rank || strncmp(format, "gpu", 3) == 0)) {
+        put_device(w, (int)x, of_rank);
         return;
     }
     for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++)

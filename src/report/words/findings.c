@@ -257,10 +257,10 @@ int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
 }
 
 void hec_headline(char *out, size_t size, const struct hec_summary *s) {
-    const struct hec_finding *first = s->findings.count ? &s->findings.list[0] : NULL;
+    const struct hec_finding *first = s->job.findings.count ? &s->job.findings.list[0] : NULL;
     char why[HEC_FACT_SIZE];
     out[0] = '\0';
-    if (hec_findings_top(&s->findings))
+    if (hec_findings_top(&s->job.findings))
         headline_of_finding(out, size, s, first);
     else if (hec_summary_failed(s))
         snprintf(out, size, "the command failed: exit code %d", s->exit_code);
@@ -331,7 +331,7 @@ const struct hec_finding *hec_finding_stands_for(const struct hec_findings *all,
 
 char *hec_finding_devices_words(char out[HEC_DEVICES_WORDS], const struct hec_summary *s, const struct hec_finding *f,
                                 uint64_t chapters) {
-    const struct hec_findings *all = &s->findings;
+    const struct hec_findings *all = &s->job.findings;
     uint64_t like = 0;
     text own, others;
     out[0] = '\0';
