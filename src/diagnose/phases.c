@@ -15,7 +15,7 @@ struct hec_phases {
 };
 
 /* In ascending order of start. */
-static int take(void *to, const struct hec_activity *activities, size_t count) {
+static int take_activities(void *to, const struct hec_activity *activities, size_t count) {
     struct hec_phases *p = to;
     for (size_t k = 0; k < count; k++)
         for (int i = 0; i < p->out->phase_count && activities[k].kind == HEC_ACTIVITY_PHASE; i++)
@@ -28,7 +28,7 @@ int hec_phases_begin(const struct hec_timeline_tables *tables, int64_t end_ns, s
                      struct hec_phases **phases, struct hec_pass_consumer *consumer) {
     for (int i = 0; i < out->phase_count; i++) {
         out->phases[i].joules = out->phases[i].bound_joules = NAN;
-        snprintf(out->phases[i].why, sizeof out->phases[i].why, "the run's energy is not known");
+        out->phases[i].energy = HEC_PHASE_ENERGY_NO_TOTAL;
     }
     *phases = NULL;
     *consumer = (struct hec_pass_consumer){0};
@@ -49,17 +49,17 @@ int hec_phases_begin(const struct hec_timeline_tables *tables, int64_t end_ns, s
                 p->name[i] = id;
     }
     *phases = p;
-    *consumer = (struct hec_pass_consumer){p, HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE), take, .apart = true};
+    *consumer = (struct hec_pass_consumer){p, HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE), take_activities, .apart = true};
     return HEC_OK;
 }
 
 static void settle(const struct hec_meter_part *part, struct hec_phase_summary *phase) {
-    phase->why[0] = '\0';
     if (!isfinite(part->of.joules) || !isfinite(part->of.bound) || part->seconds <= 0)
-        snprintf(phase->why, sizeof phase->why, "no power was read during it");
+        phase->energy = HEC_PHASE_ENERGY_NO_POWER;
     else if (part->of.bound > HEC_PHASE_BOUND_MAX * part->of.joules)
-        snprintf(phase->why, sizeof phase->why, "its intervals are too short for the power readings");
+        phase->energy = HEC_PHASE_ENERGY_SHORT;
     else {
+        phase->energy = HEC_PHASE_ENERGY_KNOWN;
         phase->joules = part->of.joules;
         phase->bound_joules = part->of.bound;
     }

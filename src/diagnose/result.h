@@ -84,12 +84,20 @@ struct hec_unit_summary {
     double dollars_per_unit, grams_co2_per_unit;
 };
 
+enum hec_phase_energy {
+    HEC_PHASE_ENERGY_KNOWN,
+    HEC_PHASE_ENERGY_NO_TOTAL, /* that of the run is not known */
+    HEC_PHASE_ENERGY_NO_POWER, /* none was read during it */
+    HEC_PHASE_ENERGY_SHORT,    /* its intervals are too short for the power readings */
+    HEC_PHASE_ENERGY_KINDS
+};
+
 struct hec_phase_summary {
     char name[64];
     double seconds; /* of all threads together */
     int64_t count;
-    double joules, bound_joules; /* of the used devices while a thread was in it (phases.h); NAN: unknown, and why */
-    char why[96];                /* empty where joules are known */
+    double joules, bound_joules;  /* of the used devices while a thread was in it (phases.h); NAN: unknown */
+    enum hec_phase_energy energy; /* why they are unknown */
 };
 
 struct hec_price {

@@ -115,7 +115,7 @@ static void note(struct feed *feed, int64_t t_ns, int64_t value, bool valid) {
         s->readings++;
 }
 
-static int take(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid, size_t count) {
+static int take_readings(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid, size_t count) {
     struct feed *feed = context;
     for (size_t i = 0; i < count; i++) {
         if (t_ns[i] <= -PLAUSIBLE_NS || t_ns[i] >= PLAUSIBLE_NS)
@@ -131,7 +131,7 @@ static int take(void *context, const int64_t *t_ns, const int64_t *value, const 
 static int read_input(const struct hec_meter *meter, enum hec_metric metric, int32_t subject, struct feed *feed,
                       struct hec_why *why) {
     const struct hec_summary_input *in = meter->input;
-    int err = in->series ? in->series(in->context, metric, subject, take, feed, why) : 0;
+    int err = in->series ? in->series(in->context, metric, subject, take_readings, feed, why) : 0;
     return err == HEC_ERR_NOTFOUND || err > 0 ? 0 : err;
 }
 

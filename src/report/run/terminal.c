@@ -1,5 +1,6 @@
 /* The report for people: the answer first, then what supports it. */
 #include "report/words/findings.h"
+#include "report/words/results.h"
 #include "report/page.h"
 #include "report/run/report.h"
 #include "report/words/summary.h"
@@ -106,8 +107,8 @@ static void put_phases(struct hec_page *page, const struct hec_summary *s) {
         text seconds, share, joules = "";
         if (isfinite(p->joules))
             hec_format_bounded(joules, p->joules, p->bound_joules, "J", page->utf8);
-        else if (p->why[0] && isfinite(s->joules))
-            snprintf(joules, sizeof joules, "energy unknown: %.76s", p->why);
+        else if (p->energy != HEC_PHASE_ENERGY_KNOWN && isfinite(s->joules))
+            snprintf(joules, sizeof joules, "energy unknown: %.76s", hec_phase_energy_text(p->energy));
         hec_page_row(page, 0, i ? "" : "Phases", HEC_TONE_PLAIN, "%s: %s (%s), %lld time%s%s%s", p->name,
                      hec_format_seconds(seconds, p->seconds), hec_format_share(share, p->seconds / s->seconds),
                      (long long)p->count, p->count == 1 ? "" : "s", joules[0] ? ", " : "", joules);

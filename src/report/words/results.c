@@ -9,6 +9,7 @@
 #define HEC_WORDS_EDIT(id, words)
 #define HEC_WORDS_EDIT_NUMBER(id, words)
 #define HEC_WORDS_CONDITION(id, words)
+#define HEC_WORDS_PHASE_ENERGY(id, words)
 
 static const char *const states[HEC_STATE_COUNT] = {
 #undef HEC_WORDS_STATE
@@ -58,6 +59,14 @@ static const char *const conditions[HEC_CONDITION_COUNT] = {
 #define HEC_WORDS_CONDITION(id, words)
 };
 
+static const char *const phases[HEC_PHASE_ENERGY_KINDS] = {
+#undef HEC_WORDS_PHASE_ENERGY
+#define HEC_WORDS_PHASE_ENERGY(id, words) [HEC_PHASE_ENERGY_##id] = words,
+#include "report/words/results.def"
+#undef HEC_WORDS_PHASE_ENERGY
+#define HEC_WORDS_PHASE_ENERGY(id, words)
+};
+
 const char *hec_state_meaning(enum hec_state state) {
     return (unsigned)state < HEC_STATE_COUNT ? states[state] : "";
 }
@@ -68,6 +77,10 @@ const char *hec_ledger_basis_text(enum hec_ledger_basis basis) {
 
 const char *hec_counters_text(enum hec_counters why) {
     return (unsigned)why < HEC_COUNTERS_KINDS ? counters[why] : "";
+}
+
+const char *hec_phase_energy_text(enum hec_phase_energy why) {
+    return (unsigned)why < HEC_PHASE_ENERGY_KINDS ? phases[why] : "";
 }
 
 const char *hec_condition_words(enum hec_condition condition) {

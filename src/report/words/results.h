@@ -4,6 +4,7 @@
 
 #include "diagnose/compare/conditions.h"
 #include "diagnose/replay/edit.h"
+#include "diagnose/result.h"
 #include "diagnose/states/ledger.h"
 #include "diagnose/watts/watts.h"
 
@@ -12,6 +13,7 @@
 const char *hec_state_meaning(enum hec_state state);            /* "" out of range */
 const char *hec_ledger_basis_text(enum hec_ledger_basis basis); /* "" where it was measured */
 const char *hec_counters_text(enum hec_counters counters);      /* "" where they were read */
+const char *hec_phase_energy_text(enum hec_phase_energy why);   /* "" where it is known */
 const char *hec_condition_words(enum hec_condition condition);  /* "the power limit" */
 /* What is asked of the schedule, and what the number says that the edit takes; "": it takes none. */
 char *hec_edit_asks(char out[HEC_RESULT_WORDS], enum hec_edit edit);
