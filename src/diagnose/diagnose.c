@@ -362,18 +362,18 @@ static void mark_used(const struct hec_summary *out, struct hec_device_summary *
 static int read_trace(struct build *b, struct hec_timeline_builder **timeline, struct hec_diagnosis_builder **diagnosis,
                       struct hec_why *why) {
     struct hec_summary *out = b->out;
-    struct hec_pass_consumer consumers[4 + HEC_DIAGNOSIS_CONSUMERS] = {{0}};
-    int err = hec_timeline_begin(&b->pass, timeline, &consumers[0]);
+    struct hec_pass_consumer consumers[HEC_STAGE_COUNT] = {{0}};
+    int err = hec_timeline_begin(&b->pass, timeline, &consumers[HEC_STAGE_TIMELINE]);
     if (!err)
-        err = hec_phases_begin(&b->pass.tables, b->end_ns, out, &b->phases, &consumers[1]);
+        err = hec_phases_begin(&b->pass.tables, b->end_ns, out, &b->phases, &consumers[HEC_STAGE_PHASES]);
     if (!err)
-        err = hec_diagnosis_begin(&b->pass, !out->imported[0], out->view, diagnosis, &consumers[3]);
+        err = hec_diagnosis_begin(&b->pass, !out->imported[0], out->view, diagnosis, consumers);
     if (!err && out->view)
-        err = hec_view_begin(out->view, &b->pass, out->device_count, &consumers[2]);
+        err = hec_view_begin(out->view, &b->pass, out->device_count, &consumers[HEC_STAGE_VIEW]);
     if (!err)
         err = hec_schedule_begin(&b->pass, b->input->schedule ? HEC_SCHEDULE_CALLS_MAX : HEC_PREDICT_CALLS,
-                                 &b->schedule, &consumers[3 + HEC_DIAGNOSIS_CONSUMERS]);
-    return err ? err : hec_pass_run(&b->pass, consumers, sizeof consumers / sizeof consumers[0], why);
+                                 &b->schedule, &consumers[HEC_STAGE_SCHEDULE]);
+    return err ? err : hec_pass_run(&b->pass, consumers, HEC_STAGE_COUNT, why);
 }
 
 static int keep_timeline(struct hec_device_diagnosis *d, struct hec_device_timeline *timeline) {

@@ -131,21 +131,20 @@ static int take_calls(void *context, const struct hec_activity *activities, size
     return 0;
 }
 
-/* Two consumers of the pass: the calls, and the states. */
-static int start(struct build *b, const struct hec_pass *pass, bool widens, struct hec_pass_consumer consumers[2]) {
+/* consumers: by stage; the calls, and the states. */
+static int start(struct build *b, const struct hec_pass *pass, bool widens, struct hec_pass_consumer *consumers) {
     bool calls = !widens && !pass->input->brief;
     const struct hec_state_visitor visitor = {b, take_piece, widens ? NULL : take_sample};
     b->pass = pass;
     b->ledger = hec_ledger_begin();
     b->steady_ledger = hec_ledger_begin();
-    consumers[0] = (struct hec_pass_consumer){0};
     if (!widens) {
         b->source = hec_source_begin(&pass->tables);
         b->steady_source = hec_source_begin(&pass->tables);
     }
     if (calls) {
         b->calls = hec_calls_begin(&pass->tables);
-        consumers[0] = (struct hec_pass_consumer){b->calls, HEC_ACTIVITY_ALL, take_calls, .apart = true};
+        consumers[HEC_STAGE_CALLS] = hec_stage_consumer(HEC_STAGE_CALLS, b->calls, take_calls);
     }
     if (!b->ledger || !b->steady_ledger || (!widens && !(b->source && b->steady_source)) || (calls && !b->calls) ||
         hec_device_steps_choose(&pass->survey, &pass->tables, &b->steps))
@@ -156,7 +155,7 @@ static int start(struct build *b, const struct hec_pass *pass, bool widens, stru
         b->steady[device] = hec_steady_of(hec_device_steps_of(&b->steps, device));
     if (b->calls)
         hec_calls_steps(b->calls, &b->steps);
-    return hec_states_begin(pass, NULL, &visitor, &b->states, &consumers[1]);
+    return hec_states_begin(pass, NULL, &visitor, &b->states, &consumers[HEC_STAGE_STATES]);
 }
 
 /* All pieces are reported. */
@@ -193,11 +192,11 @@ static int end_ledgers(struct build *b, struct hec_ledger *ledger, struct hec_le
 static int run(struct build *b, struct hec_inferred *inferred, enum hec_inferred_variant variant, bool widens,
                struct hec_why *why) {
     const struct hec_pass *pass;
-    struct hec_pass_consumer consumers[2];
+    struct hec_pass_consumer consumers[HEC_STAGE_COUNT] = {{0}};
     int err = hec_inferred_pass(inferred, variant, &pass, why);
     if (!err)
         err = start(b, pass, widens, consumers);
-    return err ? err : hec_pass_run(pass, consumers, 2, why);
+    return err ? err : hec_pass_run(pass, consumers, HEC_STAGE_COUNT, why);
 }
 
 /* The seconds' bounds: the ledgers of the other possibilities. */
@@ -376,14 +375,13 @@ static int hand_over(const struct found *found, struct hec_summary *out) {
 int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view *view,
                         struct hec_diagnosis_builder **out, struct hec_pass_consumer *consumers) {
     struct hec_diagnosis_builder *b = *out = calloc(1, sizeof *b);
-    memset(consumers, 0, HEC_DIAGNOSIS_CONSUMERS * sizeof *consumers);
-    int err = b ? hec_inferred_begin(pass, &b->inferred, &consumers[0]) : HEC_ERR_NOMEM;
-    if (!err && !(b->modules = hec_source_modules_begin(&pass->tables, &consumers[1])))
+    int err = b ? hec_inferred_begin(pass, &b->inferred, &consumers[HEC_STAGE_INFERRED]) : HEC_ERR_NOMEM;
+    if (!err && !(b->modules = hec_source_modules_begin(&pass->tables, &consumers[HEC_STAGE_MODULES])))
         err = HEC_ERR_NOMEM;
     if (!err) {
         b->main.tapes = watts;
         b->main.view = view;
-        err = start(&b->main, pass, false, &consumers[2]);
+        err = start(&b->main, pass, false, consumers);
     }
     if (err) {
         hec_diagnosis_abandon(b);

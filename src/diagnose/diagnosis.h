@@ -27,11 +27,10 @@ struct hec_diagnosis_builder;
  * have telemetry, which is to be read. Pure; linear in time; memory grows with what ledger.h, calls.h, source_lines.h,
  * inferred.h and watts.h say, and 64 bytes a reading of at most 2.8 hours: of longer runs every nth minute counts. 0 or
  * HEC_ERR_NOMEM. */
-#define HEC_DIAGNOSIS_CONSUMERS 4
 /* view: gets the pieces that the ledger is made of, unless it is NULL. */
 int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view *view,
                         struct hec_diagnosis_builder **out,
-                        struct hec_pass_consumer *consumers); /* HEC_DIAGNOSIS_CONSUMERS of them */
+                        struct hec_pass_consumer *consumers); /* by stage: those of inferred, modules, calls, states */
 /* Fills the dossiers of `out`: their readings, energies and timelines are there. Frees the builder in any case: 0,
  * HEC_ERR_NOMEM or what the input returned. */
 int hec_diagnosis_end(struct hec_diagnosis_builder *builder, struct hec_meter *meter, struct hec_summary *out,

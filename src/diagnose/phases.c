@@ -49,7 +49,7 @@ int hec_phases_begin(const struct hec_timeline_tables *tables, int64_t end_ns, s
                 p->name[i] = id;
     }
     *phases = p;
-    *consumer = (struct hec_pass_consumer){p, HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE), take_activities, .apart = true};
+    *consumer = hec_stage_consumer(HEC_STAGE_PHASES, p, take_activities);
     return HEC_OK;
 }
 

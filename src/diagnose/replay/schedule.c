@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KINDS                                                                                                          \
-    (HEC_ACTIVITY_DEVICE | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API) |                  \
-     HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE))
 #define PHASES_MAX (1u << 20)
 #define LEAD_MOST 8192u   /* records before the stretch: of what is in the queue when it begins */
 #define MADE_OF 0.9       /* of the stretch is in steps that were found in the kernels */
@@ -256,8 +253,8 @@ static int take_activities(void *to, const struct hec_activity *activities, size
     for (size_t i = 0; i < count && !err; i++) {
         const struct hec_activity *a = &activities[i];
         const struct hec_track *track = hec_timeline_track(&b->pass->tables, a->track);
-        if (!(KINDS & HEC_ACTIVITY_BIT(a->kind)) || !track || !hec_timeline_plausible(a) ||
-            (a->kind == HEC_ACTIVITY_SYNC && a->detail == HEC_SYNC_STREAM_WAIT))
+        if (!(hec_stages[HEC_STAGE_SCHEDULE].kinds & HEC_ACTIVITY_BIT(a->kind)) || !track ||
+            !hec_timeline_plausible(a) || (a->kind == HEC_ACTIVITY_SYNC && a->detail == HEC_SYNC_STREAM_WAIT))
             continue;
         err = a->kind == HEC_ACTIVITY_PHASE ? add_phase(b, a, track) : add_call(b, a, track);
     }
@@ -310,7 +307,7 @@ int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_sche
     }
     choose(b);
     if (b->out.to_ns > b->out.from_ns)
-        *consumer = (struct hec_pass_consumer){b, KINDS, take_activities, .apart = true};
+        *consumer = hec_stage_consumer(HEC_STAGE_SCHEDULE, b, take_activities);
     return HEC_OK;
 }
 

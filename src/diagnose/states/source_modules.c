@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KINDS                                                                                                          \
-    (HEC_ACTIVITY_BIT(HEC_ACTIVITY_KERNEL) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_GRAPH) |                                    \
-     HEC_ACTIVITY_BIT(HEC_ACTIVITY_RANGE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_OPERATOR))
 #define OPEN_MAX 64    /* ranges within ranges; deeper ones are covered by those around them */
 #define KEPT 262144    /* changes of label that are remembered: launches lie back by the depth of the device's queue */
 #define BY_OPERATOR 1u /* lowest bit of a label; above it the name id */
@@ -157,7 +154,7 @@ static int take_activities(void *to, const struct hec_activity *a, size_t count)
     struct hec_source_modules_builder *b = to;
     int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
-        if (!(KINDS & HEC_ACTIVITY_BIT(a[i].kind)) || !hec_timeline_plausible(&a[i]) ||
+        if (!(hec_stages[HEC_STAGE_MODULES].kinds & HEC_ACTIVITY_BIT(a[i].kind)) || !hec_timeline_plausible(&a[i]) ||
             a[i].track >= b->tables->track_count)
             continue;
         bool launched = a[i].kind == HEC_ACTIVITY_KERNEL || a[i].kind == HEC_ACTIVITY_GRAPH;
@@ -213,7 +210,7 @@ static int result(struct hec_source_modules_builder *b, int most, struct hec_sou
 struct hec_source_modules_builder *hec_source_modules_begin(const struct hec_timeline_tables *tables,
                                                             struct hec_pass_consumer *consumer) {
     struct hec_source_modules_builder *b = calloc(1, sizeof *b);
-    *consumer = (struct hec_pass_consumer){b, KINDS, take_activities, .apart = true};
+    *consumer = hec_stage_consumer(HEC_STAGE_MODULES, b, take_activities);
     if (b && (b->threads = calloc(tables->track_count + 1, sizeof(struct thread *)))) {
         b->tables = tables;
         return b;

@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KINDS                                                                                                          \
-    (HEC_ACTIVITY_DEVICE | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API) |                  \
-     HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK) |                                     \
-     HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST))
-
 static const struct {
     const char *name;
     bool idle;
@@ -254,7 +249,8 @@ static int take_activities(void *to, const struct hec_activity *a, size_t count)
     int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
         struct on_track *on = a[i].track < b->tables->track_count ? &b->tracks[a[i].track] : NULL;
-        if (!(KINDS & HEC_ACTIVITY_BIT(a[i].kind)) || !on || !on->process || !hec_timeline_plausible(&a[i]))
+        if (!(hec_stages[HEC_STAGE_STATES].kinds & HEC_ACTIVITY_BIT(a[i].kind)) || !on || !on->process ||
+            !hec_timeline_plausible(&a[i]))
             continue;
         if (!(HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a[i].kind)))
             err = take_host(b, on, &a[i]);
@@ -274,7 +270,7 @@ int hec_states_begin(const struct hec_pass *pass, const struct hec_state_limits 
     b->tables = &pass->tables;
     b->limits = limits ? *limits : HEC_STATE_LIMITS_DEFAULT;
     b->visitor = *visitor;
-    *consumer = (struct hec_pass_consumer){b, KINDS, take_activities};
+    *consumer = hec_stage_consumer(HEC_STAGE_STATES, b, take_activities);
     int err = prepare(b);
     if (err) {
         hec_states_abandon(b);

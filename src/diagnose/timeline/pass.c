@@ -2,7 +2,21 @@
 
 #include <string.h>
 
-#define FIRST_KINDS (HEC_ACTIVITY_BIT(HEC_ACTIVITY_WINDOW) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_STEP))
+#define K(kind) HEC_ACTIVITY_BIT(HEC_ACTIVITY_##kind)
+#define DEVICE HEC_ACTIVITY_DEVICE
+#define AFTER(stage) (UINT32_C(1) << HEC_STAGE_##stage)
+const struct hec_stage_info hec_stages[HEC_STAGE_COUNT] = {
+#define STAGE(id, kinds, needs, apart) [HEC_STAGE_##id] = {kinds, needs, HEC_STAGE_##apart},
+#include "diagnose/stages.def"
+#undef STAGE
+};
+
+struct hec_pass_consumer hec_stage_consumer(enum hec_stage stage, void *context,
+                                            int (*take)(void *context, const struct hec_activity *activities,
+                                                        size_t count)) {
+    const struct hec_stage_info *info = &hec_stages[stage];
+    return (struct hec_pass_consumer){context, context ? info->kinds : 0, take, info->beside != HEC_STAGE_TOGETHER};
+}
 
 static int take_first(void *to, const struct hec_activity *a, size_t count) {
     struct hec_pass *pass = to;
@@ -34,7 +48,7 @@ int hec_pass_open(const struct hec_timeline_input *input, struct hec_pass *out, 
     *out = (struct hec_pass){.input = input};
     int err = hec_timeline_tables_load(input, &out->tables, why);
     if (!err)
-        err = visit_kinds(input, FIRST_KINDS, take_first, out, why);
+        err = visit_kinds(input, hec_stages[HEC_STAGE_TRACE].kinds, take_first, out, why);
     if (err)
         hec_pass_close(out);
     return err;
@@ -72,7 +86,7 @@ int hec_pass_run(const struct hec_pass *pass, const struct hec_pass_consumer *co
     uint32_t kinds = 0;
     for (size_t i = 0; i < count; i++)
         kinds |= consumers[i].kinds;
-    kinds &= ~FIRST_KINDS;
+    kinds &= ~hec_stages[HEC_STAGE_TRACE].kinds;
     if (!input->beside || !kinds)
         return visit_kinds(input, kinds, take_activities, &all, why);
     return found(input->beside(input->context, kinds, visitors, 2, why));

@@ -7,6 +7,23 @@
 #include "diagnose/timeline/tables.h"
 #include "diagnose/timeline/traced.h"
 
+enum hec_stage {
+#define STAGE(id, kinds, needs, apart) HEC_STAGE_##id,
+#include "diagnose/stages.def"
+#undef STAGE
+    HEC_STAGE_COUNT
+};
+
+/* How a stage goes beside the others. */
+enum hec_stage_beside { HEC_STAGE_TOGETHER, HEC_STAGE_APART, HEC_STAGE_ALONE };
+
+struct hec_stage_info {
+    uint32_t kinds; /* bits of HEC_ACTIVITY_BIT */
+    uint32_t needs; /* bits of stages */
+    enum hec_stage_beside beside;
+};
+extern const struct hec_stage_info hec_stages[HEC_STAGE_COUNT];
+
 /* What all have in common. */
 struct hec_pass {
     const struct hec_timeline_input *input;
@@ -27,6 +44,11 @@ struct hec_pass_consumer {
     int (*take)(void *context, const struct hec_activity *activities, size_t count);
     bool apart; /* shares nothing with those that are not: may be fed at the same time (beside of the input) */
 };
+
+/* As the table has it for a stage; context NULL: it takes nothing. */
+struct hec_pass_consumer hec_stage_consumer(enum hec_stage stage, void *context,
+                                            int (*take)(void *context, const struct hec_activity *activities,
+                                                        size_t count));
 
 /* All but windows and steps, to each consumer in turn. Once only. 0, or what a consumer or the input returned. */
 int hec_pass_run(const struct hec_pass *pass, const struct hec_pass_consumer *consumers, size_t count,

@@ -13,9 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KINDS                                                                                                          \
-    (HEC_ACTIVITY_DEVICE | HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_VALUE) |               \
-     HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK))
 /* Memory has an end for any file: steps of which is looked how busy each device was, and kernels (with a launch
  * configuration) that are counted apart, of all devices together: 24 and 32 bytes each. */
 #define COVERED_MAX (1u << 21)
@@ -131,7 +128,7 @@ static int take_activities(void *to, const struct hec_activity *a, size_t count)
     int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
         uint32_t bit = HEC_ACTIVITY_BIT(a[i].kind);
-        if (!(KINDS & bit) || !hec_timeline_plausible(&a[i]))
+        if (!(hec_stages[HEC_STAGE_TIMELINE].kinds & bit) || !hec_timeline_plausible(&a[i]))
             continue;
         if (HEC_ACTIVITY_DEVICE & bit)
             err = take_device(b, &a[i]);
@@ -267,7 +264,7 @@ int hec_timeline_begin(struct hec_pass *pass, struct hec_timeline_builder **out,
     b->pass = pass;
     b->tables = &pass->tables;
     b->steps = hec_step_survey_best(&pass->survey, b->tables);
-    *consumer = (struct hec_pass_consumer){b, KINDS, take_activities, .apart = true};
+    *consumer = hec_stage_consumer(HEC_STAGE_TIMELINE, b, take_activities);
     int err = prepare_devices(b);
     if (err) {
         hec_timeline_abandon(b);

@@ -9,9 +9,6 @@
 
 /* Where there are no steps: so much of the middle. */
 #define STRETCH_NS (20 * HEC_NS_PER_MS)
-#define KINDS                                                                                                          \
-    (HEC_ACTIVITY_DEVICE | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API) |                  \
-     HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST))
 
 struct hec_view *hec_view_new(int share) {
     struct hec_view *view = calloc(1, sizeof *view);
@@ -105,7 +102,8 @@ static int take_activities(void *context, const struct hec_activity *a, size_t c
     if (!count || d->cut || a[0].start_ns >= d->to_ns)
         return 0;
     for (size_t i = 0; i < count && !d->cut; i++) {
-        if (a[i].end_ns <= d->from_ns || a[i].start_ns >= d->to_ns || !(KINDS & HEC_ACTIVITY_BIT(a[i].kind)))
+        if (a[i].end_ns <= d->from_ns || a[i].start_ns >= d->to_ns ||
+            !(hec_stages[HEC_STAGE_VIEW].kinds & HEC_ACTIVITY_BIT(a[i].kind)))
             continue;
         if (d->activity_count < HEC_VIEW_SPANS) {
             d->activities[d->activity_count++] = a[i];
@@ -128,7 +126,7 @@ int hec_view_begin(struct hec_view *view, const struct hec_pass *pass, int devic
     int err = choose(view, pass);
     d->activities = malloc(HEC_VIEW_SPANS * sizeof *d->activities);
     d->pieces = malloc(HEC_VIEW_SPANS * sizeof *d->pieces);
-    *consumer = (struct hec_pass_consumer){d, KINDS, take_activities};
+    *consumer = hec_stage_consumer(HEC_STAGE_VIEW, d, take_activities);
     return err ? err : d->activities && d->pieces ? 0 : HEC_ERR_NOMEM;
 }
 

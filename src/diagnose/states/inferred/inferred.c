@@ -11,9 +11,6 @@
 #include <string.h>
 
 /* What states are made of (state.h). */
-#define KINDS                                                                                                          \
-    (HEC_ACTIVITY_DEVICE | HEC_INFERRED_CALLS | HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) |                                 \
-     HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK))
 #define KEPT_BLOCK 16384
 #define KEPT_MOST (1u << 22)                   /* records, 256 MB: a run of more is read again */
 #define READING_LEAST_NS (400 * HEC_NS_PER_MS) /* closer ones are put together */
@@ -494,7 +491,7 @@ static void drop(struct hec_inferred *f) {
 
 static int keep(struct hec_inferred *f, const struct hec_activity *a, size_t count) {
     for (size_t i = 0; i < count && !f->cut; i++) {
-        if (!(KINDS & HEC_ACTIVITY_BIT(a[i].kind)))
+        if (!(hec_stages[HEC_STAGE_INFERRED].kinds & HEC_ACTIVITY_BIT(a[i].kind)))
             continue;
         if (f->kept_count == KEPT_MOST) {
             f->cut = true;
@@ -531,7 +528,9 @@ int hec_inferred_begin(const struct hec_pass *pass, struct hec_inferred **out, s
     f->from = pass;
     int err = hec_inferred_survey_begin(&f->survey, pass);
     f->keeps = !err && may_be_inferred(&f->survey, pass->input->end_ns);
-    *consumer = (struct hec_pass_consumer){f, f->keeps ? KINDS : HEC_INFERRED_CALLS, take_all, .apart = true};
+    *consumer = hec_stage_consumer(HEC_STAGE_INFERRED, f, take_all);
+    if (!f->keeps)
+        consumer->kinds = HEC_INFERRED_CALLS;
     return err;
 }
 
