@@ -3,6 +3,7 @@
 #define TESTS_UNIT_FAKE_RUN_H
 
 #include "diagnose/result.h"
+#include "unit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -237,6 +238,15 @@ static inline void fake_worker(struct fake_run *run, int index, double watts, in
     for (long k = 0; (double)k * 0.5 <= end; k++)
         fake_add(run, HEC_GPU_CONTEXTS, index, (double)k * 0.5, k >= 2);
     fake_fill(run, HEC_GPU_POWER_LIMIT, index, 0, end, 1, 700000);
+}
+
+/* Each series that there is was read so often; then they count anew. */
+static inline void fake_assert_reads(struct fake_run *run, int times) {
+    for (int i = 0; i < run->series_count; i++) {
+        if (run->series[i].reads != times)
+            fail_msg("%s: read %d times", hec_metric_info(run->series[i].metric)->name, run->series[i].reads);
+        run->series[i].reads = 0;
+    }
 }
 
 static inline void fake_used(struct fake_run *run, int index, int32_t pid) {
