@@ -1,0 +1,87 @@
+#include "diagnose/result.h"
+
+#include "diagnose/rules/findings.h"
+#include "diagnose/view/view.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct hec_price hec_price_default(void) {
+    return (struct hec_price){
+        .dollars_per_kwh = 0.13, .grams_co2_per_kwh = 473, .dollars_default = true, .carbon_default = true};
+}
+
+const char *hec_attest_name(enum hec_attest attest) {
+    static const char *const names[] = {"nothing", "set", "already", "on", "failed"};
+    return (unsigned)attest < HEC_ATTESTS ? names[attest] : "?";
+}
+
+static void free_device(struct hec_device_diagnosis *d) {
+    if (d->timeline)
+        hec_intervals_free(&d->timeline->traced);
+    free(d->timeline);
+    free(d->ledger);
+    free(d->steady);
+    free(d->gaps);
+    free(d->calls);
+    free(d->watts);
+    hec_source_lines_free(&d->source);
+    hec_source_lines_free(&d->steady_source);
+    hec_source_modules_free(&d->modules);
+}
+
+void hec_summary_free(struct hec_summary *summary) {
+    for (int i = 0; i < summary->device_count; i++)
+        free_device(&summary->devices[i]);
+    free(summary->devices);
+    free(summary->kernels);
+    free(summary->steps.losses);
+    free(summary->steps.gradients);
+    hec_findings_free(&summary->job.findings);
+    free(summary->job.ranks);
+    hec_view_free(summary->view);
+    summary->devices = NULL;
+    summary->device_count = 0;
+    summary->kernels = NULL;
+    summary->kernel_count = 0;
+    summary->steps.losses = summary->steps.gradients = NULL;
+    summary->steps.loss_count = summary->steps.gradient_count = 0;
+    summary->job.ranks = NULL;
+    summary->job.rank_count = 0;
+    summary->view = NULL;
+}
+
+struct hec_device_diagnosis *hec_summary_device(const struct hec_summary *summary, int index) {
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].readings.device.index == index)
+            return &summary->devices[i];
+    return NULL;
+}
+
+int hec_summary_traced(const struct hec_summary *summary) {
+    int traced = 0;
+    for (int i = 0; i < summary->device_count; i++)
+        traced += summary->devices[i].timeline != NULL;
+    return traced;
+}
+
+const struct hec_step_summary *hec_steps_of(const struct hec_summary *summary,
+                                            const struct hec_device_diagnosis *device) {
+    static const struct hec_step_summary none = {.confidence = NAN,
+                                                 .duration = {0, NAN, NAN, NAN, NAN, NAN, NAN},
+                                                 .samples_per_step = NAN,
+                                                 .units = NAN,
+                                                 .data_s = NAN,
+                                                 .busy_share = NAN,
+                                                 .value_first = NAN,
+                                                 .value_last = NAN};
+    const struct hec_step_summary *run = &summary->steps, *own = &device->steps;
+    if (!device->readings.used)
+        return &none;
+    if (own->count) /* that of the run knows more: how busy the device was in them */
+        return own->pid == run->pid && own->source == run->source ? run : own;
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].steps.count && summary->devices[i].steps.pid == run->pid)
+            return &none;
+    return run;
+}
