@@ -106,13 +106,13 @@ static void find_collectives(const struct hec_summary *s, struct hec_collectives
 void hec_job_find(const struct hec_summary *summary, struct hec_job_diagnosis *job) {
     for (int i = 0; i < summary->device_count; i++) {
         const struct hec_device_diagnosis *one = &summary->devices[i];
-        uint64_t own = bit_of(one->readings.device.index), *with = &job->with[one->readings.device.index];
-        if (!own) /* of a damaged file */
+        uint64_t with = bit_of(one->readings.device.index);
+        if (!with) /* of a damaged file */
             continue;
-        *with = own;
         for (int k = 0; k < summary->device_count; k++)
             if (together(job, one, &summary->devices[k]))
-                *with |= bit_of(summary->devices[k].readings.device.index);
+                with |= bit_of(summary->devices[k].readings.device.index);
+        job->with[one->readings.device.index] = with;
     }
     find_collectives(summary, &job->collectives);
 }

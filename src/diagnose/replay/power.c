@@ -149,6 +149,8 @@ int hec_replay_power_find(struct hec_meter *meter, const struct hec_summary *sum
     const int64_t edge[2] = {begin_ns, begin_ns + llround(recorded->recorded_s * HEC_NS_PER_S)};
     int err = 0;
     out->count = 0;
+    for (int i = 0; i < HEC_DEVICE_MAX; i++)
+        out->joules[i] = NAN;
     for (int i = 0; i < summary->device_count && !err; i++) {
         const struct hec_device_diagnosis *d = &summary->devices[i];
         int device = d->readings.device.index;
@@ -156,6 +158,7 @@ int hec_replay_power_find(struct hec_meter *meter, const struct hec_summary *sum
         if (!d->ledger || device < 0 || device >= HEC_DEVICE_MAX || !(recorded->busy_s[device] > 0))
             continue;
         err = hec_meter_joules(meter, &d->readings, edge, 1, &of_stretch, why);
+        out->joules[device] = of_stretch.joules;
         out->of[out->count++] = watts_of(d->ledger, recorded, of_stretch.joules);
     }
     double waiting = waiting_watts(out, recorded);

@@ -17,6 +17,7 @@ struct hec_replay_watts {
 struct hec_replay_power {
     struct hec_replay_watts of[HEC_DEVICE_MAX];
     int count;
+    double joules[HEC_DEVICE_MAX]; /* in the stretch, by hec_device.index; NAN unknown */
 };
 
 /* recorded: the unchanged replay of the schedule. Watts are NAN where the device's joules are not known. 0, or what the input

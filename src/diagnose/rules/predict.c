@@ -160,10 +160,7 @@ int hec_predict(const struct hec_predictor *p, const struct hec_facts *f, struct
 
 void hec_predictor_stretch(const struct hec_predictor *p, int device, double *seconds, double *joules) {
     *seconds = p->recorded.recorded_s;
-    *joules = NAN;
-    for (int i = 0; i < p->power.count; i++)
-        if (p->power.of[i].device == device)
-            *joules = p->power.of[i].joules;
+    *joules = device >= 0 && device < HEC_DEVICE_MAX ? p->power.joules[device] : NAN;
 }
 
 /* What is tried together with the others. */
