@@ -173,7 +173,7 @@ def test_every_trial_begins_as_the_first(hec):
 def test_interrupted(hec, place, number):
     """The trial ends with it, what there is stays readable, and the status is that of the signal."""
     mark = f"HEC_TEST_AB=_{os.getpid()}_{time.monotonic_ns()}"
-    process = hec.popen("ab", "--sim", "h200", *place, "--warm-up", "0", "--", "env", mark, *PLAY, "60", ":::", *PLAY, "60",
+    process = hec.popen("ab", "--sim", "h200", *place, "--warm-up", "0", "--", "env", mark, *PLAY, "60", ":::", "env", mark, *PLAY, "60",
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 30
 

@@ -147,7 +147,7 @@ def test_try_says_why_nothing_is_kept(hec, place):
     done = hec("try", *place, "--", "true")
     assert "nothing: nothing was found that a lever could answer" in words_of(done.stdout)
     assert hec("try", *place, "--", "no-such-command").returncode == 127
-    done = hec("try", *place, "--levers", "keep_heap", "--budget-seconds", 10, "--", "sleep", "3")
+    done = hec("try", "--sim", "h200", *place, "--levers", "keep_heap", "--budget-seconds", 10, "--", "sleep", "3")
     assert "nothing: the time ran out before any lever was tried" in words_of(done.stdout), done.stdout
 
 
