@@ -37,7 +37,7 @@ static uint64_t get(const uint8_t **at) {
 
 /* Small numbers of either sign are small. */
 static uint64_t fold(int64_t number) {
-    return (uint64_t)number << 1 ^ (uint64_t)(number >> 63);
+    return (uint64_t)number << 1 ^ -(uint64_t)(number < 0);
 }
 
 static int64_t unfold(uint64_t number) {
@@ -193,7 +193,10 @@ int hec_meter_steps(struct hec_meter *meter, enum hec_metric metric, int32_t sub
 int hec_meter_range(struct hec_meter *meter, enum hec_metric metric, int32_t subject, struct hec_range *range,
                     struct hec_why *why) {
     int err = known(meter, metric, subject) ? 0 : read_first(meter, metric, subject, NULL, NULL, why);
-    *range = err ? (struct hec_range){0} : known(meter, metric, subject)->range;
+    static const struct hec_range none;
+    *range = none;
+    if (!err)
+        *range = known(meter, metric, subject)->range;
     return err;
 }
 
