@@ -45,7 +45,7 @@ static int64_t unfold(uint64_t number) {
 }
 
 static void keep(struct hec_meter_series *s, int64_t t_ns, int64_t value, bool valid) {
-    put(s, fold(t_ns - s->last_ns) << 1 | valid);
+    put(s, fold((int64_t)((uint64_t)t_ns - (uint64_t)s->last_ns)) << 1 | valid);
     put(s, fold((int64_t)((uint64_t)value - (uint64_t)s->last)));
     s->last_ns = t_ns;
     s->last = value;
