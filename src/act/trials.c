@@ -35,7 +35,7 @@ enum hec_caches hec_caches_find(const char *name) {
 }
 
 /* Make the folders below `folder` and name them in the environment. */
-static int caches_set(const char *folder, struct hec_environ *environ, struct hec_why *why) {
+static int caches_set(const char *folder, struct hec_environ *variables, struct hec_why *why) {
     for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
         char path[PATH_MAX];
         if (snprintf(path, sizeof path, "%s/%s", folder, caches[i].folder) >= (int)sizeof path)
@@ -43,7 +43,7 @@ static int caches_set(const char *folder, struct hec_environ *environ, struct he
         if (mkdir(path, 0700) < 0 && errno != EEXIST)
             return hec_fail(why, hec_err_from_errno(errno), "no folder for compile caches: %s: %s", path,
                             strerror(errno));
-        if (hec_environ_set(environ, caches[i].variable, path) < 0)
+        if (hec_environ_set(variables, caches[i].variable, path) < 0)
             return hec_fail(why, HEC_ERR_NOMEM, "no memory for the environment");
     }
     return HEC_OK;

@@ -12,6 +12,9 @@ static uint64_t bit_of(int device) {
 
 /* ---- ranks ---- */
 
+/* More are left out: a file that names a process for each of its 65536 tracks would take seconds. */
+#define RANKS_MAX 4096
+
 int hec_job_ranks(const struct hec_timeline_tables *tables, struct hec_job_diagnosis *job) {
     for (size_t i = 0; i < tables->track_count; i++) {
         const struct hec_track *t = &tables->tracks[i];
@@ -20,6 +23,8 @@ int hec_job_ranks(const struct hec_timeline_tables *tables, struct hec_job_diagn
             continue;
         while (at < job->rank_count && (job->ranks[at].pid != t->pid || job->ranks[at].number != t->rank))
             at++;
+        if (at == RANKS_MAX)
+            continue;
         if (at == job->rank_count) {
             struct hec_rank *grown = realloc(job->ranks, ((size_t)at + 1) * sizeof *grown);
             if (!grown)

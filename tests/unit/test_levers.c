@@ -140,11 +140,11 @@ static void put_device(const char *machine, const char *address, const char *ven
 static int place(const char *root, const char *visible, struct hec_placement *out, struct hec_why *why) {
     char variable[64], what[HEC_PLACE_TEXT];
     char *from[] = {variable, NULL};
-    struct hec_environ environ;
+    struct hec_environ variables;
     snprintf(variable, sizeof variable, "CUDA_VISIBLE_DEVICES=%s", visible);
-    assert_int_equal(hec_environ_copy(&environ, from), HEC_OK);
-    int err = hec_place_beside_devices(&environ, root, out, what, why);
-    hec_environ_free(&environ);
+    assert_int_equal(hec_environ_copy(&variables, from), HEC_OK);
+    int err = hec_place_beside_devices(&variables, root, out, what, why);
+    hec_environ_free(&variables);
     return err;
 }
 

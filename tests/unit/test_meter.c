@@ -106,13 +106,14 @@ struct counted {
     int readings, known;
 };
 
-static void count(void *context, int64_t t_ns, int64_t mj, int64_t slack_us) {
+static void count(void *context, const struct hec_counter_reading *reading) {
     struct counted *c = context;
-    int64_t i = t_ns / 100000000;
+    int64_t i = reading->t_ns / 100000000;
     c->readings++;
-    assert_int_equal(mj, 1000 * i);
-    assert_int_equal(slack_us, i % 3 ? HEC_SLACK_UNKNOWN : i);
-    c->known += slack_us != HEC_SLACK_UNKNOWN;
+    assert_int_equal(reading->mj, 1000 * i);
+    assert_int_equal(reading->slack_us, i % 3 ? HEC_SLACK_UNKNOWN : i);
+    assert_int_equal(reading->narrowest_us, i % 3 ? HEC_SLACK_UNKNOWN : i % 9 ? i : i - 5);
+    c->known += reading->slack_us != HEC_SLACK_UNKNOWN;
 }
 
 /* Readings with a slack and without, slacks without a reading, readings that failed; whether slacks are kept or not. */
@@ -123,6 +124,8 @@ static void counter_has_its_slacks(void **state) {
         for (int i = 0; i < 300; i++) {
             if (i % 3 == 0)
                 fake_add(&run, HEC_GPU_ENERGY_SLACK, 0, i * 0.1, i);
+            if (i % 9 == 0) /* looked at again */
+                fake_add(&run, HEC_GPU_ENERGY_SLACK, 0, i * 0.1, i - 5);
             if (i % 2 == 0)
                 fake_add(&run, HEC_GPU_ENERGY, 0, i * 0.1, 1000 * i);
         }

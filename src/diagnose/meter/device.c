@@ -18,8 +18,8 @@ struct measuring {
     int64_t end_ns, active_from_ns, active_to_ns;
 };
 
-static void take_counter(void *context, int64_t t_ns, int64_t mj, int64_t slack_us) {
-    hec_energy_counter(&((struct measuring *)context)->energy, t_ns, mj, slack_us);
+static void take_counter(void *context, const struct hec_counter_reading *reading) {
+    hec_energy_counter(&((struct measuring *)context)->energy, reading->t_ns, reading->mj, reading->narrowest_us);
 }
 
 static void take_spacing(void *context, int64_t t_ns, int64_t value, bool valid) {

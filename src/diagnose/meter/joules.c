@@ -63,7 +63,8 @@ static void add_mark(struct marks *m, int64_t t_ns, double mj) {
 }
 
 /* Of each second (more in a long run) the reading whose place in time is known best; it is the middle of its slack. */
-static void take_counter(void *to, int64_t t_ns, int64_t mj, int64_t slack_us) {
+static void take_counter(void *to, const struct hec_counter_reading *reading) {
+    int64_t t_ns = reading->t_ns, mj = reading->mj, slack_us = reading->slack_us;
     struct marks *m = to;
     int64_t cell = t_ns / m->every_ns - (t_ns < 0);
     int64_t slack_ns =

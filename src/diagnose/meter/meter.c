@@ -215,8 +215,17 @@ static void take_counter(void *context, int64_t t_ns, int64_t mj, bool valid) {
         return;
     while (c->more && c->slack.t_ns < t_ns)
         c->more = next(&c->slack);
-    bool known_slack = c->more && c->slack.t_ns == t_ns && c->slack.valid;
-    c->visit(c->context, t_ns, mj, known_slack ? c->slack.value : HEC_SLACK_UNKNOWN);
+    struct hec_counter_reading reading = {t_ns, mj, HEC_SLACK_UNKNOWN, HEC_SLACK_UNKNOWN};
+    struct cursor at = c->slack;
+    for (bool more = c->more; more && at.t_ns == t_ns; more = next(&at)) {
+        if (!at.valid)
+            continue;
+        if (reading.slack_us == HEC_SLACK_UNKNOWN)
+            reading.slack_us = reading.narrowest_us = at.value;
+        if (at.value < reading.narrowest_us)
+            reading.narrowest_us = at.value;
+    }
+    c->visit(c->context, &reading);
 }
 
 int hec_meter_counter(struct hec_meter *meter, int device, hec_counter_visitor visit, void *context,

@@ -48,9 +48,13 @@ int hec_meter_range(struct hec_meter *meter, enum hec_metric metric, int32_t sub
                     struct hec_why *why);
 
 /* Valid readings of a device's energy counter, each with its slack: the value became current within so many microseconds
- * before t_ns. HEC_SLACK_UNKNOWN: nothing says when. */
+ * before t_ns. HEC_SLACK_UNKNOWN: nothing says when. Where a value was looked at again at the same instant there are several:
+ * the first, and the narrowest. */
 #define HEC_SLACK_UNKNOWN INT64_MIN
-typedef void (*hec_counter_visitor)(void *context, int64_t t_ns, int64_t mj, int64_t slack_us);
+struct hec_counter_reading {
+    int64_t t_ns, mj, slack_us, narrowest_us;
+};
+typedef void (*hec_counter_visitor)(void *context, const struct hec_counter_reading *reading);
 int hec_meter_counter(struct hec_meter *meter, int device, hec_counter_visitor visit, void *context,
                       struct hec_why *why);
 

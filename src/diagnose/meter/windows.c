@@ -38,7 +38,8 @@ static void take_power(void *context, int64_t t_ns, int64_t value, bool valid) {
 }
 
 /* A value became current within its slack before t. */
-static void take_counter(void *context, int64_t t_ns, int64_t mj, int64_t slack_us) {
+static void take_counter(void *context, const struct hec_counter_reading *reading) {
+    int64_t t_ns = reading->t_ns, mj = reading->mj, slack_us = reading->slack_us;
     struct windows *w = context;
     if (w->err || slack_us < 0 || slack_us > WINDOW_MOST_NS / HEC_NS_PER_US || !counts(w, t_ns))
         return; /* where it lies is not known */
