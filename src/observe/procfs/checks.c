@@ -99,8 +99,8 @@ static void check_host(int proc, struct hec_check_list *list) {
 
 static bool exists(const char *root, const char *path) {
     char full[512];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    return access(full, F_OK) == 0;
+    int length = snprintf(full, sizeof full, "%s%s", root, path);
+    return length < (int)sizeof full && access(full, F_OK) == 0;
 }
 
 static void check_container(int proc, const char *root, struct hec_check_list *list) {
