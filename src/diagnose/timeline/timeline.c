@@ -172,8 +172,8 @@ static int device_results(struct hec_timeline_builder *b, struct hec_timeline *o
         if (err)
             return err;
     }
-    const struct hec_kernel_row *next = out->kernels; /* which is not moved any more */
-    for (int i = 0; i < out->device_count; next += out->devices[i++].row_count)
+    const struct hec_kernel_row *next = out->kernels; /* which is not moved any more; null when there are none */
+    for (int i = 0; i < out->device_count && next; next += out->devices[i++].row_count)
         out->devices[i].rows = next;
     return 0;
 }
