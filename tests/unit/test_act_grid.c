@@ -20,8 +20,7 @@ static void assert_values(int parameter, const char *expected) {
     assert_string_equal(joined, expected);
 }
 
-static void test_values(void **state) {
-    (void)state;
+TEST(test_values) {
     static const struct {
         const char *text, *values;
         bool ordered;
@@ -53,8 +52,7 @@ static void test_values(void **state) {
     }
 }
 
-static void test_bad_values(void **state) {
-    (void)state;
+TEST(test_bad_values) {
     static const struct {
         const char *text, *sentence;
     } cases[] = {
@@ -104,8 +102,7 @@ static void test_bad_values(void **state) {
 }
 
 /* {NAME} anywhere in a word, any number of times; other braces are the command's. */
-static void test_words(void **state) {
-    (void)state;
+TEST(test_words) {
     char *words[] = {"train", "--batch={batch}", "{\"a\": {b}}", "{dtype}-{batch}-{batch}", "{batch", NULL};
     char **made;
     assert_int_equal(add("batch=32,64"), HEC_OK);
@@ -135,8 +132,7 @@ static void test_words(void **state) {
 }
 
 /* Limits of the GPU are levers: they are in no word. */
-static void test_levers(void **state) {
-    (void)state;
+TEST(test_levers) {
     char *words[] = {"true", NULL};
     assert_int_equal(add("power=300..700+200"), HEC_OK);
     assert_int_equal(add("clock=1000"), HEC_OK);
@@ -146,8 +142,7 @@ static void test_levers(void **state) {
     hec_grid_free(&grid);
 }
 
-static void test_effective_batch(void **state) {
-    (void)state;
+TEST(test_effective_batch) {
     char *words[] = {"{batch}", "x{accumulate}", NULL}, *without[] = {"{batch}", NULL};
     char **made;
     assert_int_equal(add("n=1,2"), HEC_OK);
@@ -166,8 +161,7 @@ static void test_effective_batch(void **state) {
     hec_grid_free(&grid);
 }
 
-static void test_failures(void **state) {
-    (void)state;
+TEST(test_failures) {
     static const struct {
         int status;
         const char *output;
@@ -189,12 +183,4 @@ static void test_failures(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(hec_failure_of(cases[i].status, cases[i].output), cases[i].failure);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),          cmocka_unit_test(test_bad_values), cmocka_unit_test(test_words),
-        cmocka_unit_test(test_effective_batch), cmocka_unit_test(test_failures),   cmocka_unit_test(test_levers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

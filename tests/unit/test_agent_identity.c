@@ -58,8 +58,7 @@ static const struct {
     {"0::/docker/" ID "0", "", "", ""},
 };
 
-static void cgroups_say_pod_container_and_job(void **state) {
-    (void)state;
+TEST(cgroups_say_pod_container_and_job) {
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         struct hec_cgroup got;
         hec_cgroup_parse(paths[i].text, &got);
@@ -152,8 +151,8 @@ static struct hec_tenant of(struct fixture *fixture, int pid, const struct hec_t
 
 #define USERS_CGROUP "0::/user.slice/user-1234.slice/session-2.scope\n"
 
-static void processes_are_known_by_user_and_command(void **state) {
-    struct fixture *fixture = *state;
+TEST_WITH(processes_are_known_by_user_and_command, set_up, tear_down) {
+    struct fixture *fixture = *unit_state;
     begin(fixture, NULL);
     PUT(10, 1, USERS_CGROUP, "/opt/bin/solver\0--token=secret\0", "A=b\0");
     PUT(11, 1, USERS_CGROUP, "/usr/bin/python3.11\0-u\0/home/ann/train.py\0--password\0secret\0", "");
@@ -183,8 +182,8 @@ static void processes_are_known_by_user_and_command(void **state) {
     }
 }
 
-static void jobs_are_known_by_cgroup_else_environment(void **state) {
-    struct fixture *fixture = *state;
+TEST_WITH(jobs_are_known_by_cgroup_else_environment, set_up, tear_down) {
+    struct fixture *fixture = *unit_state;
     begin(fixture, NULL);
     PUT(20, 1, "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0\n", "a\0", "SLURM_JOB_ID=1\0");
     PUT(21, 1, USERS_CGROUP, "a\0", "PATH=/bin\0XSLURM_JOB_ID=5\0SLURM_JOB_ID=78\0");
@@ -199,8 +198,8 @@ static void jobs_are_known_by_cgroup_else_environment(void **state) {
     assert_string_equal(of(fixture, 23, NULL, 0).job, "");
 }
 
-static void pods_are_known_by_their_logs_else_by_who_holds_the_device(void **state) {
-    struct fixture *fixture = *state;
+TEST_WITH(pods_are_known_by_their_logs_else_by_who_holds_the_device, set_up, tear_down) {
+    struct fixture *fixture = *unit_state;
     begin(fixture, NULL);
     static const char pod[] = "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n";
     PUT(30, 1, pod, "a\0", "SLURM_JOB_ID=1\0");
@@ -225,8 +224,8 @@ static void pods_are_known_by_their_logs_else_by_who_holds_the_device(void **sta
     assert_string_equal(unnamed.pod_namespace, "");
 }
 
-static void each_process_is_told_apart_where_that_is_asked_for(void **state) {
-    struct fixture *fixture = *state;
+TEST_WITH(each_process_is_told_apart_where_that_is_asked_for, set_up, tear_down) {
+    struct fixture *fixture = *unit_state;
     begin(fixture, NULL);
     PUT(40, 1, USERS_CGROUP, "/usr/bin/python3\0train.py\0--name\0\x1b[31mred\n\0", "SLURM_JOB_ID=5\0");
     PUT(41, 1, "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n", "", "");
@@ -254,8 +253,8 @@ static void each_process_is_told_apart_where_that_is_asked_for(void **state) {
     assert_false(hec_tenant_equal(&pod, &gone));
 }
 
-static void a_pid_that_is_used_again_is_somebody_else(void **state) {
-    struct fixture *fixture = *state;
+TEST_WITH(a_pid_that_is_used_again_is_somebody_else, set_up, tear_down) {
+    struct fixture *fixture = *unit_state;
     begin(fixture, NULL);
     PUT(40, 1, "0::/system.slice/slurmstepd.scope/job_1/step_0\n", "a\0", "");
     assert_string_equal(of(fixture, 40, NULL, 0).job, "1");
@@ -275,8 +274,8 @@ static void a_pid_that_is_used_again_is_somebody_else(void **state) {
     assert_string_equal(of(fixture, 40, NULL, 62 * HEC_NS_PER_S).job, "3");
 }
 
-static void in_another_pid_namespace_only_who_has_the_device_open_is_believed(void **state) {
-    struct fixture *fixture = *state;
+TEST_WITH(in_another_pid_namespace_only_who_has_the_device_open_is_believed, set_up, tear_down) {
+    struct fixture *fixture = *unit_state;
     begin(fixture, "/dev/nvidia");
     PUT(50, 1, USERS_CGROUP, "a\0", "");
     PUT(51, 1, USERS_CGROUP, "a\0", "");
@@ -297,26 +296,11 @@ static void in_another_pid_namespace_only_who_has_the_device_open_is_believed(vo
     assert_string_equal(hec_identity_proof(fixture->folder), "/dev/nvidia");
 }
 
-static void this_process_is_known(void **state) {
-    struct fixture *fixture = *state;
+TEST_WITH(this_process_is_known, set_up, tear_down) {
+    struct fixture *fixture = *unit_state;
     struct hec_identity_options options = {0};
     assert_int_equal(hec_identity_open(&options, &fixture->identity), HEC_OK);
     struct hec_tenant tenant = of(fixture, getpid(), NULL, 0);
     assert_true(tenant.user[0] || tenant.pod[0]);
     assert_string_not_equal(tenant.user, "(unknown)");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cgroups_say_pod_container_and_job),
-        cmocka_unit_test_setup_teardown(processes_are_known_by_user_and_command, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(jobs_are_known_by_cgroup_else_environment, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(pods_are_known_by_their_logs_else_by_who_holds_the_device, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(each_process_is_told_apart_where_that_is_asked_for, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_pid_that_is_used_again_is_somebody_else, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(in_another_pid_namespace_only_who_has_the_device_open_is_believed, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(this_process_is_known, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

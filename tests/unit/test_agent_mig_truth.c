@@ -125,8 +125,7 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void tenants_of_instances_are_near_the_truth(void **state) {
-    (void)state;
+TEST(tenants_of_instances_are_near_the_truth) {
     static double wrong[WORLDS * SIM_MIG_MAX], width[WORLDS * SIM_MIG_MAX], moved[WORLDS];
     int seen = 0, small = 0, held = 0;
     double nobody = 0, all = 0;
@@ -186,8 +185,4 @@ static int end_tenants(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(tenants_of_instances_are_near_the_truth, start_tenants, end_tenants)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(start_tenants, end_tenants)

@@ -79,8 +79,7 @@ static void adds_up(int index, int64_t since_ns) {
     assert_int_equal(hec_shares_total_uj(node->devices[index]->shares), 1000 * total(index, HEC_NODE_ENERGY_MJ));
 }
 
-static void test_states(void **state) {
-    (void)state;
+TEST(test_states) {
     int64_t since = now_ns;
     see(0, UUID);
     reads(0, 0, 5000000, 0, 0);
@@ -116,8 +115,7 @@ static void power(int watts, int util) {
 
 /* Between two bursts of work the floor is learned within 10 s, however rarely the counter is read. What the first readings after the work
  * say is not of an idle device. */
-static void test_floor_by_power(void **state) {
-    (void)state;
+TEST(test_floor_by_power) {
     see(0, UUID);
     reads(0, 0, 5000000, 1000, 1);
     for (int i = 0; i < 20; i++)
@@ -160,8 +158,7 @@ static int verdict_after(int seconds, int engine, int sm, int occupancy, int rx_
     return hec_verdict_of(&node->devices[0]->verdict, &node->devices[0]->info, now_ns);
 }
 
-static void test_verdicts(void **state) {
-    (void)state;
+TEST(test_verdicts) {
     see(0, UUID);
     assert_int_equal(verdict_after(2, 0, 0, 0, 0, 70, 0, 0), HEC_VERDICT_UNKNOWN); /* too few */
     assert_int_equal(verdict_after(1, 0, 0, 0, 0, 70, 0, 0), HEC_AGENT_VERDICT_IDLE_FREE);
@@ -180,8 +177,7 @@ static void test_verdicts(void **state) {
 }
 
 /* 400 W at three quarters of the clock for 10 s, slowed by heat: a quarter of 4 kJ. */
-static void test_throttle_lost(void **state) {
-    (void)state;
+TEST(test_throttle_lost) {
     see(0, UUID);
     node->sink.sample(node, HEC_GPU_SM_CLOCK, 0, now_ns, 2000);
     node->sink.sample(node, HEC_GPU_POWER, 0, now_ns, 400000);
@@ -195,8 +191,7 @@ static void test_throttle_lost(void **state) {
     assert_int_equal(total(0, HEC_NODE_THROTTLE_LOST_UJ), 1000000000);
 }
 
-static void test_counter_set(void **state) {
-    (void)state;
+TEST(test_counter_set) {
     int64_t since = now_ns;
     see(0, UUID);
     reads(0, 0, 900000000, 0, 0);
@@ -213,8 +208,7 @@ static void test_counter_set(void **state) {
     adds_up(0, since);
 }
 
-static void test_lost_and_back(void **state) {
-    (void)state;
+TEST(test_lost_and_back) {
     int64_t since = now_ns;
     see(0, UUID);
     reads(0, 0, 1000000, 1000, 1);
@@ -249,8 +243,7 @@ static void test_lost_and_back(void **state) {
 }
 
 /* The last one stays known, whatever becomes of the device and of the driver, until another device is there. */
-static void test_xid(void **state) {
-    (void)state;
+TEST(test_xid) {
     see(0, UUID);
     reads(0, 0, 1000000, 0, 0);
     assert_true(isnan(hec_node_value_of(node, node->devices[0], HEC_GPU_XID, now_ns))); /* not watched */
@@ -272,8 +265,7 @@ static void test_xid(void **state) {
 }
 
 /* Lists of processes that fail: the joules are still counted, and are nobody's. */
-static void test_no_lists(void **state) {
-    (void)state;
+TEST(test_no_lists) {
     int64_t since = now_ns;
     see(0, UUID);
     for (int i = 0; i <= 10; i++)
@@ -284,8 +276,7 @@ static void test_no_lists(void **state) {
 }
 
 /* Another device at the same index, and the first one again: each goes on where it was. */
-static void test_exchanged(void **state) {
-    (void)state;
+TEST(test_exchanged) {
     see(0, UUID);
     reads(0, 0, 1000000, 0, 0);
     reads(0, 1, 1080000, 0, 0);
@@ -301,8 +292,7 @@ static void test_exchanged(void **state) {
 }
 
 /* More than it takes, of things that never end. */
-static void test_bounds(void **state) {
-    (void)state;
+TEST(test_bounds) {
     see(-1, UUID);
     see(HEC_DEVICE_MAX, UUID);
     see(0, UUID);
@@ -355,8 +345,7 @@ static void mig_round(int64_t counter_mj, int window_s, int busy) {
 }
 
 /* NVML has no utilisation of a divided device: it is busy and idle by its instances, until they are gone. */
-static void test_instances(void **state) {
-    (void)state;
+TEST(test_instances) {
     int64_t since = now_ns, mj = 1000000;
     see(0, UUID);
     for (int i = 0; i < 20; i++)
@@ -409,8 +398,7 @@ static void open_file(const char *folder) {
 
 /* The wall clock is set by hours, forth and back, between two lives: time that the agent was away is the kernel's, not the
  * clock's; and a device that is not there now is not forgotten. */
-static void test_kept(void **state) {
-    (void)state;
+TEST(test_kept) {
     remove_folder("kept");
     open_file("kept");
     see(0, UUID);
@@ -469,8 +457,7 @@ static void spit(const char *path, const char *text, size_t length) {
 }
 
 /* Every byte that is changed, and every length: never believed, never a crash; the other file is read instead. */
-static void test_damaged(void **state) {
-    (void)state;
+TEST(test_damaged) {
     static char text[4096], copy[4096];
     remove_folder("damaged");
     open_file("damaged");
@@ -510,8 +497,7 @@ static const struct hec_shares_row *tenant_kept(void) {
 
 /* How far a tenant's joules may be off goes on after a restart. Of joules of a version that did not note it nothing is known, of those that
  * it gave nobody nothing is in doubt. */
-static void test_error_kept(void **state) {
-    (void)state;
+TEST(test_error_kept) {
     static char text[4096], old[4096];
     const struct hec_shares_row row = {
         .tenant = {.user = "ann"}, .uj = {7000000, 2000000, 0}, .error = {9e10, 4e5, 3e5}};
@@ -561,8 +547,7 @@ static int64_t sim_wall(void) {
 
 /* A day of simulated GPUs through the real collector, with load that comes and goes, against the truth of the simulation: two
  * every 10 s, or with HEC_AGENT_DAY=N so many every second (bench/agent/idle). */
-static void test_day(void **state) {
-    (void)state;
+TEST(test_day) {
     static const struct hec_collector *const all[] = {&hec_collector_nvml, NULL};
     static const struct hec_clock_source simulated = {sim_mono, sim_wall};
     struct sim_spec spec;
@@ -618,10 +603,9 @@ static void test_day(void **state) {
 }
 
 /* The last minutes add up to the counter, what it has not said yet is not known, and their number has an end. */
-static void test_history(void **state) {
+TEST(test_history) {
     static struct hec_live live;
     struct hec_history *history = &live.history;
-    (void)state;
     memset(&live, 0, sizeof live);
     see(0, UUID);
     for (int i = 0; i < 9; i++) { /* the counter is read every third time */
@@ -671,14 +655,4 @@ static void test_history(void **state) {
     hec_history_free(history);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_states),      TEST(test_floor_by_power), TEST(test_verdicts),  TEST(test_throttle_lost),
-        TEST(test_counter_set), TEST(test_lost_and_back),  TEST(test_xid),       TEST(test_no_lists),
-        TEST(test_exchanged),   TEST(test_bounds),         TEST(test_instances), TEST(test_kept),
-        TEST(test_error_kept),  TEST(test_damaged),        TEST(test_day),       TEST(test_history),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(set_up, tear_down)

@@ -35,8 +35,7 @@ static size_t pod(uint8_t *out, const char *name, const char *resource, const ch
     return field(out, 1, all, length);
 }
 
-static void names_of_devices(void **state) {
-    (void)state;
+TEST(names_of_devices) {
     static const struct {
         const char *text, *uuid;
         int minor, instance;
@@ -78,8 +77,7 @@ static size_t holders(const struct hec_pod_devices *devices, const char *uuid, c
     return count;
 }
 
-static void holders_of_devices_and_instances(void **state) {
-    (void)state;
+TEST(holders_of_devices_and_instances) {
     uint8_t bytes[4096];
     struct hec_pod_devices devices = {0};
     size_t size = pod(bytes, "whole", "nvidia.com/gpu", GPU);
@@ -112,12 +110,4 @@ static void holders_of_devices_and_instances(void **state) {
     assert_int_equal(hec_pod_devices_parse(&devices, empties, 2 * many), HEC_ERR_CORRUPT);
     free(empties);
     hec_pod_devices_free(&devices);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_devices),
-        cmocka_unit_test(holders_of_devices_and_instances),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

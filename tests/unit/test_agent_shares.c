@@ -47,8 +47,7 @@ static void play(struct hec_shares *shares, int seconds, int watts, int busy_per
     }
 }
 
-static void floor_is_measured_and_idle_belongs_to_holders(void **state) {
-    (void)state;
+TEST(floor_is_measured_and_idle_belongs_to_holders) {
     struct hec_shares *shares;
     assert_int_equal(hec_shares_create(&shares), HEC_OK);
     struct hec_tenant a = named("a"), b = named("b");
@@ -86,8 +85,7 @@ static void floor_is_measured_and_idle_belongs_to_holders(void **state) {
 }
 
 /* Readings of 0.2 s of a counter that steps every 0.1 s: 82 W come as 0, 8 or 25 J. All of it is idling. */
-static void steps_of_the_counter_are_not_work(void **state) {
-    (void)state;
+TEST(steps_of_the_counter_are_not_work) {
     struct hec_shares *shares;
     assert_int_equal(hec_shares_create(&shares), HEC_OK);
     static const int steps[] = {2, 2, 1, 3, 2, 2, 3, 1, 2, 2, 1, 2, 3, 2};
@@ -102,8 +100,7 @@ static void steps_of_the_counter_are_not_work(void **state) {
     hec_shares_free(shares);
 }
 
-static void what_nobody_can_say_is_unattributed(void **state) {
-    (void)state;
+TEST(what_nobody_can_say_is_unattributed) {
     struct hec_shares *shares;
     assert_int_equal(hec_shares_create(&shares), HEC_OK);
     struct hec_tenant a = named("a"), b = named("b"), pod = {.pod = "p", .pod_namespace = "n"};
@@ -131,8 +128,7 @@ static void what_nobody_can_say_is_unattributed(void **state) {
     hec_shares_free(shares);
 }
 
-static void instances_are_divided_by_what_they_did(void **state) {
-    (void)state;
+TEST(instances_are_divided_by_what_they_did) {
     struct hec_shares *shares;
     assert_int_equal(hec_shares_create(&shares), HEC_OK);
     struct hec_tenant a = named("a"), b = named("b"), c = named("c");
@@ -175,8 +171,7 @@ static double bound_j(const struct hec_shares *shares, const char *command) {
 }
 
 /* Who is alone may be off by the floor's error, whoever waits beside him; two at once by the driver's looks and by what they draw. */
-static void doubt_is_of_turns_figures_and_floor(void **state) {
-    (void)state;
+TEST(doubt_is_of_turns_figures_and_floor) {
     struct hec_shares *shares;
     assert_int_equal(hec_shares_create(&shares), HEC_OK);
     struct hec_tenant a = named("a"), b = named("b");
@@ -213,8 +208,7 @@ struct seen {
 
 /* Tenants without end, more at a time than there is room for, anything as utilisation: no row that stays ever falls, and no
  * tenant has two rows. */
-static void no_row_falls_and_no_joule_is_lost(void **state) {
-    (void)state;
+TEST(no_row_falls_and_no_joule_is_lost) {
     struct hec_shares *shares;
     assert_int_equal(hec_shares_create(&shares), HEC_OK);
     static struct seen before[HEC_SHARES_ROWS_MAX];
@@ -288,16 +282,4 @@ static void no_row_falls_and_no_joule_is_lost(void **state) {
                      row_of(shares, "(ended)")->uj[HEC_SHARES_ACTIVE] + 7);
     hec_shares_free(again);
     hec_shares_free(shares);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floor_is_measured_and_idle_belongs_to_holders),
-        cmocka_unit_test(steps_of_the_counter_are_not_work),
-        cmocka_unit_test(what_nobody_can_say_is_unattributed),
-        cmocka_unit_test(instances_are_divided_by_what_they_did),
-        cmocka_unit_test(doubt_is_of_turns_figures_and_floor),
-        cmocka_unit_test(no_row_falls_and_no_joule_is_lost),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,8 +220,7 @@ static double say_bounds(struct bounds *bounds, const char *of) {
     return held;
 }
 
-static void shares_are_near_the_truth(void **state) {
-    (void)state;
+TEST(shares_are_near_the_truth) {
     static struct bounds bounds[3];
     static double wrong[WORLDS * PROCESSES_MAX], plain[WORLDS * PROCESSES_MAX], moved[WORLDS], floors[WORLDS];
     int processes = 0;
@@ -276,8 +275,7 @@ static void shares_are_near_the_truth(void **state) {
 
 /* As bench/gpu/agent/share does it: each alone for 10 s, then both for 100 s and more, at watts that differ. In half of the worlds looks
  * are in step with the turns, as far as was seen on a real device. */
-static void watts_seen_alone_are_kept_together(void **state) {
-    (void)state;
+TEST(watts_seen_alone_are_kept_together) {
     static double wrong[WORLDS * 2];
     static struct bounds any, in_step, turns[2];
     for (int number = 0; number < WORLDS; number++) {
@@ -313,10 +311,4 @@ static void watts_seen_alone_are_kept_together(void **state) {
     assert_true(say_bounds(&in_step, "two in step with the looks") >= 90);
     say_bounds(&turns[0], "two at once, of turns alone");
     assert_true(say_bounds(&turns[1], "two in step, of turns alone") >= 85);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shares_are_near_the_truth),
-                                       cmocka_unit_test(watts_seen_alone_are_kept_together)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,8 +23,7 @@ static int read_text(const char *text, struct hec_web_config *config, struct hec
     return err;
 }
 
-static void takes(void **state) {
-    (void)state;
+TEST(takes) {
     static const struct {
         const char *text;
         int users;
@@ -49,8 +48,7 @@ static void takes(void **state) {
     }
 }
 
-static void refuses(void **state) {
-    (void)state;
+TEST(refuses) {
     static const char *const bad[][2] = {
         {"- a\n", "not a mapping"},
         {"{", "not YAML"},
@@ -79,8 +77,7 @@ static void refuses(void **state) {
     }
 }
 
-static void passwords(void **state) {
-    (void)state;
+TEST(passwords) {
     struct hec_web_config config;
     hec_clock_set_source(&fake_clock);
     assert_int_equal(read_text("basic_auth_users:\n  alice: " HASH "\n  bob: " HASH "\n", &config, NULL), HEC_OK);
@@ -100,13 +97,4 @@ static void passwords(void **state) {
     assert_false(hec_web_config_allows(&config, "alice", lengthy));
     hec_web_config_free(&config);
     hec_clock_set_source(NULL);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes),
-        cmocka_unit_test(refuses),
-        cmocka_unit_test(passwords),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

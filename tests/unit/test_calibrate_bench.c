@@ -373,8 +373,7 @@ static void near(const struct hec_peak *peak, double expected, double relative) 
     assert_true(peak->low <= peak->value && peak->value <= peak->high && peak->runs == 9);
 }
 
-static void test_figures(void **state) {
-    (void)state;
+TEST_WITH(test_figures, setup, teardown) {
     struct hec_peaks peaks;
     struct hec_why why = {""};
     assert_int_equal(bench(&peaks, &why), HEC_OK);
@@ -402,10 +401,9 @@ static void test_figures(void **state) {
 }
 
 /* Whatever the sensor, its window and its delay come out; a filter counts as the mean that is most like it. */
-static void test_sensor(void **state) {
+TEST_WITH(test_sensor, setup, teardown) {
     static const double windows_ms[] = {20, 25, 100, 1000};
     struct hec_peaks peaks;
-    (void)state;
     uint64_t seed = getenv("HEC_TEST_SEED") ? strtoull(getenv("HEC_TEST_SEED"), NULL, 10) : 1;
     print_message("seed %llu\n", (unsigned long long)seed);
     for (int i = 0; i < 4; i++) {
@@ -439,8 +437,7 @@ static void test_sensor(void **state) {
 }
 
 /* Lowered clocks are labelled. */
-static void test_throttled(void **state) {
-    (void)state;
+TEST_WITH(test_throttled, setup, teardown) {
     struct hec_peaks peaks;
     lowered = true;
     assert_int_equal(bench(&peaks, NULL), HEC_OK);
@@ -449,8 +446,7 @@ static void test_throttled(void **state) {
 }
 
 /* A driver that does not know wgmma: the next row, which is named. */
-static void test_old_driver(void **state) {
-    (void)state;
+TEST_WITH(test_old_driver, setup, teardown) {
     struct hec_peaks peaks;
     module_code = HEC_CUDA_UNSUPPORTED_PTX_VERSION;
     assert_int_equal(bench(&peaks, NULL), HEC_OK);
@@ -459,8 +455,7 @@ static void test_old_driver(void **state) {
 }
 
 /* An older device has no such unit: unknown, never zero. */
-static void test_older_device(void **state) {
-    (void)state;
+TEST_WITH(test_older_device, setup, teardown) {
     struct hec_peaks peaks;
     capability = 75;
     assert_int_equal(bench(&peaks, NULL), HEC_OK);
@@ -478,8 +473,7 @@ static void test_older_device(void **state) {
 }
 
 /* A kernel that computes something else gives no figure. */
-static void test_wrong_results(void **state) {
-    (void)state;
+TEST_WITH(test_wrong_results, setup, teardown) {
     struct hec_peaks peaks;
     wrong_by = 1;
     assert_int_equal(bench(&peaks, NULL), HEC_OK);
@@ -491,8 +485,7 @@ static void test_wrong_results(void **state) {
     near(&peaks.peak[HEC_PEAK_H2D], PCIE_PER_S, 1e-3);
 }
 
-static void test_little_memory(void **state) {
-    (void)state;
+TEST_WITH(test_little_memory, setup, teardown) {
     struct hec_peaks peaks;
     device_bytes = 8 << 20;
     assert_int_equal(bench(&peaks, NULL), HEC_OK);
@@ -500,8 +493,7 @@ static void test_little_memory(void **state) {
 }
 
 /* An error while something runs ends it: the context is of no more use. */
-static void test_lost(void **state) {
-    (void)state;
+TEST_WITH(test_lost, setup, teardown) {
     struct hec_peaks peaks;
     struct hec_why why = {""};
     launch_code = 719; /* CUDA_ERROR_LAUNCH_FAILED */
@@ -509,8 +501,7 @@ static void test_lost(void **state) {
     assert_non_null(strstr(why.text, "what CUDA says"));
 }
 
-static void test_kernels_are_text(void **state) {
-    (void)state;
+TEST(test_kernels_are_text) {
     for (int i = 0; i < hec_cuda_kernel_count(); i++) {
         struct hec_buf ptx;
         hec_buf_init(&ptx, 1u << 20);
@@ -527,23 +518,11 @@ static void test_kernels_are_text(void **state) {
     assert_null(hec_cuda_kernel_at(hec_cuda_kernel_count()));
 }
 
-static void test_uuid(void **state) {
-    (void)state;
+TEST(test_uuid) {
     unsigned char bytes[16];
     char text[48];
     for (int i = 0; i < 16; i++)
         bytes[i] = (unsigned char)(i * 17);
     hec_cuda_uuid_text(bytes, text);
     assert_string_equal(text, "GPU-00112233-4455-6677-8899-aabbccddeeff");
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_figures),          TEST(test_sensor),       TEST(test_throttled),
-        TEST(test_old_driver),       TEST(test_older_device), TEST(test_wrong_results),
-        TEST(test_little_memory),    TEST(test_lost),         cmocka_unit_test(test_kernels_are_text),
-        cmocka_unit_test(test_uuid),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

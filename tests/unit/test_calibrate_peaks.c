@@ -2,8 +2,7 @@
 #include "model/peaks.h"
 #include "unit.h"
 
-static void test_nothing_is_known_at_first(void **state) {
-    (void)state;
+TEST(test_nothing_is_known_at_first) {
     struct hec_peaks peaks;
     hec_peaks_init(&peaks);
     for (int i = 0; i < HEC_PEAK_COUNT; i++) {
@@ -12,14 +11,12 @@ static void test_nothing_is_known_at_first(void **state) {
     }
 }
 
-static void test_names(void **state) {
-    (void)state;
+TEST(test_names) {
     assert_true(hec_peak_is_rate(HEC_PEAK_H2D));
     assert_false(hec_peak_is_rate(HEC_PEAK_LAUNCH));
 }
 
-static void test_stated(void **state) {
-    (void)state;
+TEST(test_stated) {
     const struct hec_part *h200 = hec_part_find("NVIDIA H200"), *t4 = hec_part_find("Tesla T4");
     assert_float_equal(hec_peak_stated(h200, HEC_PEAK_BF16) / 1e12, 989.5, 1e-9);
     assert_float_equal(hec_peak_stated(h200, HEC_PEAK_FP16) / 1e12, 989.5, 1e-9);
@@ -39,8 +36,7 @@ static double roof(const struct hec_peaks *peaks, const char *name, enum hec_pea
 }
 
 /* The larger one, and which it is. */
-static void test_roof(void **state) {
-    (void)state;
+TEST(test_roof) {
     struct hec_peaks peaks;
     hec_peaks_init(&peaks);
     assert_float_equal(roof(&peaks, "NVIDIA H200", HEC_PEAK_BF16, HEC_PEAK_PART_TABLE), 989.5, 1e-9);
@@ -56,14 +52,4 @@ static void test_roof(void **state) {
     peaks.simulated = true;
     assert_true(isnan(roof(&peaks, NULL, HEC_PEAK_BF16, HEC_PEAK_UNKNOWN)));
     assert_true(isnan(roof(NULL, NULL, HEC_PEAK_BF16, HEC_PEAK_UNKNOWN)));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_is_known_at_first),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_stated),
-        cmocka_unit_test(test_roof),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

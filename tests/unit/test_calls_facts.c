@@ -100,8 +100,7 @@ static void steps(int count, int64_t from_ns) {
     }
 }
 
-static void start_up_does_not_count(void **state) {
-    (void)state;
+TEST(start_up_does_not_count) {
     uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     steps(13, S);
     for (int i = 0; i < 14; i++) { /* one before the steps, one in each */
@@ -123,8 +122,7 @@ static void start_up_does_not_count(void **state) {
 }
 
 /* The program's steps are over while the device works on: what they launched is theirs. */
-static void a_program_ahead_of_its_device(void **state) {
-    (void)state;
+TEST(a_program_ahead_of_its_device) {
     uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     for (int i = 0; i < 12; i++) {
         struct hec_activity *a =
@@ -142,8 +140,7 @@ static void a_program_ahead_of_its_device(void **state) {
     assert_near(f.traced_s, 4.5, 1e-6); /* of the device: from the end of the third step's kernel */
 }
 
-static void half_of_the_time_traced_is_half_of_the_steps(void **state) {
-    (void)state;
+TEST(half_of_the_time_traced_is_half_of_the_steps) {
     uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     steps(15, 0);
     for (int i = 0; i < 15; i++) {
@@ -155,8 +152,7 @@ static void half_of_the_time_traced_is_half_of_the_steps(void **state) {
     assert_int_equal(f.api[HEC_API_LAUNCH].count, 12);
 }
 
-static void calls_count_on_the_devices_of_their_process(void **state) {
-    (void)state;
+TEST(calls_count_on_the_devices_of_their_process) {
     uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     uint32_t second = fake_tl_track(&timeline, HEC_TRACK_STREAM, 7, 1, 1);
     uint32_t other = fake_tl_track(&timeline, HEC_TRACK_STREAM, 8, 1, 1);
@@ -177,8 +173,7 @@ static void calls_count_on_the_devices_of_their_process(void **state) {
     assert_near(both.traced_s, 0.011, 1e-9);
 }
 
-static void copies_by_size_and_memory(void **state) {
-    (void)state;
+TEST(copies_by_size_and_memory) {
     copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 64 * KIB - 1, S, 20 * US);
     copy(HEC_MEMORY_PINNED, HEC_MEMORY_DEVICE, 64 * KIB, S + MS, 30 * US);
     copy(HEC_MEMORY_DEVICE, HEC_MEMORY_PINNED, 8, S + 2 * MS, US);
@@ -196,8 +191,7 @@ static void copies_by_size_and_memory(void **state) {
     assert_int_equal(f.api[HEC_API_COPY].count, 5);
 }
 
-static void what_comes_back_is_a_round_trip(void **state) {
-    (void)state;
+TEST(what_comes_back_is_a_round_trip) {
     copy(HEC_MEMORY_DEVICE, HEC_MEMORY_PAGEABLE, 1e6, S, MS);
     copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 1e6, S + 5 * MS, 2 * MS); /* yes */
     copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 1e6, S + 8 * MS, 2 * MS); /* not twice */
@@ -216,8 +210,7 @@ static void what_comes_back_is_a_round_trip(void **state) {
     assert_near(f.round_trip_s, 3e-3, 1e-12);
 }
 
-static void loads_are_late_after_the_start_up(void **state) {
-    (void)state;
+TEST(loads_are_late_after_the_start_up) {
     uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     kernel(stream, gemm, S, MS);
     call(HEC_API_MODULE, thread, 2 * S, MS);
@@ -232,8 +225,7 @@ static void loads_are_late_after_the_start_up(void **state) {
     assert_near(f.late_load_s, 4e-3, 1e-12);
 }
 
-static void chains_are_of_one_stream(void **state) {
-    (void)state;
+TEST(chains_are_of_one_stream) {
     uint32_t add = fake_tl_kernel(&timeline, "vectorized_elementwise_kernel", 256);
     uint32_t fill = fake_tl_kernel(&timeline, "triton_poi_fused_copy_1", 256);
     uint32_t norm = fake_tl_kernel(&timeline, "triton_per_fused_native_layer_norm_0", 256);
@@ -253,8 +245,7 @@ static void chains_are_of_one_stream(void **state) {
     assert_near(f.chain_mean, 4.5, 1e-12);
 }
 
-static void the_nodes_of_a_graph_have_one_call(void **state) {
-    (void)state;
+TEST(the_nodes_of_a_graph_have_one_call) {
     uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     for (int graph = 0; graph < 2; graph++)
         for (int node = 0; node < 5; node++) {
@@ -278,8 +269,7 @@ static void the_nodes_of_a_graph_have_one_call(void **state) {
 }
 
 /* A call that began after the kernel did is not its own: those count by the mean of the known ones. */
-static void unknown_calls_count_by_the_mean(void **state) {
-    (void)state;
+TEST(unknown_calls_count_by_the_mean) {
     uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     for (int i = 0; i < 6; i++) {
         struct hec_activity *a = launch(HEC_ACTIVITY_KERNEL, stream, S + i * MS, 100 * US);
@@ -299,8 +289,7 @@ static void unknown_calls_count_by_the_mean(void **state) {
 }
 
 /* Times and ids that a damaged file may hold. */
-static void nonsense_is_passed_over(void **state) {
-    (void)state;
+TEST(nonsense_is_passed_over) {
     struct hec_activity *a = launch(HEC_ACTIVITY_KERNEL, stream, S, MS);
     a->name = 4000000000u;
     a->launch_track = 4000000000u;
@@ -316,20 +305,4 @@ static void nonsense_is_passed_over(void **state) {
     assert_int_equal(f.api[HEC_API_COPY].count, 2);
 }
 
-int main(void) {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(start_up_does_not_count),
-        CASE(a_program_ahead_of_its_device),
-        CASE(half_of_the_time_traced_is_half_of_the_steps),
-        CASE(calls_count_on_the_devices_of_their_process),
-        CASE(copies_by_size_and_memory),
-        CASE(what_comes_back_is_a_round_trip),
-        CASE(loads_are_late_after_the_start_up),
-        CASE(chains_are_of_one_stream),
-        CASE(the_nodes_of_a_graph_have_one_call),
-        CASE(unknown_calls_count_by_the_mean),
-        CASE(nonsense_is_passed_over),
-    };
-    return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
-}
+EACH_TEST(setup, teardown)

@@ -112,8 +112,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-static void classes_come_back(void **state) {
-    (void)state;
+TEST(classes_come_back) {
     fill_world(false, DOES);
     fill_trace();
     fill_readings(true);
@@ -160,8 +159,7 @@ static void classes_come_back(void **state) {
 }
 
 /* Steps that are all alike: no window tells the classes apart, and nothing is made up. */
-static void alike_steps_report_all_compute_only(void **state) {
-    (void)state;
+TEST(alike_steps_report_all_compute_only) {
     fill_world(true, DOES);
     fill_trace();
     fill_readings(true);
@@ -175,8 +173,7 @@ static void alike_steps_report_all_compute_only(void **state) {
     assert_true(p->all.counters.dram.low <= 0.55 && p->all.counters.dram.high >= 0.55);
 }
 
-static void one_class_is_all(void **state) {
-    (void)state;
+TEST(one_class_is_all) {
     fill_world(false, DOES);
     for (int i = 0; i < SECONDS * 1000; i++)
         did[i] = did[i] == POINTWISE ? GEMM : did[i];
@@ -191,8 +188,7 @@ static void one_class_is_all(void **state) {
     assert_int_equal(p->all.point.limit, HEC_LIMIT_MATH);
 }
 
-static void without_counters_there_is_a_reason(void **state) {
-    (void)state;
+TEST(without_counters_there_is_a_reason) {
     fill_world(false, DOES);
     fill_trace();
     fill_readings(false);
@@ -221,8 +217,7 @@ static int never_calibrated(void *context, const struct hec_device *device, stru
     return HEC_ERR_NOTFOUND;
 }
 
-static void measured_peaks_are_used(void **state) {
-    (void)state;
+TEST(measured_peaks_are_used) {
     fill_world(false, DOES);
     fill_trace();
     fill_readings(true);
@@ -240,12 +235,4 @@ static void measured_peaks_are_used(void **state) {
     assert_near(p->sms, 132, 0);
 }
 
-int main(void) {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(classes_come_back),       CASE(alike_steps_report_all_compute_only),
-        CASE(one_class_is_all),        CASE(without_counters_there_is_a_reason),
-        CASE(measured_peaks_are_used),
-    };
-    return cmocka_run_group_tests_name("class profile", tests, NULL, NULL);
-}
+EACH_TEST(setup, teardown)

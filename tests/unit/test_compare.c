@@ -106,8 +106,7 @@ static void assert_unlike(enum hec_condition what, const char *a, const char *b)
     fail_msg("%s is not told", hec_condition_name(what));
 }
 
-static void test_alike(void **unused) {
-    (void)unused;
+TEST(test_alike) {
     begin(2, 2);
     runs[1].seconds = 11;
     hec_conditions_compare(versus.side, &versus.unlikes);
@@ -167,8 +166,7 @@ static void test_alike(void **unused) {
 
 /* ---- what moved ---- */
 
-static void test_moved(void **unused) {
-    (void)unused;
+TEST(test_moved) {
     begin(1, 1);
     runs[1].units[0].count = 200; /* twice the work: figures are per sample */
     state(0, HEC_STATE_DATA, 4, 400);
@@ -202,8 +200,7 @@ static void found(int at, enum hec_cause cause, double saving) {
     *f = (struct hec_finding){.cause = cause, .actionable = true, .joules = {0, saving, 1}, .seconds = {0, 0.5, 1}};
 }
 
-static void test_findings(void **unused) {
-    (void)unused;
+TEST(test_findings) {
     char words[192];
     begin(2, 1);
     found(0, HEC_CAUSE_SYNC, 0.2);
@@ -226,8 +223,7 @@ static void test_findings(void **unused) {
 /* ---- the sentence ---- */
 
 /* What is said of A and B is said the other way round of B and A. */
-static void test_sentence_and_swapped(void **unused) {
-    (void)unused;
+TEST(test_sentence_and_swapped) {
     for (int swap = 0; swap < 2; swap++) {
         begin(1, 1);
         find();
@@ -253,8 +249,7 @@ static void test_sentence_and_swapped(void **unused) {
     assert_says("saved: B takes 23 % fewer joules per sample than A (21 to 25), and is 30 % faster (28 to 33)");
 }
 
-static void test_not_shown(void **unused) {
-    (void)unused;
+TEST(test_not_shown) {
     begin(1, 1);
     find();
     quantity(HEC_QUANTITY_JOULES_PER_UNIT, 10, 9.9, 0.96, 1.02, HEC_SHOWN_NOT);
@@ -290,8 +285,7 @@ static void unknown_joules(void) {
 }
 
 /* Time is compared, and joules are said to be unknown, and why. */
-static void test_time_alone(void **unused) {
-    (void)unused;
+TEST(test_time_alone) {
     begin(1, 1);
     strcpy(runs[0].energy_unavailable, "imported from a trace: time only");
     find();
@@ -329,8 +323,7 @@ static int terminal(const struct hec_versus *v, struct hec_buf *out) {
 }
 
 /* Text from outside is neither markup nor an escape, and lines fit. */
-static void test_pages(void **unused) {
-    (void)unused;
+TEST(test_pages) {
     begin(1, 1);
     strcpy(runs[1].command, "python a|b.py *\033[31m");
     state(0, HEC_STATE_DATA, 4, 400);
@@ -353,8 +346,7 @@ static void test_pages(void **unused) {
 }
 
 /* docs/compare.schema.json is what `hec compare --schema` prints, and names what is printed. */
-static void test_json(void **unused) {
-    (void)unused;
+TEST(test_json) {
     struct hec_buf out;
     hec_buf_init(&out, 1 << 20);
     assert_int_equal(hec_versus_schema(&out), 0);
@@ -381,14 +373,4 @@ static void test_json(void **unused) {
     json_decref(made);
     json_decref(published);
     free(text);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alike),      cmocka_unit_test(test_moved),
-        cmocka_unit_test(test_findings),   cmocka_unit_test(test_not_shown),
-        cmocka_unit_test(test_time_alone), cmocka_unit_test(test_sentence_and_swapped),
-        cmocka_unit_test(test_pages),      cmocka_unit_test(test_json),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

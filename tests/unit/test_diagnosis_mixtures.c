@@ -63,23 +63,14 @@ static void hold(double window_ms) {
                 1000 - least(all.by[MEASURED].narrow));
 }
 
-static void fast_sensor(void **state) {
-    (void)state;
+TEST(fast_sensor) {
     hold(20);
 }
 
-static void sensor_of_100_ms(void **state) {
-    (void)state;
+TEST(sensor_of_100_ms) {
     hold(100);
 }
 
-static void sensor_of_a_second(void **state) {
-    (void)state;
+TEST(sensor_of_a_second) {
     hold(1000);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(fast_sensor), cmocka_unit_test(sensor_of_100_ms),
-                                       cmocka_unit_test(sensor_of_a_second)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,9 +83,8 @@ static void near(double found, double expected, double share) {
         fail_msg("%g, expected %g", found, expected);
 }
 
-static void watts_are_reported(void **context) {
+TEST(watts_are_reported) {
     const char *why;
-    (void)context;
     for (int with = 1; with < 4; with++) { /* the power history, the counter, both */
         hec_summary_free(&summary);
         fake_free(&run);
@@ -125,9 +124,8 @@ static void fill_counters(bool busy) {
 }
 
 /* Somebody else is at work throughout: the joules still add up to the device's, and no interval says what a state took. */
-static void shared_watts_have_no_intervals(void **context) {
+TEST(shared_watts_have_no_intervals) {
     const char *why;
-    (void)context;
     for (int busy = 0; busy < 2; busy++) {
         hec_summary_free(&summary);
         fake_free(&run);
@@ -148,9 +146,8 @@ static void shared_watts_have_no_intervals(void **context) {
 }
 
 /* Each series of telemetry is read once, whoever is made of it: energy, use, watts, classes, blocks, phases, predictions, the page. */
-static void each_reading_is_read_once(void **context) {
+TEST(each_reading_is_read_once) {
     const char *why;
-    (void)context;
     fake_free(&run);
     fake_init(&run, SECONDS);
     fill_readings(true, true);
@@ -172,9 +169,8 @@ static bool same(double one, double other) {
 }
 
 /* Where only replays are asked for less is made of the trace, and nothing that they go by is another. */
-static void replays_go_by_the_same(void **context) {
+TEST(replays_go_by_the_same) {
     const char *why;
-    (void)context;
     for (int busy = 0; busy < 2; busy++) {
         struct hec_schedule schedule;
         struct hec_ledger_row rows[HEC_STATE_COUNT];
@@ -199,9 +195,8 @@ static void replays_go_by_the_same(void **context) {
     }
 }
 
-static void without_readings_seconds_only(void **context) {
+TEST(without_readings_seconds_only) {
     const char *why;
-    (void)context;
     fill_readings(false, false);
     const struct hec_ledger_device *d = build(&why);
     assert_true(why[0]);
@@ -212,18 +207,16 @@ static void without_readings_seconds_only(void **context) {
     assert_true(d->rows[HEC_STATE_COMPUTE].seconds > 1);
 }
 
-static void polled_power_is_left_out(void **context) {
+TEST(polled_power_is_left_out) {
     const char *why;
-    (void)context;
     fill_readings(true, false);
     run.devices[0].has_power_history = 0;
     const struct hec_ledger_device *d = build(&why);
     assert_true(why[0] && isnan(d->joules));
 }
 
-static void imported_has_time_only(void **context) {
+TEST(imported_has_time_only) {
     const char *why;
-    (void)context;
     fill_readings(false, false);
     run.input.imported = "kineto";
     build(&why);
@@ -231,9 +224,8 @@ static void imported_has_time_only(void **context) {
 }
 
 /* Kernels, the union over streams and the ledger mean the same by communication: what lies bare of it is its state. */
-static void communication_is_one_thing(void **context) {
+TEST(communication_is_one_thing) {
     const char *why;
-    (void)context;
     fill_readings(false, false);
     uint32_t stream = fake_tl_track(&timeline, HEC_TRACK_STREAM, 77, 0, 8);
     uint32_t reduce = fake_tl_kernel(&timeline, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)", 512);
@@ -252,9 +244,8 @@ static void communication_is_one_thing(void **context) {
     near(d->rows[HEC_STATE_COMPUTE].seconds, t->compute_s, 1e-9);
 }
 
-static void no_trace_no_ledger(void **context) {
+TEST(no_trace_no_ledger) {
     const char *why = "untouched";
-    (void)context;
     fill_readings(true, true);
     fake_tl_free(&timeline);
     fake_tl_init(&timeline);
@@ -263,10 +254,9 @@ static void no_trace_no_ledger(void **context) {
     assert_int_equal(summary.devices[0].source.count, 0);
 }
 
-static void failures_pass_through(void **context) {
+TEST(failures_pass_through) {
     struct hec_price price = hec_price_default();
     struct hec_why why;
-    (void)context;
     fill_readings(true, true);
     int failed = 0;
     for (int pass = 1; pass < 20; pass++) {
@@ -303,18 +293,4 @@ static int teardown(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(watts_are_reported, setup, teardown),
-        cmocka_unit_test_setup_teardown(shared_watts_have_no_intervals, setup, teardown),
-        cmocka_unit_test_setup_teardown(each_reading_is_read_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(replays_go_by_the_same, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_readings_seconds_only, setup, teardown),
-        cmocka_unit_test_setup_teardown(polled_power_is_left_out, setup, teardown),
-        cmocka_unit_test_setup_teardown(imported_has_time_only, setup, teardown),
-        cmocka_unit_test_setup_teardown(communication_is_one_thing, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_trace_no_ledger, setup, teardown),
-        cmocka_unit_test_setup_teardown(failures_pass_through, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(setup, teardown)

@@ -82,9 +82,8 @@ static void report(struct tally *tally, const char *name, double small_j) {
     print_message("%s: %d valid\n", name, tally->valid);
 }
 
-static void test_counter_bound_holds(void **state) {
+TEST(test_counter_bound_holds) {
     static struct tally tally;
-    (void)state;
     for (int run = 0; run < 2400; run++) {
         random_power(0.3 * pow(70, (double)(run % 200) / 199), 1000u + (unsigned)run); /* 0.3 s to 21 s */
         check(&tally, run);
@@ -93,9 +92,8 @@ static void test_counter_bound_holds(void **state) {
     assert_true(tally.valid > 2400 / 2);
 }
 
-static void test_reset_bound_holds(void **state) {
+TEST(test_reset_bound_holds) {
     static struct tally tally;
-    (void)state;
     for (int run = 0; run < 600; run++) {
         random_power(2 + run % 20, 70000u + (unsigned)run);
         world.reset_s = world_between(&world, 0.1, world.seconds - 0.1);
@@ -104,9 +102,8 @@ static void test_reset_bound_holds(void **state) {
     report(&tally, "with a reset", 25);
 }
 
-static void test_integral_bound_holds(void **state) {
+TEST(test_integral_bound_holds) {
     static struct tally tally;
-    (void)state;
     for (int run = 0; run < 1000; run++) {
         random_power(0.3 * pow(70, (double)(run % 200) / 199), 90000u + (unsigned)run);
         world.no_counter = true;
@@ -120,23 +117,12 @@ static void test_integral_bound_holds(void **state) {
     report(&tally, "integral", 0.06 * 5000);
 }
 
-static void test_counter_alone_bound_holds(void **state) {
+TEST(test_counter_alone_bound_holds) {
     static struct tally tally;
-    (void)state;
     for (int run = 0; run < 600; run++) {
         random_power(1 + run % 20, 190000u + (unsigned)run);
         world.no_power = true;
         check(&tally, run);
     }
     report(&tally, "counter without power", 90);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counter_bound_holds),
-        cmocka_unit_test(test_reset_bound_holds),
-        cmocka_unit_test(test_integral_bound_holds),
-        cmocka_unit_test(test_counter_alone_bound_holds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

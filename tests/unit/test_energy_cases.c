@@ -9,8 +9,7 @@ static void measure(void) {
     world_measure(&world, &energy);
 }
 
-static void test_constant(void **state) {
-    (void)state;
+TEST(test_constant) {
     world_init(&world, 10, 1);
     world.history_beyond_s = 0.04;
     world_constant(&world, 500);
@@ -29,8 +28,7 @@ static void test_constant(void **state) {
     assert_int_equal(energy.resets, 0);
 }
 
-static void test_square_wave(void **state) {
-    (void)state;
+TEST(test_square_wave) {
     world_init(&world, 8, 2);
     world.history_beyond_s = 0.04;
     world_square(&world, 100, 700, 0.33, 0.1);
@@ -39,8 +37,7 @@ static void test_square_wave(void **state) {
     assert_near(energy.joules, world_truth(&world), energy.bound_joules);
 }
 
-static void test_readings_begin_after_start(void **state) {
-    (void)state;
+TEST(test_readings_begin_after_start) {
     world_init(&world, 8, 3);
     world_constant(&world, 300);
     world.quantum_phase_s = 0.07;
@@ -50,8 +47,7 @@ static void test_readings_begin_after_start(void **state) {
     assert_true(energy.outside_joules < 300);
 }
 
-static void test_reset(void **state) {
-    (void)state;
+TEST(test_reset) {
     world_init(&world, 20, 4);
     world.history_beyond_s = 0.04;
     world_square(&world, 200, 600, 1.7, 0.4);
@@ -65,8 +61,7 @@ static void test_reset(void **state) {
     assert_true(energy.bound_joules > bound);
 }
 
-static void test_gap_leaves_the_counter(void **state) {
-    (void)state;
+TEST(test_gap_leaves_the_counter) {
     world_init(&world, 20, 5);
     world_constant(&world, 400);
     world.hole_from_s = 5;
@@ -79,8 +74,7 @@ static void test_gap_leaves_the_counter(void **state) {
     assert_near(energy.joules, 8000, energy.bound_joules);
 }
 
-static void test_gap_breaks_the_integral(void **state) {
-    (void)state;
+TEST(test_gap_breaks_the_integral) {
     world_init(&world, 20, 6);
     world_constant(&world, 400);
     world.no_counter = true;
@@ -95,8 +89,7 @@ static void test_gap_breaks_the_integral(void **state) {
     assert_non_null(strstr(energy.why, "from 5.00 s to 8.0"));
 }
 
-static void test_only_integral(void **state) {
-    (void)state;
+TEST(test_only_integral) {
     world_init(&world, 20, 7);
     world_constant(&world, 400);
     world.no_counter = true;
@@ -108,8 +101,7 @@ static void test_only_integral(void **state) {
     assert_near(energy.joules, 8000, energy.bound_joules);
 }
 
-static void test_only_counter(void **state) {
-    (void)state;
+TEST(test_only_counter) {
     world_init(&world, 20, 8);
     world_constant(&world, 400);
     world.no_power = true;
@@ -120,8 +112,7 @@ static void test_only_counter(void **state) {
     assert_near(energy.joules, 8000, energy.bound_joules);
 }
 
-static void test_disagreement(void **state) {
-    (void)state;
+TEST(test_disagreement) {
     world_init(&world, 20, 9);
     world_constant(&world, 400);
     world.counter_scale = 1.05;
@@ -137,8 +128,7 @@ static void test_disagreement(void **state) {
 
 /* Samples that are means over a second put a part of what was before the work into it and leave a part of the work out:
  * the counter is right all the same, and its bound holds. A wrong counter does not hide behind that for long. */
-static void test_samples_of_a_second(void **state) {
-    (void)state;
+TEST(test_samples_of_a_second) {
     for (int run = 0; run < 200; run++) {
         world_init(&world, 3 + run % 20, 500 + (unsigned)run);
         world_step(&world, -WORLD_BEFORE_S, 80);
@@ -161,8 +151,7 @@ static void test_samples_of_a_second(void **state) {
     assert_false(energy.valid);
 }
 
-static void test_counter_stands_still(void **state) {
-    (void)state;
+TEST(test_counter_stands_still) {
     world_init(&world, 20, 10);
     world_constant(&world, 400);
     world.counter_scale = 0;
@@ -171,8 +160,7 @@ static void test_counter_stands_still(void **state) {
     assert_non_null(strstr(energy.why, "stood still"));
 }
 
-static void test_lost(void **state) {
-    (void)state;
+TEST(test_lost) {
     world_init(&world, 20, 11);
     world_constant(&world, 400);
     world.history_end_s = world.counter_end_s = 12.5;
@@ -184,8 +172,7 @@ static void test_lost(void **state) {
     assert_near(energy.coverage, 0.625, 0.01);
 }
 
-static void test_lost_at_the_very_end(void **state) {
-    (void)state;
+TEST(test_lost_at_the_very_end) {
     world_init(&world, 20, 12);
     world_constant(&world, 400);
     world.history_end_s = world.counter_end_s = 19.9;
@@ -195,8 +182,7 @@ static void test_lost_at_the_very_end(void **state) {
     assert_non_null(strstr(energy.why, "lost"));
 }
 
-static void test_too_short(void **state) {
-    (void)state;
+TEST(test_too_short) {
     world_init(&world, 0.15, 13);
     world_constant(&world, 400);
     world.slack_s = 0.09;
@@ -206,8 +192,7 @@ static void test_too_short(void **state) {
     assert_true(energy.joules > 0);
 }
 
-static void test_no_length(void **state) {
-    (void)state;
+TEST(test_no_length) {
     world_init(&world, 0, 14);
     world_constant(&world, 400);
     measure();
@@ -217,8 +202,7 @@ static void test_no_length(void **state) {
     assert_string_equal(energy.why, "the run has no length");
 }
 
-static void test_no_reading(void **state) {
-    (void)state;
+TEST(test_no_reading) {
     world_init(&world, 5, 15);
     world.no_counter = world.no_power = true;
     measure();
@@ -229,8 +213,7 @@ static void test_no_reading(void **state) {
 }
 
 /* All readings lie before the run: what is known of it is not 0 but nothing. */
-static void test_readings_elsewhere(void **state) {
-    (void)state;
+TEST(test_readings_elsewhere) {
     world_init(&world, 5, 17);
     world_constant(&world, 300);
     world.no_counter = true;
@@ -241,8 +224,7 @@ static void test_readings_elsewhere(void **state) {
     assert_string_equal(energy.why, "no reading falls into the run");
 }
 
-static void test_no_slack(void **state) {
-    (void)state;
+TEST(test_no_slack) {
     world_init(&world, 10, 16);
     world_constant(&world, 500);
     world.history_beyond_s = 0.04;
@@ -257,10 +239,9 @@ static void test_no_slack(void **state) {
 }
 
 /* A device without power history is polled, and such a power is a mean over the last second: steps cost a wider bound. */
-static void test_polled_power(void **state) {
+TEST(test_polled_power) {
     static struct hec_energy_meter meter;
     struct hec_energy_options options = {.end_ns = 10 * HEC_NS_PER_S, .limit_w = 300, .lost_ns = INT64_MAX};
-    (void)state;
     for (int history = 0; history < 2; history++) {
         double bounds[2];
         options.has_power_history = history;
@@ -279,11 +260,10 @@ static void test_polled_power(void **state) {
 }
 
 /* A counter that resets all the time is none. */
-static void test_many_resets(void **state) {
+TEST(test_many_resets) {
     static struct hec_energy_meter meter;
     struct hec_energy_options options = {
         .end_ns = 20 * HEC_NS_PER_S, .limit_w = 300, .lost_ns = INT64_MAX, .has_power_history = true};
-    (void)state;
     hec_energy_init(&meter, &options);
     for (int k = -5; k <= 1005; k++)
         hec_energy_spacing(&meter, k * 20 * HEC_NS_PER_MS);
@@ -299,9 +279,8 @@ static void test_many_resets(void **state) {
 }
 
 /* Times that go back or repeat, absurd values: no crash, no NaN that claims to be valid. */
-static void test_hostile_readings(void **state) {
+TEST(test_hostile_readings) {
     static struct hec_energy_meter meter;
-    (void)state;
     world_init(&world, 1, 99);
     for (int round = 0; round < 2000; round++) {
         struct hec_energy_options options = {.end_ns = (int64_t)(world_random(&world) * 1e11),
@@ -329,31 +308,4 @@ static void test_hostile_readings(void **state) {
             assert_true(energy.why[0] != '\0');
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constant),
-        cmocka_unit_test(test_square_wave),
-        cmocka_unit_test(test_readings_begin_after_start),
-        cmocka_unit_test(test_reset),
-        cmocka_unit_test(test_gap_leaves_the_counter),
-        cmocka_unit_test(test_gap_breaks_the_integral),
-        cmocka_unit_test(test_only_integral),
-        cmocka_unit_test(test_only_counter),
-        cmocka_unit_test(test_disagreement),
-        cmocka_unit_test(test_samples_of_a_second),
-        cmocka_unit_test(test_counter_stands_still),
-        cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_lost_at_the_very_end),
-        cmocka_unit_test(test_too_short),
-        cmocka_unit_test(test_no_length),
-        cmocka_unit_test(test_no_reading),
-        cmocka_unit_test(test_readings_elsewhere),
-        cmocka_unit_test(test_no_slack),
-        cmocka_unit_test(test_polled_power),
-        cmocka_unit_test(test_many_resets),
-        cmocka_unit_test(test_hostile_readings),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

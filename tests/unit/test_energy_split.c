@@ -45,9 +45,8 @@ static struct hec_split *plain(double share) {
     return split;
 }
 
-static void test_plain(void **state) {
+TEST(test_plain) {
     struct hec_split *split = plain(1);
-    (void)state;
     hec_split_result(split, &energy);
     assert_adds_up();
     assert_near(energy.idle_context_watts, 120, 0.01);
@@ -59,9 +58,8 @@ static void test_plain(void **state) {
     hec_split_free(split);
 }
 
-static void test_partly_active(void **state) {
+TEST(test_partly_active) {
     struct hec_split *split = plain(0.75);
-    (void)state;
     hec_split_result(split, &energy);
     assert_adds_up();
     assert_near(energy.idle_context_s, 3 + 2.5, 0.05);
@@ -70,9 +68,8 @@ static void test_partly_active(void **state) {
 }
 
 /* The total is the counter's; levels from samples that say 2 % more are put on its scale. */
-static void test_scaled_to_the_counter(void **state) {
+TEST(test_scaled_to_the_counter) {
     struct hec_split *split = plain(1);
-    (void)state;
     energy.joules /= 1.02;
     energy.disagreement = 0.02;
     hec_split_result(split, &energy);
@@ -82,9 +79,8 @@ static void test_scaled_to_the_counter(void **state) {
 }
 
 /* Where two readings of the contexts differ, power decides: the context came at 2.4 s, the readings say 2 or 3 s. */
-static void test_context_between_readings(void **state) {
+TEST(test_context_between_readings) {
     struct hec_split *split;
-    (void)state;
     assert_int_equal(hec_split_create(ns(10), &split), 0);
     power(split, 0, 2.4, 82);
     power(split, 2.4, 10, 120);
@@ -101,9 +97,8 @@ static void test_context_between_readings(void **state) {
 }
 
 /* Never idle with a context: no level, so no split, but a statement of how much it can be. */
-static void test_unknown_level(void **state) {
+TEST(test_unknown_level) {
     struct hec_split *split;
-    (void)state;
     assert_int_equal(hec_split_create(ns(10), &split), 0);
     power(split, 0, 10, 500);
     hec_split_activity(split, 0, ns(10), 0.9);
@@ -120,9 +115,8 @@ static void test_unknown_level(void **state) {
 }
 
 /* A starved loop: 70 ms idle in every 100 ms, so that no window of the counters is quiet, but many power samples are. */
-static void test_estimated_level(void **state) {
+TEST(test_estimated_level) {
     struct hec_split *split;
-    (void)state;
     for (int mixture = 0; mixture < 3; mixture++) {
         assert_int_equal(hec_split_create(ns(10), &split), 0);
         for (int i = 0; i < 500; i++) {
@@ -148,9 +142,8 @@ static void test_estimated_level(void **state) {
     }
 }
 
-static void test_no_context_readings(void **state) {
+TEST(test_no_context_readings) {
     struct hec_split *split;
-    (void)state;
     assert_int_equal(hec_split_create(ns(10), &split), 0);
     power(split, 0, 10, 500);
     hec_split_activity(split, 0, ns(10), 0.9);
@@ -163,9 +156,8 @@ static void test_no_context_readings(void **state) {
 }
 
 /* A driver that lists no context while the device works is not believed. */
-static void test_contradiction(void **state) {
+TEST(test_contradiction) {
     struct hec_split *split;
-    (void)state;
     assert_int_equal(hec_split_create(ns(10), &split), 0);
     power(split, 0, 10, 500);
     hec_split_activity(split, 0, ns(10), 0.9);
@@ -180,10 +172,9 @@ static void test_contradiction(void **state) {
 }
 
 /* A day: memory stays what it is for ten minutes, and the sums still hold. */
-static void test_a_day(void **state) {
+TEST(test_a_day) {
     struct hec_split *split;
     const int day = 86400;
-    (void)state;
     assert_int_equal(hec_split_create(ns(day), &split), 0);
     for (int i = 0; i < day; i++) {
         bool busy = i % 1000 >= 300;
@@ -199,9 +190,8 @@ static void test_a_day(void **state) {
     hec_split_free(split);
 }
 
-static void test_no_length(void **state) {
+TEST(test_no_length) {
     struct hec_split *split;
-    (void)state;
     assert_int_equal(hec_split_create(0, &split), 0);
     hec_split_power(split, ns(-1), ns(1), 100);
     hec_split_contexts(split, 0, 1, true);
@@ -210,20 +200,4 @@ static void test_no_length(void **state) {
     hec_split_result(split, &energy);
     assert_true(isnan(energy.work_joules));
     hec_split_free(split);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_partly_active),
-        cmocka_unit_test(test_scaled_to_the_counter),
-        cmocka_unit_test(test_context_between_readings),
-        cmocka_unit_test(test_estimated_level),
-        cmocka_unit_test(test_unknown_level),
-        cmocka_unit_test(test_no_context_readings),
-        cmocka_unit_test(test_contradiction),
-        cmocka_unit_test(test_a_day),
-        cmocka_unit_test(test_no_length),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

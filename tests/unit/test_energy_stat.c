@@ -16,9 +16,8 @@ static int by_value(const void *x, const void *y) {
     return (a > b) - (a < b);
 }
 
-static void test_median_of_power(void **state) {
+TEST(test_median_of_power) {
     struct hec_histogram histogram;
-    (void)state;
     assert_int_equal(hec_histogram_init(&histogram, 14, 20), 0);
     for (int round = 0; round < 50; round++) {
         static double values[2001];
@@ -40,9 +39,8 @@ static void test_median_of_power(void **state) {
     hec_histogram_free(&histogram);
 }
 
-static void test_large_values(void **state) {
+TEST(test_large_values) {
     struct hec_histogram histogram;
-    (void)state;
     assert_int_equal(hec_histogram_init(&histogram, 11, 40), 0);
     for (int64_t value = 1; value < INT64_C(1) << 39; value = value * 3 / 2 + 1) {
         hec_histogram_clear(&histogram);
@@ -59,9 +57,8 @@ static void test_large_values(void **state) {
     hec_histogram_free(&histogram);
 }
 
-static void test_nothing(void **state) {
+TEST(test_nothing) {
     struct hec_accumulator sum;
-    (void)state;
     hec_accumulator_init(&sum, NULL, 1);
     struct hec_stat stat = hec_accumulator_result(&sum, 1);
     assert_true(isnan(stat.mean) && isnan(stat.median) && isnan(stat.minimum) && isnan(stat.maximum));
@@ -81,10 +78,9 @@ static void take(void *context, int64_t start_ns, int64_t end_ns, double value) 
     taken->count++;
 }
 
-static void test_mean_holds_before(void **state) {
+TEST(test_mean_holds_before) {
     struct taken taken = {0};
     struct hec_steps steps;
-    (void)state;
     hec_steps_init(&steps, HEC_METRIC_MEAN, take, &taken);
     for (int i = 1; i <= 10; i++)
         hec_steps_add(&steps, i * HEC_NS_PER_S, i);
@@ -95,10 +91,9 @@ static void test_mean_holds_before(void **state) {
     assert_true(fabs(taken.weighted - (55 + 20)) < 0.2);
 }
 
-static void test_gauge_holds_after(void **state) {
+TEST(test_gauge_holds_after) {
     struct taken taken = {0};
     struct hec_steps steps;
-    (void)state;
     hec_steps_init(&steps, HEC_METRIC_GAUGE, take, &taken);
     for (int i = 0; i < 10; i++)
         hec_steps_add(&steps, i * HEC_NS_PER_S, i);
@@ -107,10 +102,9 @@ static void test_gauge_holds_after(void **state) {
     assert_true(fabs(taken.weighted - 45) < 1e-9);
 }
 
-static void test_single_readings(void **state) {
+TEST(test_single_readings) {
     struct taken taken = {0};
     struct hec_steps steps;
-    (void)state;
     hec_steps_init(&steps, HEC_METRIC_MEAN, take, &taken);
     hec_steps_add(&steps, HEC_NS_PER_S, 5);
     hec_steps_end(&steps, 2 * HEC_NS_PER_S);
@@ -121,9 +115,8 @@ static void test_single_readings(void **state) {
     assert_true(taken.count == 2 && taken.seconds == 2);
 }
 
-static void test_usual_spacing(void **state) {
+TEST(test_usual_spacing) {
     struct hec_spacing spacing = {0};
-    (void)state;
     assert_true(hec_spacing_usual_ns(&spacing) == 0);
     hec_spacing_add(&spacing, 0);
     assert_true(hec_spacing_usual_ns(&spacing) == 0);
@@ -131,14 +124,4 @@ static void test_usual_spacing(void **state) {
     for (int i = 0; i < 1000; i++)
         hec_spacing_add(&spacing, t += i % 50 ? 20 * HEC_NS_PER_MS : 5 * HEC_NS_PER_S);
     assert_true(fabs(hec_spacing_usual_ns(&spacing) / 20e6 - 1) < 0.045);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_median_of_power),   cmocka_unit_test(test_large_values),
-        cmocka_unit_test(test_nothing),           cmocka_unit_test(test_mean_holds_before),
-        cmocka_unit_test(test_gauge_holds_after), cmocka_unit_test(test_single_readings),
-        cmocka_unit_test(test_usual_spacing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

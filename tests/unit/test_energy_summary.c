@@ -21,8 +21,7 @@ static void done(void) {
 }
 
 /* A context held for 5 s: its ledger adds up to the run and to the counter, exactly. */
-static void test_held_context(void **state) {
-    (void)state;
+TEST(test_held_context) {
     fake_init(&run, 6);
     fake_worker(&run, 0, 120, 0, 0, 0);
     fake_used(&run, 0, 4321);
@@ -59,8 +58,7 @@ static struct fake_series *series_of(enum hec_metric metric) {
 
 /* Reinforcement learning: 0.1 ms of the policy each 30 ms of the environment. The counter reads 3 permille again and again: the
  * program works, and the device waits for it. A context without work reads 1 to 3 permille now and then, as an H100 did. */
-static void test_little_steady_work(void **state) {
-    (void)state;
+TEST(test_little_steady_work) {
     fake_init(&run, 23);
     fake_worker(&run, 0, 123, 3, 1, 0);
     fake_used(&run, 0, 4321);
@@ -83,8 +81,7 @@ static void test_little_steady_work(void **state) {
     done();
 }
 
-static void test_one_gpu(void **state) {
-    (void)state;
+TEST(test_one_gpu) {
     fake_init(&run, 23);
     fake_worker(&run, 0, 620, 1000, 920, 450);
     fake_used(&run, 0, 4321);
@@ -130,9 +127,8 @@ static void test_one_gpu(void **state) {
 }
 
 /* The same input twice: the same result, bit for bit. */
-static void test_deterministic(void **state) {
+TEST(test_deterministic) {
     static struct hec_summary again;
-    (void)state;
     fake_init(&run, 8);
     fake_worker(&run, 0, 620, 1000, 920, 450);
     build();
@@ -143,8 +139,7 @@ static void test_deterministic(void **state) {
     done();
 }
 
-static void test_others_are_not_charged(void **state) {
-    (void)state;
+TEST(test_others_are_not_charged) {
     fake_init(&run, 13);
     fake_worker(&run, 0, 500, 1000, 900, 400);
     fake_worker(&run, 1, 300, 1000, 900, 400);
@@ -160,8 +155,7 @@ static void test_others_are_not_charged(void **state) {
     done();
 }
 
-static void test_assumed_where_pids_are_hidden(void **state) {
-    (void)state;
+TEST(test_assumed_where_pids_are_hidden) {
     fake_init(&run, 8);
     fake_worker(&run, 0, 500, 1000, 900, 400);
     run.gpu_processes[run.gpu_process_count++] =
@@ -174,8 +168,7 @@ static void test_assumed_where_pids_are_hidden(void **state) {
     done();
 }
 
-static void test_hidden_device_is_not_assumed(void **state) {
-    (void)state;
+TEST(test_hidden_device_is_not_assumed) {
     fake_init(&run, 8);
     fake_worker(&run, 0, 500, 1000, 900, 400);
     run.devices[0].visible = 0;
@@ -186,8 +179,7 @@ static void test_hidden_device_is_not_assumed(void **state) {
 }
 
 /* A pid that is used again, long after the member of the tree ended, is a stranger. */
-static void test_reused_pid(void **state) {
-    (void)state;
+TEST(test_reused_pid) {
     fake_init(&run, 60);
     fake_worker(&run, 0, 500, 1000, 900, 400);
     run.processes[run.process_count++] =
@@ -280,8 +272,7 @@ static int next_random(uint32_t *random, int below) {
 }
 #define RANDOM(below) next_random(&random, below)
 
-static void test_many_processes(void **state) {
-    (void)state;
+TEST(test_many_processes) {
     uint32_t random = 1;
     for (int round = 0; round < 300; round++) {
         users.on_device_count = RANDOM(40);
@@ -320,8 +311,7 @@ static void test_many_processes(void **state) {
     hec_attribution_free(users.attribution);
 }
 
-static void test_lost_device(void **state) {
-    (void)state;
+TEST(test_lost_device) {
     fake_init(&run, 8);
     fake_worker(&run, 0, 500, 1000, 900, 400);
     fake_used(&run, 0, 10);
@@ -335,8 +325,7 @@ static void test_lost_device(void **state) {
     done();
 }
 
-static void test_no_gpu(void **state) {
-    (void)state;
+TEST(test_no_gpu) {
     fake_init(&run, 5);
     run.events[run.event_count++] = (struct fake_event){HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, 0,
                                                         "nvml: there is no NVIDIA driver on this machine"};
@@ -352,8 +341,7 @@ static void test_no_gpu(void **state) {
     done();
 }
 
-static void test_rapl(void **state) {
-    (void)state;
+TEST(test_rapl) {
     fake_init(&run, 10);
     for (int t = 0; t <= 10; t++) {
         fake_add(&run, HEC_RAPL_PACKAGE_ENERGY, 0, t, 1000000000 + t * 50000000LL);
@@ -371,8 +359,7 @@ static void test_rapl(void **state) {
 
 /* hec was killed, or the run goes on: the length comes from the readings, and what of the device is still to be read is no
  * gap. */
-static void test_cut_off(void **state) {
-    (void)state;
+TEST(test_cut_off) {
     fake_init(&run, 12);
     fake_worker(&run, 0, 500, 1000, 900, 400);
     fake_used(&run, 0, 10);
@@ -387,8 +374,7 @@ static void test_cut_off(void **state) {
     done();
 }
 
-static void test_events_are_bounded(void **state) {
-    (void)state;
+TEST(test_events_are_bounded) {
     fake_init(&run, 1);
     for (int i = 0; i < 99; i++)
         run.events[run.event_count++] = (struct fake_event){HEC_EVENT_KNOB, HEC_DEVICE_NONE, i, "batch=32"};
@@ -400,9 +386,8 @@ static void test_events_are_bounded(void **state) {
     done();
 }
 
-static void test_gpu_hours(void **state) {
+TEST(test_gpu_hours) {
     struct hec_price price = hec_price_default();
-    (void)state;
     fake_init(&run, 36);
     fake_worker(&run, 0, 500, 1000, 900, 400);
     fake_used(&run, 0, 10);
@@ -412,10 +397,9 @@ static void test_gpu_hours(void **state) {
     done();
 }
 
-static void test_errors_are_passed_on(void **state) {
+TEST(test_errors_are_passed_on) {
     struct hec_price price = hec_price_default();
     struct hec_why why;
-    (void)state;
     fake_init(&run, 8);
     fake_worker(&run, 0, 500, 1000, 900, 400);
     run.fail = HEC_ERR_CORRUPT;
@@ -426,8 +410,7 @@ static void test_errors_are_passed_on(void **state) {
 }
 
 /* Without GPM the driver's utilisation serves, and is trusted less. */
-static void test_without_gpm(void **state) {
-    (void)state;
+TEST(test_without_gpm) {
     fake_init(&run, 13);
     fake_worker(&run, 0, 620, 1000, 920, 450);
     fake_used(&run, 0, 10);
@@ -439,27 +422,4 @@ static void test_without_gpm(void **state) {
     assert_true(hec_use_full(&summary.devices[0].readings) > 0 && hec_use_full(&summary.devices[0].readings) < 0.5);
     assert_near(summary.devices[0].readings.energy.idle_context_watts, 120, 1);
     done();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_held_context),
-        cmocka_unit_test(test_little_steady_work),
-        cmocka_unit_test(test_one_gpu),
-        cmocka_unit_test(test_deterministic),
-        cmocka_unit_test(test_others_are_not_charged),
-        cmocka_unit_test(test_assumed_where_pids_are_hidden),
-        cmocka_unit_test(test_hidden_device_is_not_assumed),
-        cmocka_unit_test(test_reused_pid),
-        cmocka_unit_test(test_many_processes),
-        cmocka_unit_test(test_lost_device),
-        cmocka_unit_test(test_no_gpu),
-        cmocka_unit_test(test_rapl),
-        cmocka_unit_test(test_cut_off),
-        cmocka_unit_test(test_events_are_bounded),
-        cmocka_unit_test(test_gpu_hours),
-        cmocka_unit_test(test_errors_are_passed_on),
-        cmocka_unit_test(test_without_gpm),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,8 +50,7 @@ static const char *value_of(double value) {
     return *page ? strrchr(page, ' ') + 1 : page;
 }
 
-static void test_formats(void **state) {
-    (void)state;
+TEST(test_formats) {
     struct hec_label labels[] = {{"gpu", "0"}, {"UUID", "GPU-1"}, {"pod", ""}, {"user", NULL}};
     assert_string_equal(page_of(PROMETHEUS, "a_joules_total", HEC_FAMILY_COUNTER, "joules", labels, 4, 1.5),
                         "# HELP a_joules_total Help.\n# TYPE a_joules_total counter\n"
@@ -68,8 +67,7 @@ static void test_formats(void **state) {
 }
 
 /* A counter of dcgm-exporter keeps its name; a unit that the name does not end in is not said. */
-static void test_openmetrics_names(void **state) {
-    (void)state;
+TEST(test_openmetrics_names) {
     assert_string_equal(page_of(OPENMETRICS, "DCGM_ENERGY", HEC_FAMILY_COUNTER, "", NULL, 0, 3),
                         "# HELP DCGM_ENERGY Help.\n# TYPE DCGM_ENERGY unknown\nDCGM_ENERGY 3\n# EOF\n");
     assert_string_equal(page_of(PROMETHEUS, "DCGM_ENERGY", HEC_FAMILY_COUNTER, "", NULL, 0, 3),
@@ -78,8 +76,7 @@ static void test_openmetrics_names(void **state) {
     assert_null(strstr(page_of(OPENMETRICS, "kilowatts", HEC_FAMILY_GAUGE, "watts", NULL, 0, 3), "UNIT"));
 }
 
-static void test_absent(void **state) {
-    (void)state;
+TEST(test_absent) {
     assert_string_equal(page_of(PROMETHEUS, "m", HEC_FAMILY_GAUGE, NULL, NULL, 0, NAN), "");
     assert_string_equal(page_of(PROMETHEUS, "m", HEC_FAMILY_GAUGE, NULL, NULL, 0, INFINITY), "");
     assert_string_equal(page_of(OPENMETRICS, "m_total", HEC_FAMILY_COUNTER, NULL, NULL, 0, -1), "# EOF\n");
@@ -96,8 +93,7 @@ static void test_absent(void **state) {
                                             "some{l=\"x\"} 0\n");
 }
 
-static void test_labels(void **state) {
-    (void)state;
+TEST(test_labels) {
     assert_string_equal(label_of("a\\b\"c"), "a\\\\b\\\"c");
     assert_string_equal(label_of("x\"} 1\nevil{l=\"y"), "x\\\"} 1?evil{l=\\\"y"); /* no second sample */
     assert_string_equal(label_of("caf\xc3\xa9"), "caf\xc3\xa9");
@@ -111,8 +107,7 @@ static void test_labels(void **state) {
     assert_int_equal(strlen(label_of(huge)), HEC_EXPOSITION_VALUE_SIZE - 3);
 }
 
-static void test_values(void **state) {
-    (void)state;
+TEST(test_values) {
     static const struct {
         double value;
         const char *text;
@@ -138,8 +133,7 @@ static void test_values(void **state) {
         assert_true(strtod(value_of(i / 1000.0), NULL) == i / 1000.0);
 }
 
-static void test_otlp(void **state) {
-    (void)state;
+TEST(test_otlp) {
     struct hec_exposition page;
     struct hec_label labels[] = {{"gpu", "0"}, {"pod", NULL}, {"command", "a\"\n\\"}};
     hec_buf_clear(&out);
@@ -169,8 +163,7 @@ static bool is_name(const char *name) {
     return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(name);
 }
 
-static void test_tables(void **state) {
-    (void)state;
+TEST(test_tables) {
     for (int i = 0; i < HEC_AGENT_METRIC_COUNT; i++) {
         const struct hec_agent_metric_info *m = hec_agent_metric_info((enum hec_agent_metric)i);
         size_t length = strlen(m->name);
@@ -208,8 +201,7 @@ static int parse(struct hec_dcgm_list *list, const char *text, struct hec_why *w
     return hec_dcgm_list_parse(list, text, strlen(text), false, why);
 }
 
-static void test_dcgm_list(void **state) {
-    (void)state;
+TEST(test_dcgm_list) {
     struct hec_dcgm_list list;
     struct hec_why why;
     hec_dcgm_list_default(&list, false);
@@ -254,8 +246,7 @@ static void test_dcgm_list(void **state) {
 }
 
 /* Many names that are skipped, each with room left: what is kept of them stays in bounds. */
-static void test_dcgm_flood(void **state) {
-    (void)state;
+TEST(test_dcgm_flood) {
     struct hec_dcgm_list list;
     hec_buf_clear(&out);
     for (int i = 0; i < 1000; i++)
@@ -265,13 +256,4 @@ static void test_dcgm_flood(void **state) {
     assert_true(strlen(list.skipped) < sizeof list.skipped);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),    cmocka_unit_test(test_openmetrics_names),
-        cmocka_unit_test(test_absent),     cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_values),     cmocka_unit_test(test_otlp),
-        cmocka_unit_test(test_tables),     cmocka_unit_test(test_dcgm_list),
-        cmocka_unit_test(test_dcgm_flood),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+ALL_TESTS(setup, teardown)

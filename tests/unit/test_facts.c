@@ -54,8 +54,7 @@ static int setup(void **state) {
     return 0;
 }
 
-static void kernels_by_name(void **state) {
-    (void)state;
+TEST(kernels_by_name) {
     fake_kernel(&of, "ampere_sgemm_128x64_tn", 3, 50);
     fake_kernel(&of, "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", 1, 9);
     fake_kernel(&of, "vectorized_elementwise_kernel", 4, 100); /* blocks unknown */
@@ -71,8 +70,7 @@ static void kernels_by_name(void **state) {
     assert_near(facts.small_share, 0.125, 1e-12);
 }
 
-static void the_run(void **state) {
-    (void)state;
+TEST(the_run) {
     hec_facts_gather(&summary, &device, &facts);
     assert_ptr_equal(facts.device, &device);
     assert_ptr_equal(facts.profile, &of.watts.profile);
@@ -83,8 +81,7 @@ static void the_run(void **state) {
     assert_near(facts.memory_free_share, 0.75, 1e-9);
 }
 
-static void unknown_is_not_zero(void **state) {
-    (void)state;
+TEST(unknown_is_not_zero) {
     device.readings.energy.valid = false;
     hec_facts_gather(&summary, &device, &facts);
     assert_true(isnan(facts.run_j) && isnan(facts.mean_w));
@@ -96,11 +93,4 @@ static void unknown_is_not_zero(void **state) {
     assert_true(isnan(facts.memory_free_share));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(kernels_by_name, setup),
-        cmocka_unit_test_setup(the_run, setup),
-        cmocka_unit_test_setup(unknown_is_not_zero, setup),
-    };
-    return cmocka_run_group_tests_name("facts", tests, NULL, NULL);
-}
+EACH_TEST(setup, NULL)

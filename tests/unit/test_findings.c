@@ -33,8 +33,7 @@ static int place_of(enum hec_cause cause, int device) {
     return -1;
 }
 
-static void test_names(void **state) {
-    (void)state;
+TEST(test_names) {
     for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
         assert_int_equal(hec_cause_find(hec_cause_name((enum hec_cause)i)), i);
     }
@@ -45,8 +44,7 @@ static void test_names(void **state) {
 }
 
 /* Each cause has its rule, and what it says of a wait can be. */
-static void test_rules(void **state) {
-    (void)state;
+TEST(test_rules) {
     for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
         const struct hec_rule *rule = hec_rule_of((enum hec_cause)i);
         const struct hec_goes *goes = hec_goes_of((enum hec_cause)i);
@@ -57,16 +55,14 @@ static void test_rules(void **state) {
     }
 }
 
-static void test_savings_scale(void **state) {
-    (void)state;
+TEST(test_savings_scale) {
     struct hec_saving a = hec_saving_scaled((struct hec_saving){0.2, 0.4, 0.6}, 0.5, 1, 2);
     assert_true(a.low == 0.1 && a.best == 0.4 && a.high == 1);
     a = hec_saving_scaled((struct hec_saving){NAN, NAN, NAN}, 0, 1, 2);
     assert_true(isnan(a.low) && isnan(a.best) && isnan(a.high));
 }
 
-static void test_evidence_is_cut(void **state) {
-    (void)state;
+TEST(test_evidence_is_cut) {
     struct hec_finding f = {0};
     for (int i = 0; i < HEC_EVIDENCE_MAX + 3; i++)
         hec_finding_add(&f, HEC_FACT(SAMPLES, i));
@@ -74,8 +70,7 @@ static void test_evidence_is_cut(void **state) {
     assert_true(f.evidence[HEC_EVIDENCE_MAX - 1].value[0] == HEC_EVIDENCE_MAX - 1);
 }
 
-static void test_healthy_goes_first(void **state) {
-    (void)state;
+TEST(test_healthy_goes_first) {
     healthy(1);
     w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.8;
     build();
@@ -86,8 +81,7 @@ static void test_healthy_goes_first(void **state) {
     assert_int_equal(found.count, 0);
 }
 
-static void test_worth_goes_before_healthy(void **state) {
-    (void)state;
+TEST(test_worth_goes_before_healthy) {
     healthy(1);
     world_kernel(&w, 0, SGEMM, 1, 500);
     w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.8;
@@ -104,8 +98,7 @@ static void test_worth_goes_before_healthy(void **state) {
 
 /* What the rule saves of the run is a share of the steady steps, where it fits into them: a program that runs ahead of its device has
  * little time in its steps, and all that the kernels take behind the last. */
-static void test_of_a_step(void **state) {
-    (void)state;
+TEST(test_of_a_step) {
     for (int ahead = 0; ahead < 2; ahead++) {
         healthy(1);
         world_kernel(&w, 0, SGEMM, 1, 500);
@@ -121,8 +114,7 @@ static void test_of_a_step(void **state) {
     }
 }
 
-static void test_hints_go_after_healthy(void **state) {
-    (void)state;
+TEST(test_hints_go_after_healthy) {
     healthy(1);
     world_kernel(&w, 0, "cutlass_80_tensorop_s1688gemm_128x128_16x4_nt_align4", 4, 500);
     build();
@@ -134,8 +126,7 @@ static void test_hints_go_after_healthy(void **state) {
 }
 
 /* Joules that can be saved, by how sure it is; seconds where joules are not known. */
-static void test_order_of_two(void **state) {
-    (void)state;
+TEST(test_order_of_two) {
     healthy(1);
     world_kernel(&w, 0, SGEMM, 3, 500);
     world_kernel(&w, 0, ALL_REDUCE, 0.1, 800);
@@ -156,8 +147,7 @@ static void test_order_of_two(void **state) {
     hec_findings_free(&found);
 }
 
-static void test_each_device_is_judged(void **state) {
-    (void)state;
+TEST(test_each_device_is_judged) {
     healthy(2);
     world_kernel(&w, 1, SGEMM, 1, 500);
     build();
@@ -180,8 +170,7 @@ static void line(enum hec_state state, const char *file, int at, double seconds)
     snprintf(l->function, sizeof l->function, "step");
 }
 
-static void test_lines_are_attached(void **state) {
-    (void)state;
+TEST(test_lines_are_attached) {
     healthy(1);
     world_kernel(&w, 0, ALL_REDUCE, 0.3, 800);
     world_state(&w, 0, HEC_STATE_COMM, 20, 240);
@@ -205,8 +194,7 @@ static void test_lines_are_attached(void **state) {
 
 /* ---- optimise or scale out ---- */
 
-static void test_scale_out(void **state) {
-    (void)state;
+TEST(test_scale_out) {
     healthy(1);
     build();
     assert_int_equal(found.scale_out.verdict, HEC_SCALE_OUT);
@@ -216,8 +204,7 @@ static void test_scale_out(void **state) {
     hec_findings_free(&found);
 }
 
-static void test_optimise(void **state) {
-    (void)state;
+TEST(test_optimise) {
     healthy(1);
     world_kernel(&w, 0, SGEMM, 1, 500); /* busy, but much can be had back */
     build();
@@ -232,8 +219,7 @@ static void test_optimise(void **state) {
     hec_findings_free(&found);
 }
 
-static void test_savings_are_of_what_is_left(void **state) {
-    (void)state;
+TEST(test_savings_are_of_what_is_left) {
     struct hec_finding list[4] = {
         {.devices = 1, .confidence = 1, .joules = {0, 0.5, 1}},
         {.devices = 3, .device = 1, .confidence = 0.3, .joules = {0, 0.5, 1}}, /* of both */
@@ -245,8 +231,7 @@ static void test_savings_are_of_what_is_left(void **state) {
     assert_true(findings.scale_out.recoverable == 0.75);
 }
 
-static void test_scale_unknown(void **state) {
-    (void)state;
+TEST(test_scale_unknown) {
     healthy(1);
     world_untraced(&w);
     w.devices[0].readings.activity.has_gpm = false;
@@ -268,8 +253,7 @@ static void test_scale_unknown(void **state) {
 }
 
 /* Others work on the device, or may: what it would do for the command alone is not known, and each finding says so. */
-static void test_shared(void **state) {
-    (void)state;
+TEST(test_shared) {
     for (int others = HEC_OTHERS_MAYBE; others <= HEC_OTHERS_BUSY; others++) {
         healthy(1);
         world_kernel(&w, 0, SGEMM, 1, 500);
@@ -293,8 +277,7 @@ static void test_shared(void **state) {
 
 /* ---- latency ---- */
 
-static void test_latency_adds_up(void **state) {
-    (void)state;
+TEST(test_latency_adds_up) {
     healthy(1);
     struct hec_latency *l = &found.latency;
     build();
@@ -335,27 +318,4 @@ static void test_latency_adds_up(void **state) {
     build();
     assert_false(l->valid);
     hec_findings_free(&found);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_savings_scale),
-        cmocka_unit_test(test_evidence_is_cut),
-        cmocka_unit_test(test_healthy_goes_first),
-        cmocka_unit_test(test_worth_goes_before_healthy),
-        cmocka_unit_test(test_of_a_step),
-        cmocka_unit_test(test_hints_go_after_healthy),
-        cmocka_unit_test(test_order_of_two),
-        cmocka_unit_test(test_each_device_is_judged),
-        cmocka_unit_test(test_lines_are_attached),
-        cmocka_unit_test(test_scale_out),
-        cmocka_unit_test(test_optimise),
-        cmocka_unit_test(test_savings_are_of_what_is_left),
-        cmocka_unit_test(test_scale_unknown),
-        cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_latency_adds_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,8 +118,7 @@ static const struct hec_evidence *of_device(const struct hec_finding *f, int dev
 }
 
 /* Gradients are summed one after the other, each is divided, and the optimizer takes one parameter after the other. */
-static void test_serial_all_reduces(void **state) {
-    (void)state;
+TEST(test_serial_all_reduces) {
     begin(7.5);
     for (int step = 0; step < STEPS; step++) {
         int64_t began = ranks[0].host;
@@ -151,9 +150,8 @@ static void test_serial_all_reduces(void **state) {
 }
 
 /* Rank 1 has three times the work of rank 0. */
-static void test_straggler(void **state) {
+TEST(test_straggler) {
     char headline[512];
-    (void)state;
     begin(7.7);
     for (int step = 0; step < STEPS; step++) {
         int64_t began = ranks[0].host;
@@ -193,8 +191,7 @@ static void two_alike(int world_size) {
 }
 
 /* Two programs that have nothing to do with each other, with the same fault. */
-static void test_two_jobs(void **state) {
-    (void)state;
+TEST(test_two_jobs) {
     two_alike(0);
     assert_int_equal(count(HEC_CAUSE_MEMORY), 2);
     assert_int_equal(summary.job.findings.list[0].devices, UINT64_C(1) << summary.job.findings.list[0].device);
@@ -202,15 +199,14 @@ static void test_two_jobs(void **state) {
 }
 
 /* Two ranks whose communication was not seen: the program says that it has two, and their steps are alike. */
-static void test_ranks_in_step(void **state) {
-    (void)state;
+TEST(test_ranks_in_step) {
     two_alike(2);
     assert_int_equal(count(HEC_CAUSE_MEMORY), 1);
     assert_int_equal(summary.job.findings.list[0].devices, 3);
     end();
 }
 
-static void test_words(void **state) {
+TEST(test_words) {
     static const struct {
         uint64_t devices;
         const char *word;
@@ -225,17 +221,8 @@ static void test_words(void **state) {
         {UINT64_MAX, "GPU 0 to 31 and AMD GPU 0 to 31"},
     };
     char word[HEC_FORMAT_SIZE];
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_string_equal(hec_devices_word(word, cases[i].devices), cases[i].word);
     hec_devices_word(word, UINT64_C(0x5555555555555555)); /* cut, if at all */
     assert_true(strlen(word) < sizeof word);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_serial_all_reduces), cmocka_unit_test(test_straggler), cmocka_unit_test(test_two_jobs),
-        cmocka_unit_test(test_ranks_in_step),      cmocka_unit_test(test_words),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,8 +21,16 @@ static void add(struct hec_guard *guard, const char *driver, const char *program
     hec_guard_add(guard, &e);
 }
 
-static void test_crashes(void **state) {
+static int clear(void **state) {
     (void)state;
+    char path[PATH_MAX];
+    struct hec_why why;
+    if (hec_guard_path(path, &why) == HEC_OK)
+        unlink(path);
+    return 0;
+}
+
+TEST(test_crashes) {
     static const int yes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
     static const int no[] = {SIGTERM, SIGINT, SIGKILL, SIGHUP, SIGPIPE, SIGQUIT, SIGXCPU, 0, -128, 127};
     for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++)
@@ -31,8 +39,7 @@ static void test_crashes(void **state) {
         assert_false(hec_guard_is_crash(no[i]));
 }
 
-static void test_kept_as_it_was(void **state) {
-    (void)state;
+TEST_WITH(test_kept_as_it_was, NULL, clear) {
     struct hec_guard guard = {0}, read;
     struct hec_why why;
     assert_int_equal(hec_guard_read(&read, &why), HEC_OK); /* there is no file yet */
@@ -45,8 +52,7 @@ static void test_kept_as_it_was(void **state) {
     assert_memory_equal(read.entries, guard.entries, 2 * sizeof guard.entries[0]);
 }
 
-static void test_the_oldest_gives_way(void **state) {
-    (void)state;
+TEST_WITH(test_the_oldest_gives_way, NULL, clear) {
     struct hec_guard guard = {0}, read;
     struct hec_why why;
     char name[32];
@@ -66,8 +72,7 @@ static void test_the_oldest_gives_way(void **state) {
     assert_string_equal(guard.entries[0].program, "program3");
 }
 
-static void test_longest_texts_fit(void **state) {
-    (void)state;
+TEST_WITH(test_longest_texts_fit, NULL, clear) {
     struct hec_guard guard = {0}, read;
     struct hec_why why;
     struct hec_guard_entry e = entry("", "");
@@ -83,8 +88,7 @@ static void test_longest_texts_fit(void **state) {
     assert_memory_equal(read.entries, guard.entries, sizeof guard.entries);
 }
 
-static void test_which_driver(void **state) {
-    (void)state;
+TEST(test_which_driver) {
     struct hec_guard_entry known = entry("580.159.04", "p"), unknown = entry("", "p"),
                            simulated = entry(HEC_GUARD_SIMULATED, "p");
     known.bytes = unknown.bytes = simulated.bytes = -1;
@@ -97,8 +101,7 @@ static void test_which_driver(void **state) {
     assert_false(hec_guard_matches(&known, HEC_GUARD_SIMULATED) || hec_guard_matches(&unknown, HEC_GUARD_SIMULATED));
 }
 
-static void test_until_libcupti_is_replaced(void **state) {
-    (void)state;
+TEST(test_until_libcupti_is_replaced) {
     struct hec_guard guard = {0};
     struct hec_guard_entry e = entry("580", "p");
     snprintf(e.library, sizeof e.library, "%s/libcupti.so.13", folder);
@@ -116,8 +119,7 @@ static void test_until_libcupti_is_replaced(void **state) {
     assert_non_null(hec_guard_find(&guard, "580"));
 }
 
-static void test_the_newest_is_named(void **state) {
-    (void)state;
+TEST(test_the_newest_is_named) {
     struct hec_guard guard = {0};
     add(&guard, "580", "first");
     add(&guard, "580", "second");
@@ -126,8 +128,7 @@ static void test_the_newest_is_named(void **state) {
     assert_null(hec_guard_find(&guard, "570"));
 }
 
-static void test_forgetting(void **state) {
-    (void)state;
+TEST(test_forgetting) {
     struct hec_guard guard = {0};
     add(&guard, "580", "a");
     add(&guard, HEC_GUARD_SIMULATED, "b");
@@ -139,8 +140,7 @@ static void test_forgetting(void **state) {
     assert_int_equal(guard.count, 0);
 }
 
-static void test_words(void **state) {
-    (void)state;
+TEST(test_words) {
     char words[200];
     struct hec_guard_entry e = entry("580.159.04", "python3.11");
     hec_guard_words(&e, words);
@@ -161,31 +161,9 @@ static int set_up(void **state) {
     return mkdtemp(folder) ? setenv("HEC_STATE_DIR", folder, 1) : -1;
 }
 
-static int clear(void **state) {
-    (void)state;
-    char path[PATH_MAX];
-    struct hec_why why;
-    if (hec_guard_path(path, &why) == HEC_OK)
-        unlink(path);
-    return 0;
-}
-
 static int tear_down(void **state) {
     (void)state;
     return rmdir(folder);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crashes),
-        cmocka_unit_test_teardown(test_kept_as_it_was, clear),
-        cmocka_unit_test_teardown(test_the_oldest_gives_way, clear),
-        cmocka_unit_test_teardown(test_longest_texts_fit, clear),
-        cmocka_unit_test(test_which_driver),
-        cmocka_unit_test(test_until_libcupti_is_replaced),
-        cmocka_unit_test(test_the_newest_is_named),
-        cmocka_unit_test(test_forgetting),
-        cmocka_unit_test(test_words),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+ALL_TESTS(set_up, tear_down)

@@ -49,8 +49,7 @@ static int clear(void **state) {
     return hec_guard_write(&(struct hec_guard){0}, NULL);
 }
 
-static void test_attached_in_full_from_the_start(void **state) {
-    (void)state;
+TEST(test_attached_in_full_from_the_start) {
     struct hec_guard_watch watch;
     begin(&watch, HEC_TRACE_FULL);
     see(&watch, tracer(1, HEC_TRACE_FULL, 130001, 0));
@@ -67,8 +66,7 @@ static void test_attached_in_full_from_the_start(void **state) {
     assert_string_equal(watch.out, "");
 }
 
-static void test_attached_in_auto_from_the_first_window(void **state) {
-    (void)state;
+TEST(test_attached_in_auto_from_the_first_window) {
     struct hec_guard_watch watch;
     begin(&watch, HEC_TRACE_AUTO);
     see(&watch, tracer(1, HEC_TRACE_AUTO, 130001, 0));
@@ -77,8 +75,7 @@ static void test_attached_in_auto_from_the_first_window(void **state) {
     assert_int_equal(end(&watch, SIGSEGV, 0), 1);
 }
 
-static void test_never_attached(void **state) {
-    (void)state;
+TEST(test_never_attached) {
     struct hec_guard_watch watch;
     struct hec_tracer held = tracer(2, HEC_TRACE_FULL, 130001, 0), failed = tracer(3, HEC_TRACE_FULL, 130001, 0);
     snprintf(held.holder, sizeof held.holder, "torch.profiler");
@@ -90,8 +87,7 @@ static void test_never_attached(void **state) {
     assert_int_equal(end(&watch, SIGSEGV, 0), 0);
 }
 
-static void test_another_program_in_its_place(void **state) {
-    (void)state;
+TEST(test_another_program_in_its_place) {
     struct hec_guard_watch watch;
     begin(&watch, HEC_TRACE_FULL);
     see(&watch, tracer(1, HEC_TRACE_FULL, 130001, 1));
@@ -101,8 +97,7 @@ static void test_another_program_in_its_place(void **state) {
     assert_int_equal(end(&watch, SIGSEGV, 0), 0);
 }
 
-static void test_the_command_before_its_children(void **state) {
-    (void)state;
+TEST(test_the_command_before_its_children) {
     struct hec_guard_watch watch;
     struct hec_guard guard;
     begin(&watch, HEC_TRACE_FULL);
@@ -115,8 +110,7 @@ static void test_the_command_before_its_children(void **state) {
     assert_int_equal(guard.entries[0].cupti, 130001);
 }
 
-static void test_reported_only_where_cuda_was_used(void **state) {
-    (void)state;
+TEST(test_reported_only_where_cuda_was_used) {
     struct hec_guard_watch watch;
     begin(&watch, HEC_TRACE_FULL);
     see(&watch, tracer(1, HEC_TRACE_FULL, 130001, 1));
@@ -145,14 +139,5 @@ static int tear_down(void **state) {
     return hec_guard_path(path, NULL) == HEC_OK && unlink(path) == 0 ? rmdir(folder) : -1;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_attached_in_full_from_the_start, clear),
-        cmocka_unit_test_setup(test_attached_in_auto_from_the_first_window, clear),
-        cmocka_unit_test_setup(test_never_attached, clear),
-        cmocka_unit_test_setup(test_another_program_in_its_place, clear),
-        cmocka_unit_test_setup(test_the_command_before_its_children, clear),
-        cmocka_unit_test_setup(test_reported_only_where_cuda_was_used, clear),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+ALL_TESTS(set_up, tear_down)
+EACH_TEST(clear, NULL)

@@ -31,23 +31,20 @@ static const char *gzip(const char *name, const void *bytes, size_t length, size
     return path;
 }
 
-static void test_truncated(void **state) {
-    (void)state;
+TEST(test_truncated) {
     for (size_t length = 1; length < strlen(GOOD); length++)
         says(import_file(import_write("cut.json", GOOD, length)), HEC_ERR_CORRUPT, "cut short");
     assert_int_equal(import_text(GOOD), HEC_OK);
 }
 
-static void test_truncated_gzip(void **state) {
-    (void)state;
+TEST(test_truncated_gzip) {
     assert_int_equal(import_file(gzip("whole.json.gz", GOOD, strlen(GOOD), 0)), HEC_OK);
     assert_int_equal(imported.activities, 1);
     for (size_t cut = 1; cut < 60; cut++)
         says(import_file(gzip("cut.json.gz", GOOD, strlen(GOOD), cut)), HEC_ERR_CORRUPT, "cut short");
 }
 
-static void test_damaged_gzip(void **state) {
-    (void)state;
+TEST(test_damaged_gzip) {
     const char *path = gzip("bits.json.gz", GOOD, strlen(GOOD), 0);
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
@@ -69,8 +66,7 @@ static void test_damaged_gzip(void **state) {
     assert_true(found > 10);
 }
 
-static void test_members_and_padding(void **state) {
-    (void)state;
+TEST(test_members_and_padding) {
     const char *path = gzip("one.gz", GOOD, 40, 0);
     unsigned char bytes[4096];
     FILE *file = fopen(path, "rb");
@@ -93,8 +89,7 @@ static void empty_member(unsigned char *bytes, size_t length) {
     memcpy(bytes + length - sizeof tail, tail, sizeof tail);
 }
 
-static void test_empty_members(void **state) {
-    (void)state;
+TEST(test_empty_members) {
     alarm(HANGS_S);
     enum { READ_AT_ONCE = 128 * 1024 };
     static unsigned char bytes[READ_AT_ONCE + 512];
@@ -116,8 +111,7 @@ static void test_empty_members(void **state) {
 }
 
 /* Ids that all met in one place of the table while its hash was a multiplication by this number's inverse. */
-static void test_colliding_ids(void **state) {
-    (void)state;
+TEST(test_colliding_ids) {
     alarm(HANGS_S);
     const uint64_t inverse = UINT64_C(0xf1de83e19937733d), count = 1000000;
     assert_true(inverse * UINT64_C(0x9e3779b97f4a7c15) == 1);
@@ -135,8 +129,7 @@ static void test_colliding_ids(void **state) {
     alarm(0);
 }
 
-static void test_zstd(void **state) {
-    (void)state;
+TEST(test_zstd) {
     char bytes[4096];
     size_t length = ZSTD_compress(bytes, sizeof bytes, GOOD, strlen(GOOD), 3);
     assert_int_equal(import_file(import_write("t.json.zst", bytes, length)), HEC_OK);
@@ -146,8 +139,7 @@ static void test_zstd(void **state) {
 }
 
 /* 4 GiB of blanks in 130 KB: nothing grows in memory, and it ends after the first GiB. */
-static void test_bomb(void **state) {
-    (void)state;
+TEST(test_bomb) {
     ZSTD_CCtx *c = ZSTD_createCCtx();
     static char blanks[1 << 20], packed[1 << 20];
     memset(blanks, ' ', sizeof blanks);
@@ -168,8 +160,7 @@ static void test_bomb(void **state) {
     says(import_file(path), HEC_ERR_LIMIT, "no trace");
 }
 
-static void test_deep(void **state) {
-    (void)state;
+TEST(test_deep) {
     size_t deep = 100000;
     char *text = malloc(deep + 64);
     int length = sprintf(text, "{\"traceEvents\":[{\"ph\":\"X\",\"args\":");
@@ -183,8 +174,7 @@ static void test_deep(void **state) {
     free(text);
 }
 
-static void test_many_open(void **state) {
-    (void)state;
+TEST(test_many_open) {
     char *text = malloc(70000 * 80), *at = text;
     at += sprintf(at, "[");
     for (int i = 0; i < 70000; i++)
@@ -195,8 +185,7 @@ static void test_many_open(void **state) {
     free(text);
 }
 
-static void test_many_tracks(void **state) {
-    (void)state;
+TEST(test_many_tracks) {
     char *text = malloc(70000 * 96), *at = text;
     at += sprintf(at, "[");
     for (int i = 0; i < 70000; i++)
@@ -207,8 +196,7 @@ static void test_many_tracks(void **state) {
     free(text);
 }
 
-static void test_many_devices(void **state) {
-    (void)state;
+TEST(test_many_devices) {
     char *text = malloc(100 * 128), *at = text;
     at += sprintf(at, "[");
     for (int i = 0; i < 100; i++)
@@ -219,8 +207,7 @@ static void test_many_devices(void **state) {
     free(text);
 }
 
-static void test_long_name(void **state) {
-    (void)state;
+TEST(test_long_name) {
     size_t length = 1u << 20;
     char *text = malloc(length + 256);
     int begin = sprintf(text, "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1,\"name\":\"");
@@ -231,8 +218,7 @@ static void test_long_name(void **state) {
     free(text);
 }
 
-static void test_other_files(void **state) {
-    (void)state;
+TEST(test_other_files) {
     says(import_text(""), HEC_ERR_CORRUPT, "empty");
     says(import_text("hello"), HEC_ERR_CORRUPT, "neither");
     says(import_text("\x7f\x45\x4c\x46\x02\x01"), HEC_ERR_CORRUPT, "neither");
@@ -245,8 +231,7 @@ static void test_other_files(void **state) {
     says(import_file(import_write("x.nsys-rep", "\x01\x02 binary", 10)), HEC_ERR_CORRUPT, "nsys export");
 }
 
-static void test_two_kinds(void **state) {
-    (void)state;
+TEST(test_two_kinds) {
     const char *paths[2] = {strdup(import_write("a.json", "[]", 2)), strdup(import_path("b.sqlite"))};
     sqlite3 *db;
     unlink(paths[1]);
@@ -266,8 +251,7 @@ static int stop_at_once(void *context, const char *path, double share) {
     return HEC_ERR_BUSY;
 }
 
-static void test_progress_stops(void **state) {
-    (void)state;
+TEST(test_progress_stops) {
     import_clear();
     int calls = 0;
     struct hec_import *import;
@@ -279,8 +263,7 @@ static void test_progress_stops(void **state) {
     hec_import_free(NULL);
 }
 
-static void test_no_folder_for_temporary_files(void **state) {
-    (void)state;
+TEST(test_no_folder_for_temporary_files) {
     char *text = malloc(5000 * 96), *at = text;
     at += sprintf(at, "[");
     for (int i = 0; i < 5000; i++)
@@ -297,25 +280,4 @@ static void test_no_folder_for_temporary_files(void **state) {
     unsetenv("TMPDIR");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_truncated_gzip),
-        cmocka_unit_test(test_damaged_gzip),
-        cmocka_unit_test(test_members_and_padding),
-        cmocka_unit_test(test_empty_members),
-        cmocka_unit_test(test_colliding_ids),
-        cmocka_unit_test(test_zstd),
-        cmocka_unit_test(test_bomb),
-        cmocka_unit_test(test_deep),
-        cmocka_unit_test(test_many_open),
-        cmocka_unit_test(test_many_tracks),
-        cmocka_unit_test(test_many_devices),
-        cmocka_unit_test(test_long_name),
-        cmocka_unit_test(test_other_files),
-        cmocka_unit_test(test_two_kinds),
-        cmocka_unit_test(test_progress_stops),
-        cmocka_unit_test(test_no_folder_for_temporary_files),
-    };
-    return cmocka_run_group_tests(tests, import_folder_make, import_folder_remove);
-}
+ALL_TESTS(import_folder_make, import_folder_remove)

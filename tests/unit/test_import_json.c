@@ -35,8 +35,7 @@ static int pass_over(const char *text, size_t length) {
     return err;
 }
 
-static void test_valid(void **state) {
-    (void)state;
+TEST(test_valid) {
     static const char *const texts[] = {"{}",
                                         "[]",
                                         " [ ] ",
@@ -63,8 +62,7 @@ static void test_valid(void **state) {
             fail_msg("%s: %s", texts[i], why.text);
 }
 
-static void test_invalid(void **state) {
-    (void)state;
+TEST(test_invalid) {
     static const struct {
         const char *text;
         const char *offset; /* where the error is */
@@ -85,8 +83,7 @@ static void test_invalid(void **state) {
     assert_int_equal(pass_over("\"\0\"", 3), HEC_ERR_CORRUPT);
 }
 
-static void test_truncated_anywhere(void **state) {
-    (void)state;
+TEST(test_truncated_anywhere) {
     const char *text = "{\"a\": [1, -2.5e3, \"x\\u00e9\\\\y\", true, null], \"b\": {\"c\": false}}";
     for (size_t length = 1; length < strlen(text); length++) {
         int err = pass_over(text, length);
@@ -96,8 +93,7 @@ static void test_truncated_anywhere(void **state) {
     assert_int_equal(pass_over(text, strlen(text)), HEC_OK);
 }
 
-static void test_depth(void **state) {
-    (void)state;
+TEST(test_depth) {
     static char text[4 * HEC_JSON_DEPTH_MAX];
     for (int extra = 0; extra < 2; extra++) {
         size_t depth = HEC_JSON_DEPTH_MAX + (size_t)extra;
@@ -122,8 +118,7 @@ static void text_is(const char *quoted, const char *expected, size_t length) {
     stop();
 }
 
-static void test_texts(void **state) {
-    (void)state;
+TEST(test_texts) {
     text_is("\"plain\"", "plain", 5);
     text_is("\"\"", "", 0);
     text_is("\"a\\\"b\\\\c\\/\\n\"", "a\"b\\c/\n", 7);
@@ -134,8 +129,7 @@ static void test_texts(void **state) {
 }
 
 /* A value of every kind at every offset around the end of the window. */
-static void test_window(void **state) {
-    (void)state;
+TEST(test_window) {
     const char *tail = "\"key\" : [ -12.5e2 , \"te\\u00e9xt\" , true , null , NaN , {\"k\":\"v\"} ] }";
     char *text = malloc(HEC_JSON_WINDOW + 256);
     for (size_t before = HEC_JSON_WINDOW - 80; before < HEC_JSON_WINDOW + 8; before++) {
@@ -170,8 +164,7 @@ static void test_window(void **state) {
 }
 
 /* 64 MiB of text in one value: read in the same few hundred KiB; kept up to a limit, skipped beyond. */
-static void test_long_text(void **state) {
-    (void)state;
+TEST(test_long_text) {
     size_t length = 64u << 20;
     char *text = malloc(length);
     memset(text, 'x', length);
@@ -190,8 +183,7 @@ static void test_long_text(void **state) {
     free(text);
 }
 
-static void test_leave(void **state) {
-    (void)state;
+TEST(test_leave) {
     struct hec_json_text key;
     static const char *const inner[] = {"{}", "{\"a\":1}", "{\"a\":1,\"b\":[{}]}"};
     for (size_t i = 0; i < 3; i++) {
@@ -231,8 +223,7 @@ static void micros_are(const char *text, int64_t expected) {
         fail_msg("%s is %lld", text, (long long)number.value);
 }
 
-static void test_micros(void **state) {
-    (void)state;
+TEST(test_micros) {
     micros_are("0", 0);
     micros_are("1", 1000);
     micros_are("1.5", 1500);
@@ -251,11 +242,4 @@ static void test_micros(void **state) {
         assert_false(time_at(bad[i]).known);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_valid),     cmocka_unit_test(test_invalid), cmocka_unit_test(test_truncated_anywhere),
-        cmocka_unit_test(test_depth),     cmocka_unit_test(test_texts),   cmocka_unit_test(test_window),
-        cmocka_unit_test(test_long_text), cmocka_unit_test(test_leave),   cmocka_unit_test(test_micros),
-    };
-    return cmocka_run_group_tests(tests, import_folder_make, import_folder_remove);
-}
+ALL_TESTS(import_folder_make, import_folder_remove)

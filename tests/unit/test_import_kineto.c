@@ -9,8 +9,7 @@
     "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":42,\"tid\":43,\"ts\":" #ts           \
     ",\"dur\":" #dur ",\"args\":{\"External id\":9,\"cbid\":211,\"correlation\":" #correlation "}}"
 
-static void test_launch_joined_in_either_order(void **state) {
-    (void)state;
+TEST(test_launch_joined_in_either_order) {
     static const char *const orders[] = {LAUNCH(100, 5, 77) "," KERNEL(110, 20, 77),
                                          KERNEL(110, 20, 77) "," LAUNCH(100, 5, 77)};
     for (int i = 0; i < 2; i++) {
@@ -43,8 +42,7 @@ static void test_launch_joined_in_either_order(void **state) {
     }
 }
 
-static void test_unjoined(void **state) {
-    (void)state;
+TEST(test_unjoined) {
     import_events(LAUNCH(100, 5, 1) "," KERNEL(110, 20, 2) "," KERNEL(140, 20, 0));
     assert_int_equal(import_count(HEC_ACTIVITY_API), 1);
     const struct hec_activity *call = import_nth(HEC_ACTIVITY_API, 0);
@@ -57,8 +55,7 @@ static void test_unjoined(void **state) {
 }
 
 /* "External id" is another number space. */
-static void test_external_id_is_no_correlation(void **state) {
-    (void)state;
+TEST(test_external_id_is_no_correlation) {
     import_events(
         "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaMalloc\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1,"
         "\"args\":{\"External id\":5}}," KERNEL(10, 1, 5));
@@ -79,8 +76,7 @@ static void copy_is(const char *name, int from, int to, bool peer) {
                  a->flags);
 }
 
-static void test_copies(void **state) {
-    (void)state;
+TEST(test_copies) {
     copy_is("Memcpy HtoD (Pageable -> Device)", HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, false);
     copy_is("Memcpy HtoD (Pinned -> Device)", HEC_MEMORY_PINNED, HEC_MEMORY_DEVICE, false);
     copy_is("Memcpy DtoH (Device -> Pinned)", HEC_MEMORY_DEVICE, HEC_MEMORY_PINNED, false);
@@ -100,8 +96,7 @@ static void test_copies(void **state) {
 }
 
 /* ROCm tells the size with the call, not with the copy. */
-static void test_size_of_the_call(void **state) {
-    (void)state;
+TEST(test_size_of_the_call) {
     import_events(
         "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"hipMemcpyWithStream\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":9,"
         "\"args\":{\"correlation\":117,\"size\":\"2560\",\"kind\":\"1\",\"stream\":\"0x0\"}},"
@@ -113,8 +108,7 @@ static void test_size_of_the_call(void **state) {
     assert_true(isnan(import_nth(HEC_ACTIVITY_COPY, 1)->amount)); /* missing is not zero */
 }
 
-static void test_sync(void **state) {
-    (void)state;
+TEST(test_sync) {
     import_events(
         "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":1,\"tid\":5,\"ts\":10,\"dur\":9,"
         "\"args\":{\"correlation\":3}},"
@@ -133,8 +127,7 @@ static void test_sync(void **state) {
     assert_int_equal(imported.devices, 0); /* nothing ran on one */
 }
 
-static void test_host_events(void **state) {
-    (void)state;
+TEST(test_host_events) {
     import_events(
         "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#551\",\"pid\":1,\"tid\":1,\"ts\":1,"
         "\"dur\":100},"
@@ -171,8 +164,7 @@ static void test_host_events(void **state) {
 }
 
 /* What torch.utils.data puts around a loader's next, in all of its versions; not what a program calls its own ranges. */
-static void test_loader_is_data(void **state) {
-    (void)state;
+TEST(test_loader_is_data) {
     static const char *const events[] = {
         "user_annotation\",\"name\":\"enumerate(DataLoader)#_SingleProcessDataLoaderIter",
         "user_annotation\",\"name\":\"enumerate(DataLoader)#_MultiProcessingDataLoaderIter",
@@ -192,8 +184,7 @@ static void test_loader_is_data(void **state) {
     assert_int_equal(import_count(HEC_ACTIVITY_RANGE), 1);
 }
 
-static void test_spellings(void **state) {
-    (void)state;
+TEST(test_spellings) {
     import_events(
         "{\"ph\":\"X\",\"cat\":\"Kernel\",\"name\":\"k\",\"pid\":\"0\",\"tid\":\"7\",\"ts\":\"1.5\",\"dur\":\"2\"},"
         "{\"ph\":\"X\",\"cat\":\"Memcpy\",\"name\":\"Memcpy DtoD (Device -> Device)\",\"pid\":0,\"tid\":7,\"ts\":4,"
@@ -214,8 +205,7 @@ static void test_spellings(void **state) {
     assert_int_equal(kernel->dynamic_shared_bytes, -1);
 }
 
-static void test_begin_end(void **state) {
-    (void)state;
+TEST(test_begin_end) {
     import_events("{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"outer\",\"pid\":1,\"tid\":1,\"ts\":1},"
                   "{\"ph\":\"B\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":2},"
                   "{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"other\",\"pid\":1,\"tid\":2,\"ts\":2},"
@@ -234,8 +224,7 @@ static void test_begin_end(void **state) {
     assert_int_equal(imported.stats.bad, 3);
 }
 
-static void test_bad_events(void **state) {
-    (void)state;
+TEST(test_bad_events) {
     import_events(KERNEL(
         10, 5,
         1) ","
@@ -258,8 +247,7 @@ static void test_bad_events(void **state) {
 }
 
 /* A later key replaces an earlier one, as in Python's json. */
-static void test_duplicate_keys(void **state) {
-    (void)state;
+TEST(test_duplicate_keys) {
     import_events(
         "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"first\",\"name\":\"second\",\"pid\":1,\"pid\":2,\"tid\":1,"
         "\"ts\":1,\"ts\":5,\"dur\":1,\"dur\":2}");
@@ -270,16 +258,14 @@ static void test_duplicate_keys(void **state) {
     assert_int_equal(imported.stats.origin_ns, 5000);
 }
 
-static void test_names_are_cleaned(void **state) {
-    (void)state;
+TEST(test_names_are_cleaned) {
     import_events(
         "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\\u001b[31m\\u0000\xff\xc3\xa9\",\"pid\":1,\"tid\":1,\"ts\":1,"
         "\"dur\":1}");
     assert_string_equal(import_name(import_nth(HEC_ACTIVITY_OPERATOR, 0)->name), "a?[31m??\xc3\xa9");
 }
 
-static void test_document_in_any_order(void **state) {
-    (void)state;
+TEST(test_document_in_any_order) {
     assert_int_equal(
         import_text("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[" KERNEL(
             10.25, 5.5, 1) "],"
@@ -305,16 +291,14 @@ static void test_document_in_any_order(void **state) {
     assert_string_equal(imported.meta[imported.metas - 1][0], "complete"); /* last of all */
 }
 
-static void test_bare_array_and_no_wall_clock(void **state) {
-    (void)state;
+TEST(test_bare_array_and_no_wall_clock) {
     assert_int_equal(import_text("[" KERNEL(10, 5, 1) "]"), HEC_OK);
     assert_int_equal(imported.activities, 1);
     assert_null(import_meta("started"));
     assert_int_equal(import_track(1)->rank, -1);
 }
 
-static void test_nothing_to_report(void **state) {
-    (void)state;
+TEST(test_nothing_to_report) {
     assert_int_equal(import_text("{\"traceEvents\":[]}"), HEC_OK);
     assert_int_equal(imported.activities + imported.tracks + imported.devices, 0);
     assert_string_equal(import_meta("duration_ns"), "0");
@@ -325,8 +309,7 @@ static void test_nothing_to_report(void **state) {
     assert_int_equal(imported.activities, 1);
 }
 
-static void test_ranks(void **state) {
-    (void)state;
+TEST(test_ranks) {
     static const char rank[] =
         "{\"distributedInfo\":{\"rank\":%d},\"traceEvents\":[" KERNEL(100, 5, 1) "," LAUNCH(90, 5, 1) "]}";
     static const char none[] = "{\"traceEvents\":[" KERNEL(70, 5, 1) "]}";
@@ -355,8 +338,7 @@ static void test_ranks(void **state) {
 }
 
 /* More records than the spool keeps in memory, and calls without order. */
-static void test_many(void **state) {
-    (void)state;
+TEST(test_many) {
     char *events = malloc(12000 * 512), *at = events;
     for (int i = 0; i < 12000; i++) {
         int k = i < 6000 ? i : 11999 - i; /* kernels forward, then their launches backward */
@@ -386,8 +368,7 @@ static void api_is(const char *name, enum hec_api_class expected) {
         fail_msg("%s is %s", name, hec_api_class_name(import_nth(HEC_ACTIVITY_API, 0)->detail));
 }
 
-static void test_api_classes(void **state) {
-    (void)state;
+TEST(test_api_classes) {
     api_is("cudaLaunchKernel", HEC_API_LAUNCH);
     api_is("cudaLaunchKernelExC", HEC_API_LAUNCH);
     api_is("cuLaunchKernelEx", HEC_API_LAUNCH);
@@ -418,8 +399,7 @@ static void test_api_classes(void **state) {
     api_is("", HEC_API_OTHER);
 }
 
-static void test_graph_nodes(void **state) {
-    (void)state;
+TEST(test_graph_nodes) {
     import_events("{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":5,\"dur\":1,\"args\":{"
                   "\"graph id\":2,\"graph node id\":8589934593,\"correlation\":7}},"
                   "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":7,\"dur\":1,\"args\":{"
@@ -432,28 +412,4 @@ static void test_graph_nodes(void **state) {
     assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 1)->launch_ns, 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_launch_joined_in_either_order),
-        cmocka_unit_test(test_unjoined),
-        cmocka_unit_test(test_external_id_is_no_correlation),
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_size_of_the_call),
-        cmocka_unit_test(test_sync),
-        cmocka_unit_test(test_host_events),
-        cmocka_unit_test(test_loader_is_data),
-        cmocka_unit_test(test_spellings),
-        cmocka_unit_test(test_begin_end),
-        cmocka_unit_test(test_bad_events),
-        cmocka_unit_test(test_duplicate_keys),
-        cmocka_unit_test(test_names_are_cleaned),
-        cmocka_unit_test(test_document_in_any_order),
-        cmocka_unit_test(test_bare_array_and_no_wall_clock),
-        cmocka_unit_test(test_nothing_to_report),
-        cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_api_classes),
-        cmocka_unit_test(test_graph_nodes),
-    };
-    return cmocka_run_group_tests(tests, import_folder_make, import_folder_remove);
-}
+ALL_TESTS(import_folder_make, import_folder_remove)

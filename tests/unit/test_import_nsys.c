@@ -61,8 +61,7 @@ static void check_kernel(const struct hec_activity *a) {
     assert_int_equal(k->dynamic_shared_bytes, 4096);
 }
 
-static void test_2021(void **state) {
-    (void)state;
+TEST(test_2021) {
     make(nsys_2021, nsys_strings);
     run("INSERT INTO TARGET_INFO_CUDA_GPU VALUES (0,'Tesla V100-SXM2-16GB',7,0,16945512448,80)");
     call(1000, 1500, PID, 1240, 5, 4);
@@ -160,8 +159,7 @@ static void check_2022(void) {
     assert_string_equal(imported.device[0].name, "NVIDIA A100-SXM4-80GB");
 }
 
-static void test_2022(void **state) {
-    (void)state;
+TEST(test_2022) {
     make(nsys_2022, nsys_strings);
     fill_2022();
     assert_int_equal(import_database(), HEC_OK);
@@ -173,8 +171,7 @@ static void test_2022(void **state) {
 }
 
 /* Two processes, each with its GPU as CUDA's device 0, and with the same correlation ids. */
-static void test_2025(void **state) {
-    (void)state;
+TEST(test_2025) {
     make(nsys_2022, nsys_strings);
     run("%s", nsys_2025);
     fill_2022();
@@ -203,8 +200,7 @@ static void test_2025(void **state) {
 }
 
 /* Tables are made only when there is something in them; columns come and go. */
-static void test_what_is_missing(void **state) {
-    (void)state;
+TEST(test_what_is_missing) {
     make("CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT)", "");
     assert_int_equal(import_database(), HEC_OK);
     assert_int_equal(imported.activities, 0);
@@ -225,8 +221,7 @@ static void test_what_is_missing(void **state) {
     assert_int_equal(import_count(HEC_ACTIVITY_STEP), 1);
 }
 
-static void test_bad_rows(void **state) {
-    (void)state;
+TEST(test_bad_rows) {
     make(nsys_2022, "");
     run("DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL");
     run("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, contextId, streamId, correlationId, globalPid, "
@@ -240,8 +235,7 @@ static void test_bad_rows(void **state) {
     assert_int_equal(imported.activities, 1);
 }
 
-static void test_foreign_databases(void **state) {
-    (void)state;
+TEST(test_foreign_databases) {
     make("CREATE TABLE t (a)", "");
     assert_int_equal(import_database(), HEC_ERR_CORRUPT);
     make(
@@ -262,8 +256,7 @@ static void test_foreign_databases(void **state) {
     assert_non_null(strstr(imported.why.text, "hec report"));
 }
 
-static void test_damaged(void **state) {
-    (void)state;
+TEST(test_damaged) {
     make(nsys_2022, nsys_strings);
     run("BEGIN");
     for (int i = 0; i < 3000; i++)
@@ -286,8 +279,7 @@ static void test_damaged(void **state) {
 }
 
 /* SQLite would open it to see whether it is a journal, and wait for somebody to write into it. */
-static void test_fifo_beside(void **state) {
-    (void)state;
+TEST(test_fifo_beside) {
     alarm(100);
     make(nsys_2022, nsys_strings);
     sqlite3_close(db);
@@ -305,12 +297,4 @@ static void test_fifo_beside(void **state) {
     alarm(0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_2021),     cmocka_unit_test(test_2022),
-        cmocka_unit_test(test_2025),     cmocka_unit_test(test_what_is_missing),
-        cmocka_unit_test(test_bad_rows), cmocka_unit_test(test_foreign_databases),
-        cmocka_unit_test(test_damaged),  cmocka_unit_test(test_fifo_beside),
-    };
-    return cmocka_run_group_tests(tests, import_folder_make, import_folder_remove);
-}
+ALL_TESTS(import_folder_make, import_folder_remove)

@@ -51,8 +51,7 @@ static void import_real(const char *name) {
         fail_msg("%s", imported.why.text);
 }
 
-static void test_totals(void **state) {
-    (void)state;
+TEST(test_totals) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct expected *e = &cases[i];
         int64_t window, ignored;
@@ -74,8 +73,7 @@ static void test_totals(void **state) {
 }
 
 /* Every kernel and copy of these traces has its launch, before it. */
-static void test_launches(void **state) {
-    (void)state;
+TEST(test_launches) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         import_real(cases[i].file);
         for (int k = 0; k < imported.activities; k++) {
@@ -88,8 +86,7 @@ static void test_launches(void **state) {
     }
 }
 
-static void test_rocm(void **state) {
-    (void)state;
+TEST(test_rocm) {
     import_real("mi250");
     const struct hec_activity *copy = import_nth(HEC_ACTIVITY_COPY, 0);
     assert_int_equal(copy->from, HEC_MEMORY_HOST);
@@ -104,8 +101,7 @@ static void test_rocm(void **state) {
     assert_int_equal(syncs, 1); /* hipDeviceSynchronize */
 }
 
-static void test_steps(void **state) {
-    (void)state;
+TEST(test_steps) {
     import_real("mi250");
     const struct hec_activity *first = import_nth(HEC_ACTIVITY_STEP, 0), *second = import_nth(HEC_ACTIVITY_STEP, 1);
     assert_int_equal(first->end_ns - first->start_ns, 9288291);
@@ -113,12 +109,4 @@ static void test_steps(void **state) {
     assert_string_equal(import_track(first->track)->name, "python3");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_totals),
-        cmocka_unit_test(test_launches),
-        cmocka_unit_test(test_rocm),
-        cmocka_unit_test(test_steps),
-    };
-    return cmocka_run_group_tests(tests, import_folder_make, import_folder_remove);
-}
+ALL_TESTS(import_folder_make, import_folder_remove)

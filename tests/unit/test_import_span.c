@@ -18,8 +18,7 @@ static void fill(int64_t from_ns, int count) {
         hec_import_spans_add(&spans, from_ns + i * HOUR, from_ns + i * HOUR + 5);
 }
 
-static void test_one_span(void **state) {
-    (void)state;
+TEST(test_one_span) {
     memset(&spans, 0, sizeof spans);
     assert_true(settled());
     assert_int_equal(span.count, 0);
@@ -30,8 +29,7 @@ static void test_one_span(void **state) {
     assert_true(span.first_ns == 50 * YEAR && span.last_ns == 50 * YEAR + 99 * HOUR + 5);
 }
 
-static void test_strays(void **state) {
-    (void)state;
+TEST(test_strays) {
     memset(&spans, 0, sizeof spans);
     fill(1, 1);
     fill(50 * YEAR, 97);
@@ -43,8 +41,7 @@ static void test_strays(void **state) {
     assert_false(settled());
 }
 
-static void test_spans_that_grow_together_are_one(void **state) {
-    (void)state;
+TEST(test_spans_that_grow_together_are_one) {
     memset(&spans, 0, sizeof spans);
     for (int64_t i = 0; i < 5; i++)
         fill(YEAR + 48 * i * HOUR, 1);
@@ -55,21 +52,10 @@ static void test_spans_that_grow_together_are_one(void **state) {
     assert_true(span.first_ns == YEAR && span.last_ns == YEAR + 216 * HOUR + 5);
 }
 
-static void test_more_times_than_room(void **state) {
-    (void)state;
+TEST(test_more_times_than_room) {
     memset(&spans, 0, sizeof spans);
     for (int64_t i = 1; i <= 100; i++)
         fill(i * YEAR, 1);
     assert_false(settled());
     assert_int_equal(strays, 99);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_span),
-        cmocka_unit_test(test_strays),
-        cmocka_unit_test(test_spans_that_grow_together_are_one),
-        cmocka_unit_test(test_more_times_than_room),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

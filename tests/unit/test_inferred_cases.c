@@ -74,8 +74,7 @@ static const char *reported(enum hec_inferred_variant variant) {
 }
 
 /* The device was behind: without a counter, 95 % of the launching time was busy. */
-static void a_wait(void **state) {
-    (void)state;
+TEST(a_wait) {
     burst(one, 1000, 1100, 20);
     wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
     burst(one, 4000, 4100, 20);
@@ -87,8 +86,7 @@ static void a_wait(void **state) {
 }
 
 /* What another thread launches meanwhile is not waited for. */
-static void another_thread(void **state) {
-    (void)state;
+TEST(another_thread) {
     burst(one, 1000, 1100, 20);
     wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
     burst(other, 1900, 2000, 20);
@@ -97,8 +95,7 @@ static void another_thread(void **state) {
 }
 
 /* An event may lie before what was launched last. */
-static void an_event(void **state) {
-    (void)state;
+TEST(an_event) {
     burst(one, 1000, 1100, 20);
     wait_for(one, HEC_SYNC_EVENT, 1100, 2105);
     burst(one, 4000, 4100, 20);
@@ -108,8 +105,7 @@ static void an_event(void **state) {
 }
 
 /* A call that frees waits; one that frees in stream order does not. */
-static void a_free(void **state) {
-    (void)state;
+TEST(a_free) {
     burst(one, 1000, 1100, 20);
     call(one, HEC_API_FREE, "cudaFree", 1100, 2005);
     burst(one, 4000, 4100, 20);
@@ -120,8 +116,7 @@ static void a_free(void **state) {
 }
 
 /* A long call on an empty queue loads code: the device starts when it returns. */
-static void a_load(void **state) {
-    (void)state;
+TEST(a_load) {
     burst(one, 1000, 1100, 20);
     wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
     call(one, HEC_API_LAUNCH, "cudaLaunchKernel", 3000, 8000);
@@ -132,8 +127,7 @@ static void a_load(void **state) {
 }
 
 /* Behind work, a copy is at the end of its call. */
-static void a_copy_behind_work(void **state) {
-    (void)state;
+TEST(a_copy_behind_work) {
     burst(one, 1000, 1100, 20);
     for (int k = 0; k < 2; k++) {
         struct hec_activity *a = call(one, HEC_API_COPY, "cudaMemcpyAsync", k ? 4000 : 1100, k ? 4011 + 500 : 2605);
@@ -148,8 +142,7 @@ static void a_copy_behind_work(void **state) {
 }
 
 /* Calls without a device, as run files had them before they were timed; a window that covers them. */
-static void nothing_to_infer(void **state) {
-    (void)state;
+TEST(nothing_to_infer) {
     wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
     t.activities[0].device = 0;
     assert_string_equal(reported(HEC_INFERRED_GUESS), "nothing inferred");
@@ -159,8 +152,7 @@ static void nothing_to_infer(void **state) {
 }
 
 /* What CUPTI saw in a window stays as it is; work from before the window is behind its first record. */
-static void a_window(void **state) {
-    (void)state;
+TEST(a_window) {
     uint32_t stream = fake_tl_track(&t, HEC_TRACK_STREAM, 7, 0, 7);
     burst(one, 1000, 1100, 20);
     fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, 2000 * US, 3000 * US);
@@ -176,11 +168,4 @@ static void a_window(void **state) {
                         "tail 5004-10000");
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_wait), TEST(another_thread),     TEST(an_event),         TEST(a_free),
-        TEST(a_load), TEST(a_copy_behind_work), TEST(nothing_to_infer), TEST(a_window),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(setup, teardown)

@@ -78,8 +78,7 @@ static void check(const struct program *p, enum how how) {
 
 /* Each record is read once, of telemetry too; and what is inferred of it does not depend on whether it was kept or read
  * again. */
-static void records_are_read_once(void **state) {
-    (void)state;
+TEST(records_are_read_once) {
     struct hec_summary once, again;
     simulate(&world, &programs[0], GLIMPSE, 7);
     summarise(&world.view, &again);
@@ -274,12 +273,11 @@ static int check_row(size_t row, enum how how) {
 }
 
 /* What a cause is said to own is what its own fix brings: the same program, simulated without it. */
-static void test_fixes(void **state) {
+TEST(test_fixes) {
     const struct program *p = &rows[sizeof rows / sizeof rows[0] - 1].program;
     struct hec_summary s;
     struct hec_facts facts;
     struct hec_waits waits;
-    (void)state;
     double step = simulate_row(p, ENGINE);
     summarise(&world.truth, &s);
     hec_facts_gather(&s, &s.devices[0], &facts);
@@ -299,9 +297,8 @@ static void test_fixes(void **state) {
     hec_summary_free(&s);
 }
 
-static void test_rows(void **state) {
+TEST(test_rows) {
     int wrong = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         wrong += check_row(i, ENGINE);
         if (rows[i].program.certain)
@@ -316,16 +313,13 @@ static void run_all(enum how how) {
             check(&programs[i], how);
 }
 
-static void test_engine(void **state) {
-    (void)state;
+TEST(test_engine) {
     run_all(ENGINE);
 }
-static void test_glimpse(void **state) {
-    (void)state;
+TEST(test_glimpse) {
     run_all(GLIMPSE);
 }
-static void test_neither(void **state) {
-    (void)state;
+TEST(test_neither) {
     run_all(NEITHER);
 }
 
@@ -378,25 +372,22 @@ static int check_busy_neighbour(const struct program *p, enum how how, bool know
 }
 
 /* Each program in one of the four worlds: each in all would take 10 s more. */
-static void test_busy_neighbour(void **state) {
+TEST(test_busy_neighbour) {
     int wrong = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i += 2)
         wrong += check_busy_neighbour(&programs[i], i % 4 ? ENGINE : BOTH, true);
     assert_int_equal(wrong, 0);
 }
 
-static void test_unseen_neighbour(void **state) {
+TEST(test_unseen_neighbour) {
     int wrong = 0;
-    (void)state;
     for (size_t i = 1; i < sizeof programs / sizeof programs[0]; i += 4)
         wrong += check_busy_neighbour(&programs[i], BOTH, false);
     assert_int_equal(wrong, 0);
 }
 
 /* A forgotten notebook: nothing is reported in another way than without it. */
-static void test_idle_neighbour(void **state) {
-    (void)state;
+TEST(test_idle_neighbour) {
     for (size_t i = 3; i < sizeof programs / sizeof programs[0]; i += 4) {
         struct hec_summary alone, beside;
         simulate(&world, &programs[i], BOTH, 7);
@@ -419,10 +410,9 @@ static void test_idle_neighbour(void **state) {
 }
 
 /* The same where CUPTI never looks: who works on the device is not known, and the finding is the same, less sure. */
-static void test_unknown_neighbour(void **state) {
+TEST(test_unknown_neighbour) {
     const struct program *p = &programs[3];
     struct hec_summary alone, beside;
-    (void)state;
     simulate(&world, p, ENGINE, 7);
     summarise_beside(&world.view, false, &alone);
     summarise_beside(&world.view, true, &beside);
@@ -437,15 +427,4 @@ static void test_unknown_neighbour(void **state) {
     hec_summary_free(&alone);
     hec_summary_free(&beside);
     inferred_free(&world);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_engine),         cmocka_unit_test(test_glimpse),
-        cmocka_unit_test(test_neither),        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_fixes),          cmocka_unit_test(records_are_read_once),
-        cmocka_unit_test(test_busy_neighbour), cmocka_unit_test(test_unseen_neighbour),
-        cmocka_unit_test(test_idle_neighbour), cmocka_unit_test(test_unknown_neighbour),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,24 +83,12 @@ static void run_all(enum how how) {
             check(&programs[i], how, seed);
 }
 
-static void test_engine(void **state) {
-    (void)state;
+TEST(test_engine) {
     run_all(ENGINE);
 }
-static void test_glimpse(void **state) {
-    (void)state;
+TEST(test_glimpse) {
     run_all(GLIMPSE);
 }
-static void test_neither(void **state) {
-    (void)state;
+TEST(test_neither) {
     run_all(NEITHER);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_engine),
-        cmocka_unit_test(test_glimpse),
-        cmocka_unit_test(test_neither),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,9 +42,8 @@ static int received(const struct hec_window_result *sent) {
     return err;
 }
 
-static void test_results_are_checked(void **state) {
+TEST(test_results_are_checked) {
     struct hec_window_result result = good_result();
-    (void)state;
     assert_int_equal(received(&result), HEC_OK);
 #define REFUSED(change)                                                                                                \
     do {                                                                                                               \
@@ -107,8 +106,8 @@ static struct hec_ring hand_over(const struct fixture *fixture, enum hec_ring_ro
 }
 
 /* Who is told that nobody reads writes nothing; who begins to read begins after what was there. */
-static void test_nobody_reads(void **state) {
-    struct fixture *fixture = *state;
+TEST_WITH(test_nobody_reads, set_up, tear_down) {
+    struct fixture *fixture = *unit_state;
     struct hec_ring ring = hand_over(fixture, HEC_RING_MARKS, 1);
     struct hec_ring_record record = {.t_ns = 1, .kind = HEC_RING_STEP}, read;
     assert_int_equal(hec_ring_window(&ring), 0);
@@ -137,8 +136,8 @@ static void test_nobody_reads(void **state) {
     hec_ring_unmap(&ring);
 }
 
-static void test_jobs_are_told_apart(void **state) {
-    struct fixture *fixture = *state;
+TEST_WITH(test_jobs_are_told_apart, set_up, tear_down) {
+    struct fixture *fixture = *unit_state;
     char mine[HEC_JOB_ID];
     struct hec_ring one = hand_over(fixture, HEC_RING_MARKS, 4294967295u), two = hand_over(fixture, HEC_RING_TRACE, 7),
                     three = hand_over(fixture, HEC_RING_TRACE, 0);
@@ -157,8 +156,8 @@ static void test_jobs_are_told_apart(void **state) {
 }
 
 /* More jobs than there is room for, all of one process: its own are replaced, and the figures add up. */
-static void test_a_flood_is_bounded(void **state) {
-    struct fixture *fixture = *state;
+TEST_WITH(test_a_flood_is_bounded, set_up, tear_down) {
+    struct fixture *fixture = *unit_state;
     struct hec_jobs_counts counts;
     struct hec_ring ring[1000];
     for (int i = 0; i < 1000; i++) {
@@ -198,8 +197,8 @@ static int ask(struct fixture *fixture, const char *job, double seconds, uid_t u
     return answer.err;
 }
 
-static void test_who_may_record(void **state) {
-    struct fixture *fixture = *state;
+TEST_WITH(test_who_may_record, set_up, tear_down) {
+    struct fixture *fixture = *unit_state;
     struct hec_ring ring = hand_over(fixture, HEC_RING_TRACE, 5);
     char text[4096], id[HEC_JOB_ID], pid[16];
     hec_jobs_poll(fixture->jobs, hec_clock_mono_ns());
@@ -224,15 +223,4 @@ static void test_who_may_record(void **state) {
     assert_int_equal(ask(fixture, id, 5, 0, text), HEC_ERR_BUSY);
     assert_non_null(strstr(text, "asked for already"));
     hec_ring_unmap(&ring);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_results_are_checked),
-        cmocka_unit_test_setup_teardown(test_nobody_reads, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_jobs_are_told_apart, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_flood_is_bounded, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_who_may_record, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -206,23 +206,20 @@ static void expect_recovered(const struct loop *loop, const char *what) {
     assert_true(score.covered >= 0.9 * score.reported);
 }
 
-static void test_states_and_classes(void **state) {
-    (void)state;
+TEST(test_states_and_classes) {
     expect_recovered(&sound, "states and classes");
 }
 
 /* The launch state takes what small kernels take where its gaps lie among them, and what idling takes elsewhere. */
-static void test_launches_among_small_kernels(void **state) {
+TEST(test_launches_among_small_kernels) {
     struct loop loop = sound;
-    (void)state;
     loop.tight_part = 0.3;
     loop.small_w = 240;
     expect_recovered(&loop, "launches among small kernels");
 }
 
-static void test_some_time_untraced(void **state) {
+TEST(test_some_time_untraced) {
     struct loop loop = sound;
-    (void)state;
     loop.untraced = 0.04;
     expect_recovered(&loop, "4 % untraced");
     loop.untraced = 0.08;
@@ -231,9 +228,8 @@ static void test_some_time_untraced(void **state) {
 }
 
 /* Of compute 4 in 5 must be of classes that were seen alone. GEMMs are half of it. */
-static void test_part_seen_alone(void **state) {
+TEST(test_part_seen_alone) {
     struct loop loop = sound;
-    (void)state;
     loop.sliver_part = 0.02; /* mostly GEMM alone for 0.14 s between slivers, now and then */
     set_up(&scene, &loop, 1);
     assert_true(price(&scene));
@@ -244,9 +240,8 @@ static void test_part_seen_alone(void **state) {
 }
 
 /* A sample is of one class alone where 0.14 s about it are; 0.1 s of such samples are needed. */
-static void test_idling_alone(void **state) {
+TEST(test_idling_alone) {
     struct loop loop = sound;
-    (void)state;
     loop.idle_ms = 60;
     set_up(&scene, &loop, 1);
     expect_closed(&scene);
@@ -259,17 +254,15 @@ static void test_idling_alone(void **state) {
     expect_sums(&scene);
 }
 
-static void test_short_steps(void **state) {
+TEST(test_short_steps) {
     struct loop loop = sound;
-    (void)state;
     loop.ms = 12;
     set_up(&scene, &loop, 1);
     expect_closed(&scene);
 }
 
-static void test_classes_alike(void **state) {
+TEST(test_classes_alike) {
     struct loop loop = sound;
-    (void)state;
     loop.gemm_w = 420;
     loop.small_w = 400;
     set_up(&scene, &loop, 1);
@@ -277,39 +270,25 @@ static void test_classes_alike(void **state) {
 }
 
 /* A total that is itself unknown by a third. */
-static void test_total_uncertain(void **state) {
-    (void)state;
+TEST(test_total_uncertain) {
     set_up(&scene, &sound, 1);
     scene.energy.joules *= 1.5;
     scene.energy.bound_joules = 0.3 * scene.energy.joules;
     expect_closed(&scene);
 }
 
-static void test_no_joules_before(void **state) {
-    (void)state;
+TEST(test_no_joules_before) {
     set_up(&scene, &sound, 1);
     scene.ledger.joules = NAN;
     expect_closed(&scene);
 }
 
-static void test_quiet_sets(void **state) {
+TEST(test_quiet_sets) {
     const int class_of[GROUPS] = {
         -1, -1, -1, -1, HEC_KERNEL_CLASS_GEMM, HEC_KERNEL_CLASS_ELEMENTWISE, HEC_KERNEL_CLASS_GRAPH};
     struct hec_unmix_options options = {.classes = GROUPS};
-    (void)state;
     hec_joint_quiet(GROUPS, class_of, &options);
     assert_int_equal(options.quiet[0], 1u << HEC_JOINT_IDLE | 1u << HEC_JOINT_COPY | 1u << SMALL);
     assert_int_equal(options.quiet[1], 1u << HEC_JOINT_IDLE | 1u << HEC_JOINT_COPY);
     assert_int_equal(options.quiet[2], 1u << HEC_JOINT_EDGE);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states_and_classes), cmocka_unit_test(test_launches_among_small_kernels),
-        cmocka_unit_test(test_some_time_untraced), cmocka_unit_test(test_part_seen_alone),
-        cmocka_unit_test(test_idling_alone),       cmocka_unit_test(test_short_steps),
-        cmocka_unit_test(test_classes_alike),      cmocka_unit_test(test_total_uncertain),
-        cmocka_unit_test(test_no_joules_before),   cmocka_unit_test(test_quiet_sets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -209,13 +209,11 @@ static const char change_all[] =
     "test ! -e /dev/shm/test-layer-1 && echo t >/dev/shm/test-layer-1\n"
     "for f in /tmp /var/tmp ${TMPDIR#$B/none}; do test ! -e $f/test-layer-1; echo t >$f/test-layer-1; done\n";
 
-static void test_everything_is_as_before(void **state) {
-    (void)state;
+TEST(test_everything_is_as_before) {
     both((struct trial){.folder = "home/project", .home = "home", .script = change_all, .again = true});
 }
 
-static void test_folders_in_each_other(void **state) {
-    (void)state;
+TEST(test_folders_in_each_other) {
     const char *script =
         "cd $B/home/project && test $(cat model) = old && echo new >model && rm -r kept && echo x >$HOME/x\n";
     both((struct trial){.folder = "home", .home = "home/project", .script = script});
@@ -227,14 +225,12 @@ static void test_folders_in_each_other(void **state) {
 }
 
 /* A scratch folder that would lie in what it is for: the kernel refuses it; another is used there. */
-static void test_scratch_folder_by_choice(void **state) {
-    (void)state;
+TEST(test_scratch_folder_by_choice) {
     both((struct trial){
         .folder = "home/project", .home = "home", .scratch = "scratch", .script = change_all, .tmp = "tmp"});
 }
 
-static void test_shared_folders_are_written_for_real(void **state) {
-    (void)state;
+TEST(test_shared_folders_are_written_for_real) {
     char before[256];
     fingerprint(before);
     const struct trial t = {
@@ -256,8 +252,7 @@ static void test_shared_folders_are_written_for_real(void **state) {
 }
 
 /* Of servers that were there before, in covered folders. */
-static void test_sockets_lead_outside(void **state) {
-    (void)state;
+TEST(test_sockets_lead_outside) {
     struct sockaddr_un address = socket_address("home/s");
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
@@ -268,8 +263,7 @@ static void test_sockets_lead_outside(void **state) {
 }
 
 /* Each of them would be hidden by an overlay of what it lies in. */
-static void test_mounts_below(void **state) {
-    (void)state;
+TEST(test_mounts_below) {
     if (geteuid() != 0)
         skip();
     struct trial t = {
@@ -289,8 +283,7 @@ static void test_mounts_below(void **state) {
     one(&t);
 }
 
-static void test_root_without_the_right_to_mount(void **state) {
-    (void)state;
+TEST(test_root_without_the_right_to_mount) {
     if (geteuid() != 0)
         skip();
     const struct trial t = {
@@ -301,8 +294,7 @@ static void test_root_without_the_right_to_mount(void **state) {
 }
 
 /* No folder for temporary files is on a file system that can hold a layer, as in most containers. */
-static void test_in_memory(void **state) {
-    (void)state;
+TEST(test_in_memory) {
     if (geteuid() != 0)
         skip();
     struct trial t = {
@@ -317,8 +309,7 @@ static void test_in_memory(void **state) {
 }
 
 /* Some clusters have it as the folder for temporary files. */
-static void test_temporary_files_in_shared_memory(void **state) {
-    (void)state;
+TEST(test_temporary_files_in_shared_memory) {
     char path[] = "/dev/shm/layer-test-XXXXXX", file[64];
     if (!mkdtemp(path))
         skip();
@@ -342,8 +333,7 @@ static int write_to(const char *path, const char *text) {
 }
 
 /* The limit is that of this user namespace, and of nobody else. */
-static void test_what_forbids_it_is_named(void **state) {
-    (void)state;
+TEST(test_what_forbids_it_is_named) {
     if (geteuid() != 0)
         skip();
     int words[2], status;
@@ -374,8 +364,7 @@ static void test_what_forbids_it_is_named(void **state) {
         found, "cannot make a namespace: user namespaces are switched off (sysctl user.max_user_namespaces is 0)");
 }
 
-static void test_files_of_others_are_refused(void **state) {
-    (void)state;
+TEST(test_files_of_others_are_refused) {
     if (geteuid() != 0)
         skip();
     assert_int_equal(shell("chown -R %d:%d %s && chgrp 0 %s/home/project/kept", NOBODY, NOBODY, base, base), 0);
@@ -406,19 +395,4 @@ static int destroy(void **state) {
     return shell("rm -rf %s", base);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_everything_is_as_before),
-        cmocka_unit_test(test_folders_in_each_other),
-        cmocka_unit_test(test_scratch_folder_by_choice),
-        cmocka_unit_test(test_shared_folders_are_written_for_real),
-        cmocka_unit_test(test_sockets_lead_outside),
-        cmocka_unit_test(test_mounts_below),
-        cmocka_unit_test(test_root_without_the_right_to_mount),
-        cmocka_unit_test(test_in_memory),
-        cmocka_unit_test(test_temporary_files_in_shared_memory),
-        cmocka_unit_test(test_what_forbids_it_is_named),
-        cmocka_unit_test(test_files_of_others_are_refused),
-    };
-    return cmocka_run_group_tests(tests, build, destroy);
-}
+ALL_TESTS(build, destroy)

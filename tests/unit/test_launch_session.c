@@ -38,8 +38,7 @@ static struct hec_session_options on_simulated_gpu(char **command, const char *o
 }
 
 /* Twice in one process, as trials follow each other: the second must find what the first did. */
-static void test_runs_and_reads_back(void **state) {
-    (void)state;
+TEST(test_runs_and_reads_back) {
     char *command[] = {"sh", "-c", "test -n \"$HEC_SOCKET\" && test \"$HEC_KNOBS\" = batch=8 && exit 3", NULL};
     sigset_t before, after;
     sigprocmask(SIG_SETMASK, NULL, &before);
@@ -80,8 +79,7 @@ static void test_runs_and_reads_back(void **state) {
 }
 
 /* The run is there all the same where the command dies, and so are its events. */
-static void test_a_command_that_dies(void **state) {
-    (void)state;
+TEST(test_a_command_that_dies) {
     char *command[] = {"sh", "-c", "kill -KILL $$", NULL};
     struct hec_session_options options = on_simulated_gpu(command, "killed.hec");
     struct hec_session *session;
@@ -104,8 +102,7 @@ static void test_a_command_that_dies(void **state) {
 }
 
 /* Nothing runs, nothing is left, and the process goes on. */
-static void test_what_cannot_start(void **state) {
-    (void)state;
+TEST(test_what_cannot_start) {
     struct hec_session *session = (void *)1;
     struct hec_why why;
     int status;
@@ -145,11 +142,4 @@ static int leave(void **state) {
     return chdir("/") || rmdir(folder);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_runs_and_reads_back),
-        cmocka_unit_test(test_a_command_that_dies),
-        cmocka_unit_test(test_what_cannot_start),
-    };
-    return cmocka_run_group_tests(tests, enter, leave);
-}
+ALL_TESTS(enter, leave)

@@ -66,8 +66,7 @@ static int ended(pid_t pid) {
     return status;
 }
 
-static void test_ends_as_the_worker(void **state) {
-    (void)state;
+TEST(test_ends_as_the_worker) {
     static const int signals[] = {SIGTERM, SIGABRT, SIGKILL};
     pid_t pid = fork();
     if (pid == 0) {
@@ -100,8 +99,7 @@ static void wait_for_interrupts(void) {
     say("interrupts %d\n", interrupts);
 }
 
-static void test_signals_reach_the_worker_once(void **state) {
-    (void)state;
+TEST(test_signals_reach_the_worker_once) {
     open_words();
     pid_t pid = fork();
     if (pid == 0) {
@@ -117,8 +115,7 @@ static void test_signals_reach_the_worker_once(void **state) {
 }
 
 /* What the shell sees: the job stops when it is stopped at the terminal, goes on, and Ctrl-C comes once. */
-static void test_terminal(void **state) {
-    (void)state;
+TEST(test_terminal) {
     int terminal, status;
     open_words();
     pid_t pid = forkpty(&terminal, NULL, NULL, NULL);
@@ -158,8 +155,7 @@ static void start_all_kinds(void) {
     fcntl(words[1], F_SETFD, FD_CLOEXEC);
 }
 
-static void test_nothing_survives(void **state) {
-    (void)state;
+TEST(test_nothing_survives) {
     for (int victim = 0; victim < 4; victim++) {
         open_words();
         pid_t pid = fork();
@@ -192,8 +188,7 @@ static bool is_mine(const char *value) {
     return strcmp(value, "mine") == 0;
 }
 
-static void test_marked_processes(void **state) {
-    (void)state;
+TEST(test_marked_processes) {
     pid_t mine = fork(), other;
     if (mine == 0)
         execle("/bin/sh", "sh", "-c", "sleep 1000 & wait", NULL, (char *[]){"A=1", "TEST_MARK=mine", NULL});
@@ -208,13 +203,4 @@ static void test_marked_processes(void **state) {
     kill(other, SIGKILL);
     ended(other);
     assert_true(hec_process_start(other) == 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ends_as_the_worker), cmocka_unit_test(test_signals_reach_the_worker_once),
-        cmocka_unit_test(test_terminal),           cmocka_unit_test(test_nothing_survives),
-        cmocka_unit_test(test_marked_processes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,8 +38,7 @@ static void adds_up(const struct hec_ledger_device *d) {
     assert_int_equal(traced_compute, d->rows[HEC_STATE_COMPUTE].traced_ns);
 }
 
-static void random_pieces(void **context) {
-    (void)context;
+TEST(random_pieces) {
     for (uint64_t seed = 1; seed <= 2000; seed++) {
         struct hec_ledger_builder *b = hec_ledger_begin();
         struct hec_ledger ledger;
@@ -98,10 +97,9 @@ static void random_pieces(void **context) {
     }
 }
 
-static void power_refuses(void **context) {
+TEST(power_refuses) {
     struct hec_ledger_device d = {0};
     struct hec_ledger_watts watts[HEC_STATE_COUNT] = {{0}};
-    (void)context;
     d.rows[HEC_STATE_COMPUTE].ns = 1000000000;
     d.rows[HEC_STATE_COMPUTE].seconds = 1;
     assert_false(hec_ledger_power(&d, watts, NULL, 5)); /* 0 W cannot carry 5 mJ */
@@ -132,8 +130,7 @@ static void power_refuses(void **context) {
     assert_int_equal(d.classes[HEC_KERNEL_CLASS_NORM].mj, 50000);
 }
 
-static void apportions(void **context) {
-    (void)context;
+TEST(apportions) {
     int64_t shares[3];
     hec_ledger_apportion((double[]){1, 1, 1}, 3, 100, shares);
     assert_int_equal(shares[0], 34);
@@ -151,8 +148,7 @@ static void apportions(void **context) {
 #define SPAN 4000 /* microseconds */
 #define US INT64_C(1000)
 
-static void timelines(void **context) {
-    (void)context;
+TEST(timelines) {
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct fake_timeline t;
         struct hec_ledger ledger;
@@ -224,10 +220,9 @@ static void timelines(void **context) {
 /* ---- bounds ---- */
 
 /* A run of steps of random lengths of data, host and compute; a window in 5 of 20 ms. The truth is known. */
-static void bounds_hold(void **context) {
+TEST(bounds_hold) {
     static const enum hec_state states[] = {HEC_STATE_DATA, HEC_STATE_HOST, HEC_STATE_COMPUTE};
     int inside = 0, asked = 0;
-    (void)context;
     for (uint64_t seed = 1; seed <= 400; seed++) {
         struct hec_ledger_builder *b = hec_ledger_begin();
         struct hec_ledger ledger;
@@ -270,12 +265,4 @@ static void bounds_hold(void **context) {
     }
     if (inside < asked * 0.92 || inside > asked * 0.99)
         fail_msg("%d of %d intervals hold the truth, 95 %% should", inside, asked);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_pieces), cmocka_unit_test(power_refuses), cmocka_unit_test(apportions),
-        cmocka_unit_test(timelines),     cmocka_unit_test(bounds_hold),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

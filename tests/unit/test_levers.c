@@ -3,8 +3,7 @@
 #include "act/candidates.h"
 #include "tests/unit/host_fixture.h"
 
-static void test_table(void **state) {
-    (void)state;
+TEST(test_table) {
     for (int i = 0; hec_lever_row(i); i++) {
         const struct hec_lever_row *row = hec_lever_row(i);
         assert_ptr_equal(hec_lever_find(row->name), row);
@@ -19,7 +18,7 @@ static void test_table(void **state) {
     }
 }
 
-static void test_sets(void **state) {
+TEST(test_sets) {
     static const char *const wrong[][2] = {
         {"tf33", "there is no lever \"tf33\"; `hec levers` lists them"},
         {"tf32=1", "tf32 takes no value, not \"1\""},
@@ -36,7 +35,6 @@ static void test_sets(void **state) {
     };
     struct hec_why why;
     char text[HEC_LEVERS_TEXT];
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct hec_lever_set set = {.count = 0};
         assert_int_equal(hec_lever_set_add(&set, wrong[i][0], &why), HEC_ERR_USAGE);
@@ -63,7 +61,7 @@ static int apply(const char *levers, char **from, struct hec_applied *out, struc
 }
 
 /* What to paste has the value that was proven; without one the name of the value stays. */
-static void test_code(void **state) {
+TEST(test_code) {
     static const char *const cases[][2] = {
         {"loader_workers=17", "DataLoader(dataset, num_workers=17, persistent_workers=True)"},
         {"loader_workers", "DataLoader(dataset, num_workers=N, persistent_workers=True)"},
@@ -72,7 +70,6 @@ static void test_code(void **state) {
     };
     struct hec_why why;
     char code[512];
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hec_lever_set set = {.count = 0};
         assert_int_equal(hec_lever_set_add(&set, cases[i][0], &why), HEC_OK);
@@ -83,13 +80,12 @@ static void test_code(void **state) {
     }
 }
 
-static void test_environment(void **state) {
+TEST(test_environment) {
     char *from[] = {"HOME=/x", "GLIBC_TUNABLES=glibc.malloc.check=3", "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64",
                     "CUDA_MODULE_LOADING=LAZY", NULL};
     struct hec_applied applied;
     struct hec_session_options session = {0};
     struct hec_why why;
-    (void)state;
     assert_int_equal(apply("threads=3,huge_pages,expandable_segments,lazy_modules,tf32", from, &applied, &why), HEC_OK);
     assert_string_equal(variable_of(&applied, "OMP_NUM_THREADS"), "3");
     assert_string_equal(variable_of(&applied, "HOME"), "/x");
@@ -109,11 +105,10 @@ static void test_environment(void **state) {
 }
 
 /* What the user has set to something else stays, and is said. */
-static void test_conflicts(void **state) {
+TEST(test_conflicts) {
     char *from[] = {"OMP_NUM_THREADS=4", "GLIBC_TUNABLES=glibc.malloc.hugetlb=0", NULL};
     struct hec_applied applied;
     struct hec_why why;
-    (void)state;
     assert_int_equal(apply("threads=3", from, &applied, &why), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "would set OMP_NUM_THREADS=3, which is 4 already"));
     hec_applied_free(&applied);
@@ -148,10 +143,9 @@ static int place(const char *root, const char *visible, struct hec_placement *ou
     return err;
 }
 
-static void test_placement(void **state) {
+TEST(test_placement) {
     struct hec_placement placement;
     struct hec_why why;
-    (void)state;
     char *machine = fixture_make();
     fixture_file(machine, "devices/system/node/node0/cpulist", "0-7\n");
     assert_int_equal(place(machine, "0", &placement, &why), HEC_ERR_UNSUPPORTED);
@@ -181,7 +175,7 @@ static bool has(const struct hec_candidates *list, const char *name, const char 
     return false;
 }
 
-static void test_candidates(void **state) {
+TEST(test_candidates) {
     struct hec_finding findings[] = {
         {.cause = HEC_CAUSE_DATA, .lever = HEC_ANSWER(LOADER_WORKERS, 6, 10)},
         {.cause = HEC_CAUSE_PRECISION, .lever = HEC_ANSWER(TENSOR_CORES)},
@@ -191,7 +185,6 @@ static void test_candidates(void **state) {
     struct hec_candidates list;
     struct hec_search_plan plan;
     char old[256];
-    (void)state;
     hec_candidates_find(&run, &list); /* no framework: what any process has */
     assert_true(has(&list, "tf32_override", "") && !has(&list, "tf32", "") && !has(&list, "loader_workers", "6"));
     strcpy(run.pytorch, "2.6.0");
@@ -228,13 +221,4 @@ static void test_candidates(void **state) {
     device.readings.device.cuda_major = 6; /* Pascal has neither TF32 nor bf16 */
     hec_candidates_find(&run, &list);
     assert_false(has(&list, "tf32", "") || has(&list, "bf16_autocast", ""));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),       cmocka_unit_test(test_sets),      cmocka_unit_test(test_code),
-        cmocka_unit_test(test_environment), cmocka_unit_test(test_conflicts), cmocka_unit_test(test_placement),
-        cmocka_unit_test(test_candidates),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,8 +87,7 @@ static void use(int index, int32_t pid) {
     sink->gpu_process(sink->context, &(struct hec_gpu_process){.device = index, .pid = pid, .visible = 1});
 }
 
-static void only_the_commands_devices_count(void **state) {
-    (void)state;
+TEST(only_the_commands_devices_count) {
     for (int i = 0; i < 2; i++)
         SAMPLE(HEC_GPU_ENERGY, i, S, 1000000), SAMPLE(HEC_GPU_POWER, i, S, 100000 * (i + 1));
     LINE(S, "- W  - J");
@@ -104,8 +103,7 @@ static void only_the_commands_devices_count(void **state) {
     assert_int_equal(passed, 2 + 4 + 2 + 1 + 3); /* all of it went on */
 }
 
-static void without_a_counter_it_is_an_estimate(void **state) {
-    (void)state;
+TEST(without_a_counter_it_is_an_estimate) {
     sink->process(sink->context, &(struct hec_process){.pid = 60});
     use(0, 60);
     for (int i = 0; i <= 10; i++)
@@ -113,8 +111,7 @@ static void without_a_counter_it_is_an_estimate(void **state) {
     LINE(2 * S, "300 W  about 300 J");
 }
 
-static void units_are_rates_and_joules(void **state) {
-    (void)state;
+TEST(units_are_rates_and_joules) {
     sink->process(sink->context, &(struct hec_process){.pid = 60});
     use(0, 60);
     SAMPLE(HEC_GPU_POWER, 0, S, 500000);
@@ -137,8 +134,7 @@ static void step(enum hec_step_source source, double amount, uint32_t name) {
         1);
 }
 
-static void steps_that_hooks_find_are_units(void **state) {
-    (void)state;
+TEST(steps_that_hooks_find_are_units) {
     uint32_t name = sink->trace_name(sink->context, "sample\033[2J");
     step(HEC_STEP_MODULE, 64, name);
     LINE(S, "- W  - J"); /* a rate needs two readings */
@@ -156,8 +152,7 @@ static void steps_that_hooks_find_are_units(void **state) {
     assert_non_null(strstr(line(6 * S), "  10.0 batch/s"));
 }
 
-static void the_verdict_of_all_devices(void **state) {
-    (void)state;
+TEST(the_verdict_of_all_devices) {
     sink->process(sink->context, &(struct hec_process){.pid = 60});
     use(0, 60);
     use(1, 60);
@@ -174,13 +169,4 @@ static void the_verdict_of_all_devices(void **state) {
     assert_null(strstr(line(9 * S), "  throttled"));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(only_the_commands_devices_count, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(without_a_counter_it_is_an_estimate, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(units_are_rates_and_joules, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(steps_that_hooks_find_are_units, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_verdict_of_all_devices, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(set_up, tear_down)

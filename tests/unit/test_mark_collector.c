@@ -22,8 +22,7 @@ static int steps_and_units(void) {
     return 0;
 }
 
-static void steps_are_samples_and_units_are_exact(void **state) {
-    (void)state;
+TEST(steps_are_samples_and_units_are_exact) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     int64_t start_ns = hec_clock_mono_ns();
@@ -55,8 +54,7 @@ static int fast_steps(void) {
     return 0;
 }
 
-static void steps_that_follow_closely_are_folded_into_samples(void **state) {
-    (void)state;
+TEST(steps_that_follow_closely_are_folded_into_samples) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     int64_t start_ns = hec_clock_mono_ns();
@@ -98,8 +96,7 @@ static int nested_phases(void) {
     return 0;
 }
 
-static void phases_nest_and_unbalanced_ends_are_harmless(void **state) {
-    (void)state;
+TEST(phases_nest_and_unbalanced_ends_are_harmless) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     pid_t pid = start(fixture.socket, NULL, nested_phases);
@@ -129,8 +126,7 @@ static int deep_phases(void) {
     return 0;
 }
 
-static void open_phases_are_bounded(void **state) {
-    (void)state;
+TEST(open_phases_are_bounded) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(result(start(fixture.socket, NULL, deep_phases)), 0);
@@ -145,8 +141,7 @@ static int too_many(void) {
     return 0;
 }
 
-static void what_was_dropped_is_reported(void **state) {
-    (void)state;
+TEST(what_was_dropped_is_reported) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(result(start(fixture.socket, NULL, too_many)), 0);
@@ -170,8 +165,7 @@ static int knob_reads(void) {
     return 0;
 }
 
-static void a_knob_is_reported_when_its_value_is_new(void **state) {
-    (void)state;
+TEST(a_knob_is_reported_when_its_value_is_new) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(result(start(fixture.socket, "batch=64;lr=wrong", knob_reads)), 0);
@@ -204,8 +198,7 @@ static int survives(void) {
     return hec_active() ? 0 : 1;
 }
 
-static void marks_after_the_window_do_not_count(void **state) {
-    (void)state;
+TEST(marks_after_the_window_do_not_count) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     pid_t pid = start(fixture.socket, NULL, survives);
@@ -233,8 +226,7 @@ static int unit_names(void) {
     return 0;
 }
 
-static void unit_names_are_bounded(void **state) {
-    (void)state;
+TEST(unit_names_are_bounded) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(result(start(fixture.socket, NULL, unit_names)), 0);
@@ -248,8 +240,7 @@ static int one_mark(void) {
     return 0;
 }
 
-static void many_processes_come_and_go(void **state) {
-    (void)state;
+TEST(many_processes_come_and_go) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     int before = dup(2);
@@ -281,8 +272,7 @@ static int connect_to(const char *path) {
     return fd;
 }
 
-static void garbage_and_silence_are_refused_and_reported(void **state) {
-    (void)state;
+TEST(garbage_and_silence_are_refused_and_reported) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     struct stat info;
@@ -330,8 +320,7 @@ static void connect_silent(struct fixture *fixture, int silent[SILENT]) {
 }
 
 /* They keep no program out, and are reported. */
-static void silence_keeps_nobody_out(void **state) {
-    (void)state;
+TEST(silence_keeps_nobody_out) {
     int silent[SILENT];
     struct fixture fixture = fixture_new();
     connect_silent(&fixture, silent);
@@ -344,8 +333,7 @@ static void silence_keeps_nobody_out(void **state) {
 }
 
 /* Nor who hands over six hundred rings, of which the last ones go on. */
-static void rings_keep_nobody_out(void **state) {
-    (void)state;
+TEST(rings_keep_nobody_out) {
     enum { RINGS = 600, KEPT_RINGS = 16 };
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
@@ -371,8 +359,7 @@ static void rings_keep_nobody_out(void **state) {
 }
 
 /* Silence that comes just before the end. */
-static void silence_at_the_end_keeps_nobody_out(void **state) {
-    (void)state;
+TEST(silence_at_the_end_keeps_nobody_out) {
     int silent[SILENT];
     struct fixture fixture = fixture_new();
     connect_silent(&fixture, silent);
@@ -383,8 +370,7 @@ static void silence_at_the_end_keeps_nobody_out(void **state) {
 }
 
 /* A program that has connected and is slow to speak does not have to go for another's silence. */
-static void silent_connections_go_first(void **state) {
-    (void)state;
+TEST(silent_connections_go_first) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     int reported[2], asked[2], silent[100];
@@ -410,8 +396,7 @@ static void silent_connections_go_first(void **state) {
         close(reported[i]), close(asked[i]);
 }
 
-static void impossible_records_are_counted(void **state) {
-    (void)state;
+TEST(impossible_records_are_counted) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     struct hec_ring ring;
@@ -444,8 +429,7 @@ static void impossible_records_are_counted(void **state) {
     assert_non_null(kept_event(HEC_EVENT_NOTE, ": 10 invalid marks left out"));
 }
 
-static void a_slot_left_uncommitted_delays_but_does_not_stop(void **state) {
-    (void)state;
+TEST(a_slot_left_uncommitted_delays_but_does_not_stop) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     struct hec_ring ring;
@@ -468,8 +452,7 @@ static void a_slot_left_uncommitted_delays_but_does_not_stop(void **state) {
     hec_ring_unmap(&ring);
 }
 
-static void opening_fails_with_a_sentence(void **state) {
-    (void)state;
+TEST(opening_fails_with_a_sentence) {
     struct hec_observe_options options = {0};
     struct hec_why why;
     void *self;
@@ -485,8 +468,7 @@ static void opening_fails_with_a_sentence(void **state) {
 
 /* ---- the command line's part ---- */
 
-static void knob_assignments_are_checked_and_escaped(void **state) {
-    (void)state;
+TEST(knob_assignments_are_checked_and_escaped) {
     struct hec_buf knobs;
     struct hec_why why;
     hec_buf_init(&knobs, HEC_MARKS_KNOBS_MAX + 1);
@@ -511,28 +493,4 @@ static void knob_assignments_are_checked_and_escaped(void **state) {
         assert_int_equal(hec_marks_knob_add(&knobs, "x=;", &why), HEC_OK); /* an escaped ';' is none */
     assert_int_equal(hec_marks_knob_add(&knobs, "x=1", &why), HEC_ERR_LIMIT);
     hec_buf_free(&knobs);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_are_samples_and_units_are_exact),
-        cmocka_unit_test(steps_that_follow_closely_are_folded_into_samples),
-        cmocka_unit_test(phases_nest_and_unbalanced_ends_are_harmless),
-        cmocka_unit_test(open_phases_are_bounded),
-        cmocka_unit_test(what_was_dropped_is_reported),
-        cmocka_unit_test(a_knob_is_reported_when_its_value_is_new),
-        cmocka_unit_test(marks_after_the_window_do_not_count),
-        cmocka_unit_test(unit_names_are_bounded),
-        cmocka_unit_test(many_processes_come_and_go),
-        cmocka_unit_test(garbage_and_silence_are_refused_and_reported),
-        cmocka_unit_test(silence_keeps_nobody_out),
-        cmocka_unit_test(rings_keep_nobody_out),
-        cmocka_unit_test(silence_at_the_end_keeps_nobody_out),
-        cmocka_unit_test(silent_connections_go_first),
-        cmocka_unit_test(impossible_records_are_counted),
-        cmocka_unit_test(a_slot_left_uncommitted_delays_but_does_not_stop),
-        cmocka_unit_test(opening_fails_with_a_sentence),
-        cmocka_unit_test(knob_assignments_are_checked_and_escaped),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

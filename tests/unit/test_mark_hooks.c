@@ -48,8 +48,7 @@ static int hooked(void) {
     return 0;
 }
 
-static void what_the_hooks_find_is_reported(void **state) {
-    (void)state;
+TEST(what_the_hooks_find_is_reported) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     int64_t start_ns = hec_clock_mono_ns();
@@ -104,8 +103,7 @@ static int marked_and_found(void) {
     return 0;
 }
 
-static void a_program_that_marks_its_steps_is_believed(void **state) {
-    (void)state;
+TEST(a_program_that_marks_its_steps_is_believed) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(result(start(fixture.socket, NULL, marked_and_found)), 0);
@@ -122,8 +120,7 @@ static int partly_known(void) {
     return 0;
 }
 
-static void samples_that_are_not_all_known_are_not_summed(void **state) {
-    (void)state;
+TEST(samples_that_are_not_all_known_are_not_summed) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(result(start(fixture.socket, NULL, partly_known)), 0);
@@ -158,8 +155,7 @@ static int many_texts(void) {
     return 0;
 }
 
-static void long_names_are_bounded(void **state) {
-    (void)state;
+TEST(long_names_are_bounded) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(pipe(written), 0);
@@ -194,8 +190,7 @@ static int long_text(void) {
     return 0;
 }
 
-static void long_names_keep_their_end(void **state) {
-    (void)state;
+TEST(long_names_keep_their_end) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(result(start(fixture.socket, NULL, long_text)), 0);
@@ -220,8 +215,7 @@ static int forks(void) {
     return result(child);
 }
 
-static void a_child_defines_anew(void **state) {
-    (void)state;
+TEST(a_child_defines_anew) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(result(start(fixture.socket, NULL, forks)), 0);
@@ -243,8 +237,7 @@ static int refused(void) {
     return 0;
 }
 
-static void what_makes_no_sense_is_not_written(void **state) {
-    (void)state;
+TEST(what_makes_no_sense_is_not_written) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(result(start(fixture.socket, NULL, refused)), 0);
@@ -275,8 +268,7 @@ static void name_in(struct hec_ring *ring, uint32_t id, const char *text) {
     }
 }
 
-static void a_hostile_process_is_bounded(void **state) {
-    (void)state;
+TEST(a_hostile_process_is_bounded) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     struct hec_ring ring = ring_to(&fixture, 64);
@@ -338,8 +330,7 @@ static uint32_t only_track(void *context, const struct hec_track *track) {
 }
 
 /* A process that hands over one ring after the other begins each with what a process may have; the run has an end. */
-static void rates_of_a_run_are_bounded(void **state) {
-    (void)state;
+TEST(rates_of_a_run_are_bounded) {
     enum { RINGS = 30, EACH = 10000 }; /* values that one may send at once */
     static struct hec_marks_timeline timeline;
     struct hec_marks_bucket all[HEC_MARKS_RATE_COUNT];
@@ -362,8 +353,7 @@ static void rates_of_a_run_are_bounded(void **state) {
     assert_int_equal(given + left_out, RINGS * EACH);
 }
 
-static void rates_and_threads_are_bounded(void **state) {
-    (void)state;
+TEST(rates_and_threads_are_bounded) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     struct hec_ring ring = ring_to(&fixture, 16384);
@@ -387,8 +377,7 @@ static void rates_and_threads_are_bounded(void **state) {
 }
 
 /* Each process may tell many facts, all of them together no more than a run file holds; a key told again counts once. */
-static void facts_of_a_run_are_bounded(void **state) {
-    (void)state;
+TEST(facts_of_a_run_are_bounded) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     struct hec_ring ring[6];
@@ -411,21 +400,4 @@ static void facts_of_a_run_are_bounded(void **state) {
     snprintf(text, sizeof text, "%d facts left out: more than %d of a run", 10 + 6 * 490 - HEC_MARKS_FACTS_MAX,
              HEC_MARKS_FACTS_MAX);
     assert_non_null(kept_event(HEC_EVENT_NOTE, text));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_hooks_find_is_reported),
-        cmocka_unit_test(a_program_that_marks_its_steps_is_believed),
-        cmocka_unit_test(samples_that_are_not_all_known_are_not_summed),
-        cmocka_unit_test(long_names_are_bounded),
-        cmocka_unit_test(long_names_keep_their_end),
-        cmocka_unit_test(a_child_defines_anew),
-        cmocka_unit_test(what_makes_no_sense_is_not_written),
-        cmocka_unit_test(a_hostile_process_is_bounded),
-        cmocka_unit_test(rates_and_threads_are_bounded),
-        cmocka_unit_test(rates_of_a_run_are_bounded),
-        cmocka_unit_test(facts_of_a_run_are_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

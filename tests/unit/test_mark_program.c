@@ -35,13 +35,11 @@ static int all_calls(void) {
     return hec_active();
 }
 
-static void without_hec_nothing_happens(void **state) {
-    (void)state;
+TEST(without_hec_nothing_happens) {
     assert_int_equal(result(start(NULL, NULL, all_calls)), 0);
 }
 
-static void with_nobody_listening_it_turns_itself_off(void **state) {
-    (void)state;
+TEST(with_nobody_listening_it_turns_itself_off) {
     struct fixture fixture = fixture_new();
     assert_int_equal(result(start(fixture.socket, NULL, all_calls)), 0); /* no such path */
     int fd = open(fixture.socket, O_CREAT | O_WRONLY, 0600);             /* not a socket */
@@ -57,8 +55,7 @@ static void with_nobody_listening_it_turns_itself_off(void **state) {
     assert_int_equal(result(start(path, NULL, all_calls)), 0); /* too long for a socket */
 }
 
-static void observed_it_leaves_errno_and_descriptors_alone(void **state) {
-    (void)state;
+TEST(observed_it_leaves_errno_and_descriptors_alone) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(result(start(fixture.socket, NULL, all_calls)), 1);
@@ -74,8 +71,7 @@ static int library_missing(void) {
     return hec_active() || hec_knob_int("batch", 3) != 3;
 }
 
-static void a_missing_library_is_no_error(void **state) {
-    (void)state;
+TEST(a_missing_library_is_no_error) {
     assert_int_equal(result(start("/nowhere/marks", "batch=9", library_missing)), 0);
 }
 
@@ -95,8 +91,7 @@ static void on_signal(int number) {
     reported = 1;
 }
 
-static void marks_stop_when_hec_goes(void **state) {
-    (void)state;
+TEST(marks_stop_when_hec_goes) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     signal(SIGUSR1, on_signal);
@@ -135,8 +130,7 @@ static const char knob_list[] =
     "batch=64;hex=0x10;ten=010;yes=true;no=false;negative=-5;lr=0.25;big=9223372036854775808;"
     "empty=;nan=nan;odd=a\\;b\\\\c=d;twice=first;;=x;no-value;twice=second";
 
-static void knobs_are_parsed_with_and_without_an_observer(void **state) {
-    (void)state;
+TEST(knobs_are_parsed_with_and_without_an_observer) {
     assert_int_equal(result(start(NULL, knob_list, read_knobs)), 0);
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
@@ -158,8 +152,7 @@ static int comma_locale(void) {
     return hec_knob_double("lr", 1) != 0.25;
 }
 
-static void knobs_do_not_depend_on_the_locale(void **state) {
-    (void)state;
+TEST(knobs_do_not_depend_on_the_locale) {
     assert_int_equal(result(start(NULL, "lr=0.25", comma_locale)), 0);
 }
 
@@ -183,8 +176,7 @@ static int forks(void) {
     return 0;
 }
 
-static void forked_children_are_processes_of_their_own(void **state) {
-    (void)state;
+TEST(forked_children_are_processes_of_their_own) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     pid_t pid = start(fixture.socket, NULL, forks);
@@ -226,8 +218,7 @@ static int threads(void) {
     return 0;
 }
 
-static void threads_have_phases_of_their_own(void **state) {
-    (void)state;
+TEST(threads_have_phases_of_their_own) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(result(start(fixture.socket, NULL, threads)), 0);
@@ -264,8 +255,7 @@ static int signals(void) {
     return 0;
 }
 
-static void signal_handlers_may_make_marks(void **state) {
-    (void)state;
+TEST(signal_handlers_may_make_marks) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     pid_t pid = start(fixture.socket, NULL, signals);
@@ -290,8 +280,7 @@ static int many_names(void) {
     return 0;
 }
 
-static void names_are_bounded(void **state) {
-    (void)state;
+TEST(names_are_bounded) {
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
     assert_int_equal(result(start(fixture.socket, NULL, many_names)), 0);
@@ -299,21 +288,4 @@ static void names_are_bounded(void **state) {
     assert_int_equal(kept.spans, 512);
     assert_int_equal(strlen(kept.span[0].name), HEC_NAME_MAX);
     assert_non_null(kept_event(HEC_EVENT_MARKS_DROPPED, ": 176 marks lost")); /* 88 begins and 88 ends */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_hec_nothing_happens),
-        cmocka_unit_test(with_nobody_listening_it_turns_itself_off),
-        cmocka_unit_test(observed_it_leaves_errno_and_descriptors_alone),
-        cmocka_unit_test(a_missing_library_is_no_error),
-        cmocka_unit_test(marks_stop_when_hec_goes),
-        cmocka_unit_test(knobs_are_parsed_with_and_without_an_observer),
-        cmocka_unit_test(knobs_do_not_depend_on_the_locale),
-        cmocka_unit_test(forked_children_are_processes_of_their_own),
-        cmocka_unit_test(threads_have_phases_of_their_own),
-        cmocka_unit_test(signal_handlers_may_make_marks),
-        cmocka_unit_test(names_are_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

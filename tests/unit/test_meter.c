@@ -57,17 +57,15 @@ static void check_reads(int times) {
     }
 }
 
-static void kept_is_what_was_read(void **state) {
-    (void)state;
+TEST(kept_is_what_was_read) {
     fill(5000, true);
     check_reads(3);
     assert_int_equal(run.series[0].reads, 1);
     assert_true(meter.kept_bytes <= 5000 * 20);
 }
 
-static void usual_readings_are_small(void **state) {
+TEST(usual_readings_are_small) {
     struct hec_range range;
-    (void)state;
     fill(5000, false);
     assert_int_equal(hec_meter_range(&meter, HEC_GPU_POWER, 0, &range, NULL), 0);
     check_reads(2);
@@ -77,8 +75,7 @@ static void usual_readings_are_small(void **state) {
 }
 
 /* What does not fit is read again, and is no other; what comes later and is small is kept. */
-static void too_much_is_read_again(void **state) {
-    (void)state;
+TEST(too_much_is_read_again) {
     fill(HEC_METER_KEPT_BYTES / 16, true);
     check_reads(2);
     assert_int_equal(run.series[0].reads, 2);
@@ -92,9 +89,8 @@ static void too_much_is_read_again(void **state) {
     assert_int_equal(run.series[1].reads, 1);
 }
 
-static void damage_is_not_kept(void **state) {
+TEST(damage_is_not_kept) {
     struct checked c = {0};
-    (void)state;
     fill(10, false);
     run.fail = HEC_ERR_CORRUPT;
     assert_int_equal(hec_meter_read(&meter, HEC_GPU_POWER, 0, check, &c, NULL), HEC_ERR_CORRUPT);
@@ -117,8 +113,7 @@ static void count(void *context, const struct hec_counter_reading *reading) {
 }
 
 /* Readings with a slack and without, slacks without a reading, readings that failed; whether slacks are kept or not. */
-static void counter_has_its_slacks(void **state) {
-    (void)state;
+TEST(counter_has_its_slacks) {
     for (int full = 0; full < 2; full++) {
         struct counted c = {0};
         for (int i = 0; i < 300; i++) {
@@ -166,10 +161,9 @@ static struct hec_device_summary begin(double late_s, double every_s, bool count
 }
 
 /* An interval, and the same as a part in pieces, whatever the sensor does. */
-static void parts_take_what_they_took(void **state) {
+TEST(parts_take_what_they_took) {
     static const int64_t edge[] = {0, 1500000000, 4100000000, 4900000000, 11000000000, 26300000000, 30000000000};
     enum { COUNT = sizeof edge / sizeof edge[0] - 1 };
-    (void)state;
     for (int sensor = 0; sensor < 6; sensor++) {
         struct hec_device_summary d = begin((sensor % 3 - 1) * 0.03, sensor < 3 ? 0.02 : 1, sensor % 2);
         struct hec_joules of[COUNT];
@@ -198,14 +192,4 @@ static void parts_take_what_they_took(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(kept_is_what_was_read, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(usual_readings_are_small, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(too_much_is_read_again, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(damage_is_not_kept, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(counter_has_its_slacks, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(parts_take_what_they_took, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(set_up, tear_down)

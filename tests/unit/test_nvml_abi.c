@@ -18,8 +18,7 @@
         assert_int_equal(sizeof(((ours *)0)->a), sizeof(((theirs *)0)->b));                                            \
     } while (0)
 
-static void test_structs(void **state) {
-    (void)state;
+TEST(test_structs) {
     SAME_SIZE(struct hec_nvml_pci, nvmlPciInfo_t);
     SAME_FIELD(struct hec_nvml_pci, legacy_bus_id, nvmlPciInfo_t, busIdLegacy);
     SAME_FIELD(struct hec_nvml_pci, bus_id, nvmlPciInfo_t, busId);
@@ -83,8 +82,7 @@ static void test_structs(void **state) {
     assert_int_equal(offsetof(struct hec_nvml_gpm_metrics, metrics), offsetof(nvmlGpmMetricsGet_t, metrics));
 }
 
-static void test_constants(void **state) {
-    (void)state;
+TEST(test_constants) {
     assert_int_equal(HEC_NVML_NOT_SUPPORTED, NVML_ERROR_NOT_SUPPORTED);
     assert_int_equal(HEC_NVML_NO_PERMISSION, NVML_ERROR_NO_PERMISSION);
     assert_int_equal(HEC_NVML_NOT_FOUND, NVML_ERROR_NOT_FOUND);
@@ -116,20 +114,17 @@ static void test_constants(void **state) {
 
 #else
 
-static void test_structs(void **state) {
-    (void)state;
+TEST(test_structs) {
     skip();
 }
 
-static void test_constants(void **state) {
-    (void)state;
+TEST(test_constants) {
     skip();
 }
 
 #endif
 
-static void test_codes(void **state) {
-    (void)state;
+TEST(test_codes) {
     assert_string_equal(hec_nvml_code_text(0), "success");
     assert_string_equal(hec_nvml_code_text(-1), "unknown NVML error");
     assert_int_equal(hec_nvml_error(HEC_NVML_SUCCESS), HEC_OK);
@@ -138,8 +133,7 @@ static void test_codes(void **state) {
     assert_int_equal(hec_nvml_error(HEC_NVML_UNKNOWN), HEC_ERR_FAILED);
 }
 
-static void test_values(void **state) {
-    (void)state;
+TEST(test_values) {
     union hec_nvml_value value = {.as_double = 3.6};
     assert_int_equal(hec_nvml_value_integer(&value, HEC_NVML_DOUBLE), 4);
     value.as_double = __builtin_nan("");
@@ -151,8 +145,7 @@ static void test_values(void **state) {
     assert_true(hec_nvml_value_integer(&value, 99) < 0);
 }
 
-static void test_load_failures(void **state) {
-    (void)state;
+TEST(test_load_failures) {
     struct hec_nvml nvml;
     struct hec_why why;
     assert_int_equal(hec_nvml_load("/nonexistent/libnvidia-ml.so.1", &nvml, &why), HEC_ERR_NOTFOUND);
@@ -166,8 +159,7 @@ static void test_load_failures(void **state) {
 }
 
 /* Run files written before there was model/throttle.def hold NVML's own bits. */
-static void test_throttle(void **state) {
-    (void)state;
+TEST(test_throttle) {
     for (int bit = 0; bit < 64; bit++)
         assert_int_equal(hec_nvml_throttle(1ull << bit), bit <= 8 ? 1 << bit : 0);
     assert_int_equal(hec_nvml_throttle(0x44), HEC_THROTTLED_POWER_CAP | HEC_THROTTLED_HARDWARE_THERMAL);
@@ -175,12 +167,4 @@ static void test_throttle(void **state) {
     assert_false(hec_throttle_has(0x44, HEC_THROTTLE_HARDWARE) || hec_throttle_has(0x44, HEC_THROTTLE_OTHER));
     assert_true(hec_throttle_slowed(0x44) && hec_throttle_slowed(0x80));
     assert_false(hec_throttle_slowed(0x1 | 0x2 | 0x4 | 0x10 | 0x100)); /* idle, set, or as far as power goes */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_structs), cmocka_unit_test(test_constants),     cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_values),  cmocka_unit_test(test_load_failures), cmocka_unit_test(test_throttle),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -360,8 +360,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void test_steady_minute(void **state) {
-    (void)state;
+TEST(test_steady_minute) {
     struct hec_nvml table = full_table();
     fake.run_process = true;
     begin(&table);
@@ -406,8 +405,7 @@ static void test_steady_minute(void **state) {
     assert_int_equal(fake.gpm_samples, 0); /* all freed */
 }
 
-static void test_history_is_ordered_and_complete(void **state) {
-    (void)state;
+TEST(test_history_is_ordered_and_complete) {
     struct hec_nvml table = full_table();
     begin(&table);
     run_until(START + 10 * HEC_NS_PER_S);
@@ -431,8 +429,7 @@ static void test_history_is_ordered_and_complete(void **state) {
     assert_true(last > START + 10 * HEC_NS_PER_S - 50 * MS);
 }
 
-static void test_clock_step(void **state) {
-    (void)state;
+TEST(test_clock_step) {
     const int64_t steps[] = {3600 * HEC_NS_PER_S, -3600 * HEC_NS_PER_S, -300 * MS};
     for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
         set_up(NULL);
@@ -456,8 +453,7 @@ static void test_clock_step(void **state) {
     }
 }
 
-static void test_reset(void **state) {
-    (void)state;
+TEST(test_reset) {
     struct hec_nvml table = full_table();
     fake.reset_at = START + 20 * HEC_NS_PER_S;
     begin(&table);
@@ -469,8 +465,7 @@ static void test_reset(void **state) {
     assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) < 25000);
 }
 
-static void test_lost_device_leaves_the_others(void **state) {
-    (void)state;
+TEST(test_lost_device_leaves_the_others) {
     struct hec_nvml table = full_table();
     fake.count = 3;
     fake.lost_at[1] = START + 5 * HEC_NS_PER_S;
@@ -487,8 +482,7 @@ static void test_lost_device_leaves_the_others(void **state) {
     assert_int_equal(got.devices[2].uuid[0], '\0');
 }
 
-static void test_failing_sensor(void **state) {
-    (void)state;
+TEST(test_failing_sensor) {
     struct hec_nvml table = full_table();
     fake.fail_from = START + 10 * HEC_NS_PER_S;
     fake.fail_to = START + 20 * HEC_NS_PER_S;
@@ -503,8 +497,7 @@ static void test_failing_sensor(void **state) {
     assert_true(samples_of(HEC_GPU_TEMPERATURE, 0) >= 40);
 }
 
-static void test_slow_call_is_reported_once(void **state) {
-    (void)state;
+TEST(test_slow_call_is_reported_once) {
     struct hec_nvml table = full_table();
     begin(&table);
     run_until(START + 5 * HEC_NS_PER_S);
@@ -515,8 +508,7 @@ static void test_slow_call_is_reported_once(void **state) {
     assert_non_null(strstr(got.last_event[HEC_EVENT_DEVICE_SLOW], "temperature took 600 ms"));
 }
 
-static void test_gpm_windows_are_never_short(void **state) {
-    (void)state;
+TEST(test_gpm_windows_are_never_short) {
     struct hec_nvml table = full_table();
     options.gpm_window_ns = 70 * MS;
     begin(&table);
@@ -529,8 +521,7 @@ static void test_gpm_windows_are_never_short(void **state) {
             assert_int_equal(got.samples[i].value, 123); /* never the zero of a short window */
 }
 
-static void test_odd_gpm_values(void **state) {
-    (void)state;
+TEST(test_odd_gpm_values) {
     struct hec_nvml table = full_table();
     fake.gpm_odd = true;
     begin(&table);
@@ -544,8 +535,7 @@ static void test_odd_gpm_values(void **state) {
     assert_true(samples_of(HEC_GPM_TENSOR_ACTIVE, 0) > 10);
 }
 
-static void test_power_without_history(void **state) {
-    (void)state;
+TEST(test_power_without_history) {
     struct hec_nvml table = full_table();
     fake.history = 0;
     begin(&table);
@@ -568,8 +558,7 @@ static void test_power_without_history(void **state) {
 
 /* For an observer that never ends: one wake-up an interval for all devices and sensors, the counter read plainly, and no
  * process kept that is gone. */
-static void test_paced(void **state) {
-    (void)state;
+TEST(test_paced) {
     struct hec_nvml table = full_table();
     fake.count = DEVICES;
     fake.run_process = true;
@@ -617,8 +606,7 @@ static void test_paced(void **state) {
 }
 
 /* Each is a sample, also where several came between two readings, and of a device that is lost in the same moment; else 0. */
-static void test_xid(void **state) {
-    (void)state;
+TEST(test_xid) {
     struct hec_nvml table = full_table();
     fake.count = 2;
     fake.lost_at[1] = START + 10 * HEC_NS_PER_S + 100 * US;
@@ -650,8 +638,7 @@ static void test_xid(void **state) {
 }
 
 /* A driver that refuses, or has no such events: missing, not 0. Nobody asks in a run. */
-static void test_no_xids(void **state) {
-    (void)state;
+TEST(test_no_xids) {
     struct hec_nvml table = full_table();
     static const int refused[] = {0, HEC_NVML_NOT_SUPPORTED, HEC_NVML_NO_PERMISSION};
     for (int i = 0; i < 3; i++) {
@@ -678,8 +665,7 @@ static int f_memory_v2_refused(hec_nvml_device device, struct hec_nvml_memory_v2
 }
 
 /* A device for which the driver refuses the call that says it: reserved memory is missing, not 0. */
-static void test_reserved_memory_unknown(void **state) {
-    (void)state;
+TEST(test_reserved_memory_unknown) {
     struct hec_nvml table = full_table();
     table.memory_v1 = f_memory_v1;
     table.memory_v2 = f_memory_v2_refused;
@@ -694,8 +680,7 @@ static void test_reserved_memory_unknown(void **state) {
 }
 
 /* The four mandatory functions and nothing else. */
-static void test_oldest_driver(void **state) {
-    (void)state;
+TEST(test_oldest_driver) {
     struct hec_nvml table = {
         .init = f_init, .device_count = f_count, .device_by_index = f_by_index, .device_name = f_name};
     begin(&table);
@@ -712,8 +697,7 @@ static int unsupported_energy(hec_nvml_device device, unsigned long long *energy
     return HEC_NVML_NOT_SUPPORTED;
 }
 
-static void test_energy_not_supported(void **state) {
-    (void)state;
+TEST(test_energy_not_supported) {
     struct hec_nvml table = full_table();
     table.energy = unsupported_energy;
     begin(&table);
@@ -724,8 +708,7 @@ static void test_energy_not_supported(void **state) {
     assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
 }
 
-static void test_visible_devices(void **state) {
-    (void)state;
+TEST(test_visible_devices) {
     struct hec_nvml table = full_table();
     fake.count = 3;
     options.visible_devices = "GPU-00000002,GPU-00000000";
@@ -738,8 +721,7 @@ static int no_driver(void) {
     return HEC_NVML_DRIVER_NOT_LOADED;
 }
 
-static void test_open_failures(void **state) {
-    (void)state;
+TEST(test_open_failures) {
     struct hec_nvml table = full_table();
     struct hec_why why;
     table.init = no_driver;
@@ -752,28 +734,4 @@ static void test_open_failures(void **state) {
     assert_int_equal(hec_collector_nvml.open(&options, &sink, &collector, &why), HEC_ERR_NOTFOUND);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_steady_minute),
-        TEST(test_history_is_ordered_and_complete),
-        TEST(test_clock_step),
-        TEST(test_reset),
-        TEST(test_lost_device_leaves_the_others),
-        TEST(test_failing_sensor),
-        TEST(test_slow_call_is_reported_once),
-        TEST(test_gpm_windows_are_never_short),
-        TEST(test_odd_gpm_values),
-        TEST(test_paced),
-        TEST(test_xid),
-        TEST(test_no_xids),
-        TEST(test_reserved_memory_unknown),
-        TEST(test_power_without_history),
-        TEST(test_oldest_driver),
-        TEST(test_energy_not_supported),
-        TEST(test_visible_devices),
-        TEST(test_open_failures),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(set_up, tear_down)

@@ -124,8 +124,7 @@ static void work(double seconds) {
                                        now + (int64_t)(i * 0.137e9), 100000000, pieces) > 0);
 }
 
-static void test_readings_are_placed_exactly(void **state) {
-    (void)state;
+TEST(test_readings_are_placed_exactly) {
     make("h200x2,clock=virtual");
     work(20);
     observe(30);
@@ -146,8 +145,7 @@ static void test_readings_are_placed_exactly(void **state) {
         assert_int_equal(got.events[k], 0);
 }
 
-static void test_faults(void **state) {
-    (void)state;
+TEST(test_faults) {
     make("h200x2,clock=virtual,lost@5:1,reset@10:0,fail=nvmlDeviceGetUtilizationRates@3");
     observe(20);
     assert_int_equal(got.events[HEC_EVENT_DEVICE_LOST], 1);
@@ -156,8 +154,7 @@ static void test_faults(void **state) {
     assert_int_equal(got.misplaced, 0);
 }
 
-static void test_old_driver(void **state) {
-    (void)state;
+TEST(test_old_driver) {
     make("h200,driver=450,clock=virtual");
     observe(10);
     assert_int_equal(got.devices[0].has_gpm, 0);
@@ -168,8 +165,7 @@ static void test_old_driver(void **state) {
     assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
 }
 
-static void test_part_without_counter(void **state) {
-    (void)state;
+TEST(test_part_without_counter) {
     make("p100,clock=virtual");
     observe(10);
     assert_int_equal(got.devices[0].has_energy_counter, 0);
@@ -178,8 +174,7 @@ static void test_part_without_counter(void **state) {
     assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
 }
 
-static void test_probe(void **state) {
-    (void)state;
+TEST(test_probe) {
     make("h200x2");
     hec_clock_set_source(NULL);
     struct hec_nvml_probed *devices;
@@ -205,13 +200,4 @@ static void test_probe(void **state) {
     free(list);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_readings_are_placed_exactly, unmake),
-        cmocka_unit_test_teardown(test_faults, unmake),
-        cmocka_unit_test_teardown(test_old_driver, unmake),
-        cmocka_unit_test_teardown(test_part_without_counter, unmake),
-        cmocka_unit_test_teardown(test_probe, unmake),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(NULL, unmake)

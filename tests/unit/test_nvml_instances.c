@@ -223,8 +223,7 @@ static int64_t active(int i) {
     return got.now[i].counters[HEC_GPM_SM_ACTIVE - HEC_GPM_GR_ACTIVE];
 }
 
-static void test_come_and_go(void **state) {
-    (void)state;
+TEST(test_come_and_go) {
     fake.id[0] = 3;
     fake.id[2] = 1;
     rounds(1);
@@ -271,8 +270,7 @@ static void test_come_and_go(void **state) {
     assert_int_equal(got.device.mig_enabled, 1);
 }
 
-static void test_refused(void **state) {
-    (void)state;
+TEST(test_refused) {
     fake.id[0] = 2;
     fake.gpm_code = HEC_NVML_NOT_SUPPORTED;
     fake.names = false; /* then its attributes say what it is */
@@ -285,8 +283,7 @@ static void test_refused(void **state) {
 }
 
 /* Who may not see all processes of a divided device is refused the list of the whole. */
-static void test_processes(void **state) {
-    (void)state;
+TEST(test_processes) {
     fake.id[0] = 3;
     fake.id[2] = 1;
     fake.pid_in = 1;
@@ -305,11 +302,4 @@ static void test_processes(void **state) {
     assert_int_equal(got.process.gpu_instance, -1);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_come_and_go, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(set_up, tear_down)

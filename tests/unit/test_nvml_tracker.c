@@ -73,8 +73,7 @@ static void run(struct world *w, double seconds) {
 #define H200                                                                                                           \
     { .period = 99.94e6, .call_least = 4.0e6, .call_most = 4.7e6, .late = 60e3 }
 
-static void test_finds_the_edges_soon(void **state) {
-    (void)state;
+TEST(test_finds_the_edges_soon) {
     for (int phase = 0; phase < 100; phase += 7) {
         struct world w = H200;
         w.phase = phase * 1e6;
@@ -91,8 +90,7 @@ static void test_finds_the_edges_soon(void **state) {
 
 /* The call's length, the irregularity that is allowed on both sides, and 8 ms that no reading is spent on; more while an edge passes
  * unread. */
-static void test_stays_narrow_with_few_readings(void **state) {
-    (void)state;
+TEST(test_stays_narrow_with_few_readings) {
     struct world w = H200;
     w.phase = 12e6;
     w.call_least = w.call_most = 4.3e6;
@@ -107,8 +105,7 @@ static void test_stays_narrow_with_few_readings(void **state) {
     assert_true(w.emitted > 150);
 }
 
-static void test_survives_lateness_and_other_paces(void **state) {
-    (void)state;
+TEST(test_survives_lateness_and_other_paces) {
     const struct world worlds[] = {
         {.period = 99.94e6, .phase = 33e6, .call_least = 4e6, .call_most = 40e6, .late = 30e6},
         {.period = 100.1e6, .phase = 71e6, .call_least = 4e6, .call_most = 5e6, .late = 1e6},
@@ -128,8 +125,7 @@ static void test_survives_lateness_and_other_paces(void **state) {
 }
 
 /* Faster than the known pace: the counter must not be believed to have edges, only to be at most 100 ms old. */
-static void test_does_not_mistake_a_faster_pace(void **state) {
-    (void)state;
+TEST(test_does_not_mistake_a_faster_pace) {
     struct world w = {.period = 20e6, .phase = 3e6, .call_least = 4e6, .call_most = 4.7e6, .late = 60e3};
     begin(&w);
     run(&w, 30);
@@ -138,8 +134,7 @@ static void test_does_not_mistake_a_faster_pace(void **state) {
     assert_true(w.calls < 120);
 }
 
-static void test_a_slow_counter_widens_the_quantum(void **state) {
-    (void)state;
+TEST(test_a_slow_counter_widens_the_quantum) {
     struct world w = {.period = 1000e6, .phase = 3e6, .call_least = 4e6, .call_most = 4.7e6, .late = 60e3};
     begin(&w);
     run(&w, 60);
@@ -147,8 +142,7 @@ static void test_a_slow_counter_widens_the_quantum(void **state) {
     assert_true(w.tracker.quantum_ns > 400 * HEC_NS_PER_MS);
 }
 
-static void test_follows_a_drifting_pace(void **state) {
-    (void)state;
+TEST(test_follows_a_drifting_pace) {
     struct world w = H200;
     begin(&w);
     for (int i = 0; i < 30; i++) { /* 20 ppm more every minute, phase kept */
@@ -163,8 +157,7 @@ static void test_follows_a_drifting_pace(void **state) {
     assert_true(w.last_slack < 25000000);
 }
 
-static void test_reset_starts_anew(void **state) {
-    (void)state;
+TEST(test_reset_starts_anew) {
     struct world w = H200;
     w.phase = 40e6;
     begin(&w);
@@ -178,8 +171,7 @@ static void test_reset_starts_anew(void **state) {
     assert_int_equal(w.tracker.state, NVML_TRACKER_TRACKING);
 }
 
-static void test_flush_emits_what_is_held(void **state) {
-    (void)state;
+TEST(test_flush_emits_what_is_held) {
     struct world w = H200;
     begin(&w);
     run(&w, 0.05); /* stopped in the middle of the search */
@@ -191,8 +183,7 @@ static void test_flush_emits_what_is_held(void **state) {
     assert_int_equal(w.emitted, once);
 }
 
-static void test_a_pause_does_not_matter(void **state) {
-    (void)state;
+TEST(test_a_pause_does_not_matter) {
     struct world w = H200;
     begin(&w);
     run(&w, 20);
@@ -202,8 +193,7 @@ static void test_a_pause_does_not_matter(void **state) {
     assert_int_equal(w.tracker.state, NVML_TRACKER_TRACKING);
 }
 
-static void test_grid_bounds(void **state) {
-    (void)state;
+TEST(test_grid_bounds) {
     struct hec_grid grid;
     int64_t early, late, first, last;
     hec_grid_init(&grid, 90, 110, 1000);
@@ -228,20 +218,4 @@ static void test_grid_bounds(void **state) {
     assert_int_equal(first, 4);
     assert_int_equal(last, 5);
     assert_false(hec_grid_add_upper(&grid, 10, 1999));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grid_bounds),
-        cmocka_unit_test(test_finds_the_edges_soon),
-        cmocka_unit_test(test_stays_narrow_with_few_readings),
-        cmocka_unit_test(test_survives_lateness_and_other_paces),
-        cmocka_unit_test(test_does_not_mistake_a_faster_pace),
-        cmocka_unit_test(test_a_slow_counter_widens_the_quantum),
-        cmocka_unit_test(test_follows_a_drifting_pace),
-        cmocka_unit_test(test_reset_starts_anew),
-        cmocka_unit_test(test_flush_emits_what_is_held),
-        cmocka_unit_test(test_a_pause_does_not_matter),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,8 +61,7 @@ static const struct {
     {"MIG-GPU-8932f0aa-1111-2222-3333-444444444444/5", "0000", false},
 };
 
-static void test_table(void **state) {
-    (void)state;
+TEST(test_table) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hec_visible_input input = {cases[i].text, uuids, COUNT, migs, sizeof migs / sizeof migs[0]};
         bool visible[COUNT], by_ordinal;
@@ -78,8 +77,7 @@ static void test_table(void **state) {
     }
 }
 
-static void test_long_list(void **state) {
-    (void)state;
+TEST(test_long_list) {
     char text[8192];
     memset(text, '1', sizeof text);
     text[sizeof text - 1] = '\0';
@@ -91,18 +89,8 @@ static void test_long_list(void **state) {
     assert_int_equal(hec_visible_parse(&input, visible, NULL), 0); /* 1,1,1,...: named twice */
 }
 
-static void test_no_devices(void **state) {
-    (void)state;
+TEST(test_no_devices) {
     struct hec_visible_input input = {"0,1", NULL, 0, NULL, 0};
     bool none;
     assert_int_equal(hec_visible_parse(&input, &none, NULL), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_long_list),
-        cmocka_unit_test(test_no_devices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,8 +57,7 @@ static enum hec_others find(const struct measured *m, int shared_with, double en
     return device.others;
 }
 
-static void test_real_programs(void **state) {
-    (void)state;
+TEST(test_real_programs) {
     for (size_t i = 0; i < sizeof measured / sizeof measured[0]; i++)
         for (int listed = 0; listed < 2; listed++) {
             enum hec_others expected = measured[i].beside ? HEC_OTHERS_BUSY : HEC_OTHERS_IDLE;
@@ -70,9 +69,8 @@ static void test_real_programs(void **state) {
 }
 
 /* One that is known may do less before it is noticed. */
-static void test_bands(void **state) {
+TEST(test_bands) {
     const struct measured *two_ranks = &measured[7]; /* 26.7 %, and pauses of 3.2 % at most */
-    (void)state;
     assert_int_equal(find(two_ranks, 1, 0.34), HEC_OTHERS_IDLE);
     assert_int_equal(find(two_ranks, 1, 0.36), HEC_OTHERS_BUSY);
     assert_int_equal(find(two_ranks, 0, 0.58), HEC_OTHERS_IDLE);
@@ -84,11 +82,10 @@ static void test_bands(void **state) {
 }
 
 /* CUPTI saw nothing, or for too short a time: somebody may be at work, unless nobody is. */
-static void test_not_seen(void **state) {
+TEST(test_not_seen) {
     struct measured brief = measured[0];
     struct fake_run run;
     struct hec_meter meter;
-    (void)state;
     brief.traced_s = 0.1;
     assert_int_equal(find(&brief, 1, 0.3), HEC_OTHERS_MAYBE);
     assert_int_equal(find(&brief, 0, 1), HEC_OTHERS_IDLE);
@@ -106,13 +103,4 @@ static void test_not_seen(void **state) {
     assert_true(isnan(device.others_engine) && isnan(device.others_seen));
     hec_meter_close(&meter);
     fake_free(&run);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_real_programs),
-        cmocka_unit_test(test_bands),
-        cmocka_unit_test(test_not_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 #include "model/part.h"
 #include "unit.h"
 
-static void names_find_their_rows(void **state) {
-    (void)state;
+TEST(names_find_their_rows) {
     static const char *const cases[][2] = {
         {"NVIDIA H200", "H200_SXM"},
         {"NVIDIA H200 NVL", "H200_NVL"},
@@ -41,8 +40,7 @@ static void names_find_their_rows(void **state) {
     }
 }
 
-static void what_is_not_the_part_is_not_found(void **state) {
-    (void)state;
+TEST(what_is_not_the_part_is_not_found) {
     static const char *const names[] = {"",
                                         "NVIDIA",
                                         "NVIDIA H200 MIG 1g.18gb",
@@ -64,8 +62,7 @@ static void what_is_not_the_part_is_not_found(void **state) {
             fail_msg("\"%s\" found %s", names[i], hec_part_find(names[i])->id);
 }
 
-static void every_driver_name_finds_its_own_row_only(void **state) {
-    (void)state;
+TEST(every_driver_name_finds_its_own_row_only) {
     for (int i = 0; i < hec_part_count(); i++) {
         const struct hec_part *part = hec_part_at(i);
         char names[256];
@@ -83,8 +80,7 @@ static void every_driver_name_finds_its_own_row_only(void **state) {
     assert_null(hec_part_at(hec_part_count()));
 }
 
-static void figures_are_plausible(void **state) {
-    (void)state;
+TEST(figures_are_plausible) {
     for (int i = 0; i < hec_part_count(); i++) {
         const struct hec_part *part = hec_part_at(i);
         const double *peak = part->peak_tflops;
@@ -121,8 +117,7 @@ static void figures_are_plausible(void **state) {
     }
 }
 
-static void flop_per_joule_is_peak_over_power(void **state) {
-    (void)state;
+TEST(flop_per_joule_is_peak_over_power) {
     const struct hec_part *h200 = hec_part_find("NVIDIA H200");
     assert_true(fabs(hec_part_flop_per_joule(h200, HEC_PRECISION_FP16) - 989.5e12 / 700) < 1);
     assert_true(hec_part_flop_per_joule(h200, HEC_PRECISION_FP4) == 0); /* no such unit */
@@ -132,8 +127,7 @@ static void flop_per_joule_is_peak_over_power(void **state) {
 
 /* What users must find: a training, an inference and an edge class, and in each of these rows what a comparison of a
  * measured run needs. */
-static void the_classes_are_there(void **state) {
-    (void)state;
+TEST(the_classes_are_there) {
     static const char *const names[] = {"Tesla V100-SXM2-32GB",  "Tesla T4",       "NVIDIA A100-SXM4-80GB",
                                         "NVIDIA H100 80GB HBM3", "NVIDIA H200",    "NVIDIA B200",
                                         "NVIDIA L40S",           "AMD MI300X",     "AMD MI325X",
@@ -151,16 +145,4 @@ static void the_classes_are_there(void **state) {
         assert_true(isfinite(hec_part_flop_per_joule(part, HEC_PRECISION_FP16)));
         assert_true(isfinite(part->memory_gb_per_s));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_find_their_rows),
-        cmocka_unit_test(what_is_not_the_part_is_not_found),
-        cmocka_unit_test(every_driver_name_finds_its_own_row_only),
-        cmocka_unit_test(figures_are_plausible),
-        cmocka_unit_test(flop_per_joule_is_peak_over_power),
-        cmocka_unit_test(the_classes_are_there),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

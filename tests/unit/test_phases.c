@@ -91,8 +91,7 @@ static void assert_joules(const struct hec_phase_summary *p, double joules, doub
 }
 
 /* Long phases, the sensor late or early; threads that overlap count once; what nests counts in both. */
-static void test_long_phases(void **state) {
-    (void)state;
+TEST(test_long_phases) {
     for (double lag_s = -0.04; lag_s < 0.05; lag_s += 0.02) {
         high_from_s = 10, high_to_s = 30, period_s = 100;
         begin(2);
@@ -117,8 +116,7 @@ static void test_long_phases(void **state) {
 
 /* Many short ones: the two sides cannot be separated, and that is said; but a phase that is nearly all of the run is
  * known. */
-static void test_short_phases(void **state) {
-    (void)state;
+TEST(test_short_phases) {
     high_from_s = 0.004, high_to_s = 0.1, period_s = 0.1;
     begin(1);
     add_power(0, 0.02, 0.01);
@@ -139,8 +137,7 @@ static void test_short_phases(void **state) {
 }
 
 /* Polled power is a mean of the last second: a phase of two seconds is not reported, one of ten is. */
-static void test_polled_power(void **state) {
-    (void)state;
+TEST(test_polled_power) {
     high_from_s = 10, high_to_s = 20, period_s = 100;
     begin(1);
     devices[0].readings.device.has_power_history = 0;
@@ -155,8 +152,7 @@ static void test_polled_power(void **state) {
 }
 
 /* Without a run's energy there is none of a phase, and nothing fails. */
-static void test_no_energy(void **state) {
-    (void)state;
+TEST(test_no_energy) {
     high_from_s = 0, high_to_s = 1, period_s = 100;
     begin(1);
     summary.joules = NAN;
@@ -172,14 +168,4 @@ static void test_no_energy(void **state) {
     assert_true(isnan(train->joules));
     assert_int_equal(train->energy, HEC_PHASE_ENERGY_NO_POWER);
     done();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_long_phases),
-        cmocka_unit_test(test_short_phases),
-        cmocka_unit_test(test_polled_power),
-        cmocka_unit_test(test_no_energy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,8 +57,7 @@ static void text_of(const struct hec_power_entry *entry, struct hec_buf *text) {
     assert_int_equal(hec_power_entry_print(entry, text), HEC_OK);
 }
 
-static void entries_are_read_as_written(void **state) {
-    (void)state;
+TEST(entries_are_read_as_written) {
     struct hec_power_entry entry = example(), found;
     struct hec_buf text, again;
     text_of(&entry, &text);
@@ -76,8 +75,7 @@ static void entries_are_read_as_written(void **state) {
     hec_buf_free(&text);
 }
 
-static void hostile_entries_are_refused(void **state) {
-    (void)state;
+TEST(hostile_entries_are_refused) {
     static const struct {
         const char *from, *to; /* what is replaced in a good one */
         int err;
@@ -129,8 +127,7 @@ static void count_seen(void *context, const char *path, int err, const struct he
 }
 
 /* An entry under the name of another device is none of that device's. */
-static void an_entry_speaks_of_its_own_device(void **state) {
-    (void)state;
+TEST(an_entry_speaks_of_its_own_device) {
     struct hec_power_entry entry = example();
     char from[400], to[400];
     int counts[2] = {0, 0};
@@ -214,8 +211,7 @@ static struct hec_power_machine fake_machine(const char *boot, unsigned limit) {
     return machine;
 }
 
-static void what_was_there_is_put_back(void **state) {
-    (void)state;
+TEST(what_was_there_is_put_back) {
     static const struct {
         const char *boot;
         unsigned found, expected; /* mW */
@@ -244,8 +240,7 @@ static void what_was_there_is_put_back(void **state) {
     }
 }
 
-static void what_cannot_be_put_back_stays_in_the_journal(void **state) {
-    (void)state;
+TEST(what_cannot_be_put_back_stays_in_the_journal) {
     struct hec_power_entry entry = example();
     struct hec_power_machine machine = fake_machine("b-1", 400000);
     struct hec_why why = {""};
@@ -268,8 +263,7 @@ static void what_cannot_be_put_back_stays_in_the_journal(void **state) {
     hec_buf_free(&said);
 }
 
-static void writing_reads_back(void **state) {
-    (void)state;
+TEST(writing_reads_back) {
     struct hec_power_machine machine = fake_machine("b-1", 700000);
     struct hec_power_device device;
     struct hec_why why = {""};
@@ -316,8 +310,7 @@ static struct hec_power_guard *open_on(const char *spec, const char *visible) {
     return guard;
 }
 
-static void a_lease_puts_back_exactly(void **state) {
-    (void)state;
+TEST(a_lease_puts_back_exactly) {
     struct hec_why why = {""};
     new_machine(456789);
     struct hec_power_guard *guard = open_on(machine_spec, "1");
@@ -342,8 +335,7 @@ static void a_lease_puts_back_exactly(void **state) {
     assert_int_equal(setting(1).cap_mw, 456789);
 }
 
-static void somebody_elses_change_is_left_alone(void **state) {
-    (void)state;
+TEST(somebody_elses_change_is_left_alone) {
     struct hec_why why = {""};
     new_machine(500000);
     struct hec_power_guard *guard = open_on(machine_spec, NULL);
@@ -355,8 +347,7 @@ static void somebody_elses_change_is_left_alone(void **state) {
     assert_int_equal(setting(1).cap_mw, 500000);
 }
 
-static void a_second_lease_is_refused_by_name(void **state) {
-    (void)state;
+TEST(a_second_lease_is_refused_by_name) {
     struct hec_why why = {""};
     char pid[24];
     new_machine(500000);
@@ -374,8 +365,7 @@ static void a_second_lease_is_refused_by_name(void **state) {
     assert_int_equal(setting(1).cap_mw, 500000);
 }
 
-static void without_rights_it_says_so(void **state) {
-    (void)state;
+TEST(without_rights_it_says_so) {
     struct hec_power_guard *guard;
     struct hec_why why = {""};
     assert_int_equal(hec_power_guard_open(&(struct hec_power_options){0}, &guard, &why), HEC_ERR_PERMISSION);
@@ -392,8 +382,7 @@ static void without_rights_it_says_so(void **state) {
 }
 
 /* Whoever limits clocks already set something that could not be put back. */
-static void clocks_that_are_limited_are_left_alone(void **state) {
-    (void)state;
+TEST(clocks_that_are_limited_are_left_alone) {
     struct hec_why why = {""};
     new_machine(700000);
     sim_state_write(machine_path, 0, &(struct sim_setting){700000, 1500});
@@ -420,8 +409,7 @@ static void lease_and_leave(void) {
 }
 
 /* Without a word: the guardian sees that its client is gone, on a busy machine some time later. */
-static void an_exit_ends_the_lease(void **state) {
-    (void)state;
+TEST(an_exit_ends_the_lease) {
     int left = 1;
     struct hec_buf said;
     new_machine(432100);
@@ -439,8 +427,7 @@ static void an_exit_ends_the_lease(void **state) {
 }
 
 /* What nobody put back: as after a power failure, with the boot's id in the file or another one. */
-static void the_next_one_puts_back(void **state) {
-    (void)state;
+TEST(the_next_one_puts_back) {
     struct hec_power_entry entry = example();
     struct hec_power_machine machine;
     struct hec_buf said;
@@ -472,8 +459,7 @@ static void the_next_one_puts_back(void **state) {
     hec_buf_free(&said);
 }
 
-static void a_damaged_journal_blocks_its_device(void **state) {
-    (void)state;
+TEST(a_damaged_journal_blocks_its_device) {
     struct hec_power_entry entry = example();
     struct hec_power_machine machine;
     struct hec_why why = {""};
@@ -501,22 +487,4 @@ static void a_damaged_journal_blocks_its_device(void **state) {
     assert_int_equal(unlink(path), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(entries_are_read_as_written),
-        cmocka_unit_test(hostile_entries_are_refused),
-        cmocka_unit_test(an_entry_speaks_of_its_own_device),
-        cmocka_unit_test(what_was_there_is_put_back),
-        cmocka_unit_test(what_cannot_be_put_back_stays_in_the_journal),
-        cmocka_unit_test(writing_reads_back),
-        cmocka_unit_test(a_lease_puts_back_exactly),
-        cmocka_unit_test(somebody_elses_change_is_left_alone),
-        cmocka_unit_test(a_second_lease_is_refused_by_name),
-        cmocka_unit_test(without_rights_it_says_so),
-        cmocka_unit_test(clocks_that_are_limited_are_left_alone),
-        cmocka_unit_test(an_exit_ends_the_lease),
-        cmocka_unit_test(the_next_one_puts_back),
-        cmocka_unit_test(a_damaged_journal_blocks_its_device),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+ALL_TESTS(begin, end)

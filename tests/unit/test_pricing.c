@@ -54,25 +54,18 @@ static bool holds(const struct hec_ledger_device *d, enum hec_state state, doubl
 }
 
 /* 1 % of the time in kernels that fill 14 % of the device, at 200 W: all that the idle level is off by would make 1500 of it. */
-static void test_little_work(void **state) {
+TEST(test_little_work) {
     struct hec_ledger_device d;
-    (void)state;
     price(0.1, 200, 0.14, &d);
     assert_true(watts(&d, HEC_STATE_COMPUTE) < 450 && holds(&d, HEC_STATE_COMPUTE, 200));
     assert_true(fabs(watts(&d, HEC_STATE_DATA) - IDLE_W) < 4 && holds(&d, HEC_STATE_DATA, IDLE_W));
 }
 
 /* Where most of the time is work, what it took is known, whatever the counters say. */
-static void test_much_work(void **state) {
+TEST(test_much_work) {
     struct hec_ledger_device d;
-    (void)state;
     for (int full = 0; full < 2; full++) {
         price(8, 600, full ? 1 : 0.14, &d);
         assert_true(fabs(watts(&d, HEC_STATE_COMPUTE) - 600) < 20);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_little_work), cmocka_unit_test(test_much_work)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,8 +40,8 @@ static void look(const char *folder, struct hec_check_list *list) {
     hec_collector_procfs.check(&(struct hec_observe_options){.proc_path = proc}, list);
 }
 
-static void a_whole_host(void **state) {
-    const char *folder = *state;
+TEST(a_whole_host) {
+    const char *folder = *unit_state;
     struct hec_check_list list;
     unsetenv("KUBERNETES_SERVICE_HOST");
     make_proc(folder);
@@ -52,8 +52,8 @@ static void a_whole_host(void **state) {
     assert_true(row(&list, "process tree")->cost[0]);
 }
 
-static void what_lacks_is_said(void **state) {
-    const char *folder = *state;
+TEST(what_lacks_is_said) {
+    const char *folder = *unit_state;
     struct hec_check_list list;
     make_proc(folder);
     fixture_delete(folder, "proc/50/io");
@@ -77,8 +77,8 @@ static void what_lacks_is_said(void **state) {
 }
 
 /* The least quota of the process's control group and of those above it. */
-static void quotas_of_groups(void **state) {
-    const char *folder = *state;
+TEST(quotas_of_groups) {
+    const char *folder = *unit_state;
     struct hec_check_list list;
     make_proc(folder);
     fixture_file(folder, "proc/50/cgroup", "0::/job/step\n");
@@ -92,8 +92,8 @@ static void quotas_of_groups(void **state) {
     assert_true(hec_cores_usable() >= 1);
 }
 
-static void hidden_processes_are_said_but_not_to_root(void **state) {
-    const char *folder = *state;
+TEST(hidden_processes_are_said_but_not_to_root) {
+    const char *folder = *unit_state;
     struct hec_check_list list;
     make_proc(folder);
     fixture_file(folder, "proc/50/mounts",
@@ -110,9 +110,8 @@ static void hidden_processes_are_said_but_not_to_root(void **state) {
     assert_non_null(strstr(row(&list, "other users' processes")->finding, "hidepid=invisible"));
 }
 
-static void this_machine_has_a_process_tree(void **state) {
+TEST(this_machine_has_a_process_tree) {
     struct hec_check_list list = {0};
-    (void)state;
     struct hec_observe_options here = {0};
     hec_collector_procfs.check(&here, &list);
     assert_int_equal(row(&list, "process tree")->status, HEC_CHECK_OK);
@@ -120,8 +119,8 @@ static void this_machine_has_a_process_tree(void **state) {
     assert_string_equal(list.items[list.count - 1].area, "cpu energy");
 }
 
-static void rapl_rows(void **state) {
-    const char *folder = *state;
+TEST(rapl_rows) {
+    const char *folder = *unit_state;
     struct hec_check_list list = {0};
     const struct hec_observe_options options = {.powercap_path = folder, .proc_path = folder};
     fixture_file(folder, "cpuinfo", "flags : fpu sse2 hypervisor lm\n");
@@ -146,15 +145,4 @@ static void rapl_rows(void **state) {
     assert_non_null(strstr(row(&list, "psys")->finding, "not recorded"));
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(a_whole_host),
-        TEST(what_lacks_is_said),
-        TEST(quotas_of_groups),
-        TEST(hidden_processes_are_said_but_not_to_root),
-        TEST(this_machine_has_a_process_tree),
-        TEST(rapl_rows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(set_up, tear_down)

@@ -112,8 +112,8 @@ static void check_never_down(const struct recorded *recorded) {
     }
 }
 
-static void a_daemon_is_followed_and_survives(void **state) {
-    struct world *world = *state;
+TEST(a_daemon_is_followed_and_survives) {
+    struct world *world = *unit_state;
     int up[2], down[2];
     assert_int_equal(pipe(up), 0);
     assert_int_equal(pipe(down), 0);
@@ -148,8 +148,8 @@ static void a_daemon_is_followed_and_survives(void **state) {
     close(up[0]), close(up[1]), close(down[0]), close(down[1]);
 }
 
-static void short_children_are_counted_through_who_waited(void **state) {
-    struct world *world = *state;
+TEST(short_children_are_counted_through_who_waited) {
+    struct world *world = *unit_state;
     int up[2], down[2];
     assert_int_equal(pipe(up), 0);
     assert_int_equal(pipe(down), 0);
@@ -179,8 +179,8 @@ static void short_children_are_counted_through_who_waited(void **state) {
     close(up[0]), close(up[1]), close(down[0]), close(down[1]);
 }
 
-static void a_child_nobody_waits_for_is_not_lost(void **state) {
-    struct world *world = *state;
+TEST(a_child_nobody_waits_for_is_not_lost) {
+    struct world *world = *unit_state;
     int up[2], down[2];
     assert_int_equal(pipe(up), 0);
     assert_int_equal(pipe(down), 0);
@@ -231,8 +231,8 @@ static void *fork_and_wait(void *fds) {
     return NULL;
 }
 
-static void children_of_a_thread_are_found(void **state) {
-    struct world *world = *state;
+TEST(children_of_a_thread_are_found) {
+    struct world *world = *unit_state;
     int up[2], down[2];
     assert_int_equal(pipe(up), 0);
     assert_int_equal(pipe(down), 0);
@@ -268,8 +268,8 @@ static void children_of_a_thread_are_found(void **state) {
 }
 
 /* A storm of processes that come and go under the collector's eyes: it must neither fall nor count anything twice. */
-static void a_storm_adds_up(void **state) {
-    struct world *world = *state;
+TEST(a_storm_adds_up) {
+    struct world *world = *unit_state;
     pid_t root = fork_root();
     if (root == 0) {
         for (int i = 0; i < 120; i++) {
@@ -315,8 +315,8 @@ static void a_storm_adds_up(void **state) {
     assert_true(atoi(world->recorded.seen) > 1);
 }
 
-static void descriptors_are_given_back(void **state) {
-    struct world *world = *state;
+TEST(descriptors_are_given_back) {
+    struct world *world = *unit_state;
     int first = dup(0);
     close(first);
     struct hec_observe_options options = {0};
@@ -343,15 +343,4 @@ static void descriptors_are_given_back(void **state) {
     (void)world;
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(a_daemon_is_followed_and_survives),
-        TEST(short_children_are_counted_through_who_waited),
-        TEST(a_child_nobody_waits_for_is_not_lost),
-        TEST(children_of_a_thread_are_found),
-        TEST(a_storm_adds_up),
-        TEST(descriptors_are_given_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(set_up, tear_down)

@@ -5,8 +5,7 @@
 #define STAT_REST                                                                                                      \
     " S 42 42 42 34816 42 4194304 100 200 3 4 250 50 1000 500 20 0 7 0 123456 99999744 2048 18446744073709551615 1 1 0"
 
-static void stat_fields(void **state) {
-    (void)state;
+TEST(stat_fields) {
     struct hec_proc_stat stat;
     assert_true(hec_proc_parse_stat("4242 (python)" STAT_REST, &stat));
     assert_int_equal(stat.pid, 4242);
@@ -20,8 +19,7 @@ static void stat_fields(void **state) {
     assert_int_equal(stat.rss_pages, 2048);
 }
 
-static void names_may_hold_anything(void **state) {
-    (void)state;
+TEST(names_may_hold_anything) {
     static const char *const cases[][2] = {
         {"a b c", "a b c"},
         {"((sd-pam))", "((sd-pam))"},
@@ -42,8 +40,7 @@ static void names_may_hold_anything(void **state) {
     }
 }
 
-static void a_long_name_is_cut_between_characters(void **state) {
-    (void)state;
+TEST(a_long_name_is_cut_between_characters) {
     char text[400] = "7 (";
     for (int i = 0; i < 60; i++)
         strcat(text, "\xc3\xa4");
@@ -54,8 +51,7 @@ static void a_long_name_is_cut_between_characters(void **state) {
 }
 
 /* Every text cut at every length, in memory of exactly that size so that a sanitizer sees any step beyond. */
-static void cut_text_is_refused_or_harmless(void **state) {
-    (void)state;
+TEST(cut_text_is_refused_or_harmless) {
     static const char stat_text[] = "4242 (py (th) on)" STAT_REST;
     static const char status_text[] = "Name:\tx\nState:\tS (sleeping)\nVmHWM:\t  1234 kB\nvoluntary_ctxt_switches:\t5\n"
                                       "nonvoluntary_ctxt_switches:\t6\n";
@@ -88,8 +84,7 @@ static void cut_text_is_refused_or_harmless(void **state) {
     assert_false(hec_proc_parse_stat("", &stat));
 }
 
-static void io_and_status(void **state) {
-    (void)state;
+TEST(io_and_status) {
     struct hec_proc_io io;
     assert_true(hec_proc_parse_io("rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\nwrite_bytes: 6\n", &io));
     assert_int_equal(io.read, 10);
@@ -110,8 +105,7 @@ static void io_and_status(void **state) {
     assert_int_equal(status.voluntary, -1);
 }
 
-static void cpu_and_memory(void **state) {
-    (void)state;
+TEST(cpu_and_memory) {
     int64_t busy, total;
     assert_true(hec_proc_parse_cpu("cpu  10 20 30 400 50 6 7 8 5 5\ncpu0 1 2 3 4\n", &busy, &total));
     assert_int_equal(busy, 73); /* not idle, iowait, stolen; guest time is in user already */
@@ -121,16 +115,4 @@ static void cpu_and_memory(void **state) {
     assert_false(hec_proc_parse_cpu("cpu0 1 2 3 4\n", &busy, &total));
     assert_int_equal(hec_proc_parse_field("MemTotal: 5 kB\nMemAvailable:    3 kB\n", "MemAvailable:"), 3);
     assert_int_equal(hec_proc_parse_field("MemTotal: 5 kB\nMemFree: 3 kB\n", "MemAvailable:"), -1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stat_fields),
-        cmocka_unit_test(names_may_hold_anything),
-        cmocka_unit_test(a_long_name_is_cut_between_characters),
-        cmocka_unit_test(cut_text_is_refused_or_harmless),
-        cmocka_unit_test(io_and_status),
-        cmocka_unit_test(cpu_and_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,8 +121,16 @@ static void start_root(struct world *world) {
     poll_at(world, world->now_ns);
 }
 
-static void members_are_the_command_its_descendants_and_orphans(void **state) {
-    struct world *world = *state;
+/* Again by the files of parents, as on a kernel without those of children. */
+#define TEST_BOTH(name)                                                                                                \
+    static void name(void **unit_state);                                                                               \
+    __attribute__((constructor)) static void register_by_parents_##name(void) {                                        \
+        unit_add(#name " (by parents)", name, set_up_without_children_files, tear_down);                               \
+    }                                                                                                                  \
+    TEST(name)
+
+TEST_BOTH(members_are_the_command_its_descendants_and_orphans) {
+    struct world *world = *unit_state;
     put(world, (struct fake){.pid = 60, .parent = SELF, .name = "helper", .own_ticks = 1000, .start = 95});
     self_has(world, "60");
     put(world, (struct fake){.pid = 1, .name = "init", .own_ticks = 99999, .start = 1, .children = "50 900"});
@@ -166,8 +174,8 @@ static void members_are_the_command_its_descendants_and_orphans(void **state) {
     assert_null(process_of(&world->recorded, 60));
 }
 
-static void a_process_appears_later(void **state) {
-    struct world *world = *state;
+TEST_BOTH(a_process_appears_later) {
+    struct world *world = *unit_state;
     put(world, (struct fake){.pid = ROOT, .parent = SELF, .start = 200});
     self_has(world, "100");
     start_root(world);
@@ -181,8 +189,8 @@ static void a_process_appears_later(void **state) {
     assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 3);
 }
 
-static void a_waited_for_child_is_counted_once(void **state) {
-    struct world *world = *state;
+TEST_BOTH(a_waited_for_child_is_counted_once) {
+    struct world *world = *unit_state;
     put(world,
         (struct fake){.pid = ROOT, .parent = SELF, .own_ticks = 10, .start = 200, .children = "101", .read = 1024});
     put(world, (struct fake){.pid = 101, .parent = ROOT, .own_ticks = 100, .start = 201, .read = 10240});
@@ -204,8 +212,8 @@ static void a_waited_for_child_is_counted_once(void **state) {
     assert_int_equal(value_of(&world->recorded, HEC_TREE_READ), 21);
 }
 
-static void a_child_that_nobody_waited_for_keeps_its_counts(void **state) {
-    struct world *world = *state;
+TEST_BOTH(a_child_that_nobody_waited_for_keeps_its_counts) {
+    struct world *world = *unit_state;
     put(world,
         (struct fake){.pid = ROOT, .parent = SELF, .own_ticks = 10, .start = 200, .children = "101", .written = 1024});
     put(world, (struct fake){.pid = 101, .parent = ROOT, .own_ticks = 100, .start = 201, .written = 10240});
@@ -225,8 +233,8 @@ static void a_child_that_nobody_waited_for_keeps_its_counts(void **state) {
     assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 0);
 }
 
-static void a_chain_that_ended_together_is_counted_once(void **state) {
-    struct world *world = *state;
+TEST_BOTH(a_chain_that_ended_together_is_counted_once) {
+    struct world *world = *unit_state;
     put(world, (struct fake){.pid = ROOT, .parent = SELF, .own_ticks = 1, .start = 200, .children = "101"});
     put(world,
         (struct fake){.pid = 101, .parent = ROOT, .own_ticks = 20, .waited_ticks = 5, .start = 201, .children = "102"});
@@ -241,8 +249,8 @@ static void a_chain_that_ended_together_is_counted_once(void **state) {
     assert_int_equal(value_of(&world->recorded, HEC_TREE_CPU), 326 * TICK_MS);
 }
 
-static void a_zombie_is_not_live_but_counts(void **state) {
-    struct world *world = *state;
+TEST_BOTH(a_zombie_is_not_live_but_counts) {
+    struct world *world = *unit_state;
     put(world, (struct fake){.pid = ROOT, .parent = SELF, .start = 200, .children = "101"});
     put(world, (struct fake){.pid = 101, .parent = ROOT, .own_ticks = 7, .start = 201, .rss_pages = 5});
     self_has(world, "100");
@@ -260,8 +268,8 @@ static void a_zombie_is_not_live_but_counts(void **state) {
     assert_int_equal(process_of(&world->recorded, 101)->end_ns, ended_ns);
 }
 
-static void a_pid_used_again_is_another_process(void **state) {
-    struct world *world = *state;
+TEST_BOTH(a_pid_used_again_is_another_process) {
+    struct world *world = *unit_state;
     put(world, (struct fake){.pid = ROOT, .parent = SELF, .start = 200, .children = "101"});
     put(world, (struct fake){.pid = 101, .parent = ROOT, .own_ticks = 7, .start = 201});
     self_has(world, "100");
@@ -283,8 +291,8 @@ static void a_pid_used_again_is_another_process(void **state) {
     assert_int_equal(world->recorded.process_count, 3);
 }
 
-static void children_of_other_threads_are_found(void **state) {
-    struct world *world = *state;
+TEST(children_of_other_threads_are_found) {
+    struct world *world = *unit_state;
     put(world, (struct fake){.pid = ROOT, .parent = SELF, .start = 200, .threads = 2});
     put_status(world, "100/task/110/status", 'R', 5, 6);
     fixture_file(world->folder, "100/task/110/children", "120 ");
@@ -295,8 +303,8 @@ static void children_of_other_threads_are_found(void **state) {
     assert_int_equal(value_of(&world->recorded, HEC_TREE_THREADS_RUNNING), 1);
 }
 
-static void switches_of_ended_threads_stay(void **state) {
-    struct world *world = *state;
+TEST_BOTH(switches_of_ended_threads_stay) {
+    struct world *world = *unit_state;
     put(world, (struct fake){.pid = ROOT, .parent = SELF, .start = 200, .threads = 2});
     put_status(world, "100/task/110/status", 'S', 500, 60);
     self_has(world, "100");
@@ -311,8 +319,8 @@ static void switches_of_ended_threads_stay(void **state) {
     assert_int_equal(value_of(&world->recorded, HEC_TREE_SWITCHES_INVOLUNTARY), 61);
 }
 
-static void unreadable_io_is_missing_for_good(void **state) {
-    struct world *world = *state;
+TEST_BOTH(unreadable_io_is_missing_for_good) {
+    struct world *world = *unit_state;
     char path[300];
     put(world, (struct fake){.pid = ROOT, .parent = SELF, .start = 200, .read = 4096, .children = "101"});
     put(world, (struct fake){.pid = 101, .parent = ROOT, .start = 201, .read = 4096});
@@ -335,8 +343,8 @@ static void unreadable_io_is_missing_for_good(void **state) {
     assert_int_equal(process_of(&world->recorded, ROOT)->read_kib, 4);
 }
 
-static void a_kernel_without_io_accounting(void **state) {
-    struct world *world = *state;
+TEST_BOTH(a_kernel_without_io_accounting) {
+    struct world *world = *unit_state;
     put(world, (struct fake){.pid = ROOT, .parent = SELF, .start = 200});
     self_has(world, "100");
     fixture_delete(world->folder, "50/io");
@@ -348,8 +356,8 @@ static void a_kernel_without_io_accounting(void **state) {
     assert_int_equal(process_of(&world->recorded, ROOT)->read_kib, -1);
 }
 
-static void host_cpu_and_memory(void **state) {
-    struct world *world = *state;
+TEST(host_cpu_and_memory) {
+    struct world *world = *unit_state;
     open_it(world);
     poll_next(world);
     assert_int_equal(count_of(&world->recorded, HEC_HOST_CPU_BUSY), 0); /* a share needs two readings */
@@ -371,8 +379,8 @@ static void host_cpu_and_memory(void **state) {
     assert_true(last_of(&world->recorded, HEC_HOST_MEM_AVAILABLE, 0).missing);
 }
 
-static void polls_are_dense_at_first(void **state) {
-    struct world *world = *state;
+TEST(polls_are_dense_at_first) {
+    struct world *world = *unit_state;
     put(world, (struct fake){.pid = ROOT, .parent = SELF, .start = 200});
     self_has(world, "100");
     open_it(world);
@@ -395,8 +403,8 @@ static void polls_are_dense_at_first(void **state) {
     assert_int_equal(hec_collector_procfs.poll(world->collector, now_ns) - start_ns, 8 * SECOND);
 }
 
-static void many_threads_are_looked_at_less_often_and_it_is_said(void **state) {
-    struct world *world = *state;
+TEST(many_threads_are_looked_at_less_often_and_it_is_said) {
+    struct world *world = *unit_state;
     put(world, (struct fake){.pid = ROOT, .parent = SELF, .start = 200, .threads = 90});
     self_has(world, "100");
     start_root(world);
@@ -408,8 +416,8 @@ static void many_threads_are_looked_at_less_often_and_it_is_said(void **state) {
     assert_int_equal(world->recorded.event_count, 1);
 }
 
-static void survivors_are_named(void **state) {
-    struct world *world = *state;
+TEST_BOTH(survivors_are_named) {
+    struct world *world = *unit_state;
     put(world, (struct fake){.pid = ROOT, .parent = SELF, .start = 200, .children = "101"});
     put(world, (struct fake){.pid = 101, .parent = ROOT, .name = "daemon", .start = 201});
     self_has(world, "100");
@@ -425,8 +433,8 @@ static void survivors_are_named(void **state) {
     assert_string_equal(world->recorded.seen, "2");
 }
 
-static void no_proc_is_a_sentence(void **state) {
-    struct world *world = *state;
+TEST(no_proc_is_a_sentence) {
+    struct world *world = *unit_state;
     struct hec_why why;
     world->options.proc_path = "/nonexistent/proc";
     assert_int_equal(hec_collector_procfs.open(&world->options, &world->sink, &world->collector, &why),
@@ -438,29 +446,4 @@ static void no_proc_is_a_sentence(void **state) {
     assert_null(world->collector);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-#define TEST_BOTH(name)                                                                                                \
-    TEST(name), {                                                                                                      \
-#name " (by parents)", name, set_up_without_children_files, tear_down, NULL                                    \
-    }
-    const struct CMUnitTest tests[] = {
-        TEST_BOTH(members_are_the_command_its_descendants_and_orphans),
-        TEST_BOTH(a_process_appears_later),
-        TEST_BOTH(a_waited_for_child_is_counted_once),
-        TEST_BOTH(a_child_that_nobody_waited_for_keeps_its_counts),
-        TEST_BOTH(a_chain_that_ended_together_is_counted_once),
-        TEST_BOTH(a_zombie_is_not_live_but_counts),
-        TEST_BOTH(a_pid_used_again_is_another_process),
-        TEST(children_of_other_threads_are_found),
-        TEST_BOTH(switches_of_ended_threads_stay),
-        TEST_BOTH(unreadable_io_is_missing_for_good),
-        TEST_BOTH(a_kernel_without_io_accounting),
-        TEST(host_cpu_and_memory),
-        TEST(polls_are_dense_at_first),
-        TEST(many_threads_are_looked_at_less_often_and_it_is_said),
-        TEST_BOTH(survivors_are_named),
-        TEST(no_proc_is_a_sentence),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(set_up, tear_down)

@@ -25,8 +25,7 @@ static struct hec_check judge(const struct world *w, double ratio, int baseline,
 }
 
 /* Where the truth is the limit itself either answer is wrong: each in 2.5 % at most, seen as up to 4.5 % among 400. */
-static void wrong_answers_are_rare(void **state) {
-    (void)state;
+TEST(wrong_answers_are_rare) {
     static const struct {
         struct world world;
         int baseline;
@@ -59,8 +58,7 @@ static void wrong_answers_are_rare(void **state) {
 }
 
 /* As many trials as it asks for are about enough. */
-static void trials_needed_are_enough(void **state) {
-    (void)state;
+TEST(trials_needed_are_enough) {
     struct world w = {.runs = 3, .blocks = 4, .noise = 0.01, .between = 0.01};
     int asked = 0, told = 0;
     world_state = 5;
@@ -77,8 +75,7 @@ static struct hec_experiment_trial plain(int pair, int side, double joules, doub
         .pair = pair, .side = side, .steady = {seconds, joules, 100, 10}, .run = {seconds + 1, joules + 9, 110, 11}};
 }
 
-static void what_counts(void **state) {
-    (void)state;
+TEST(what_counts) {
     const double both[HEC_CHECKS] = {0.03, 0.05};
     struct hec_experiment_trial a[] = {plain(-1, 0, 900, 90), plain(0, 0, 100, 10), plain(0, 1, 900, 90),
                                        plain(1, 0, 101, 10.1)},
@@ -104,8 +101,7 @@ static void what_counts(void **state) {
     assert_true(isnan(check.part[HEC_CHECK_TIME].ratio) && check.part[HEC_CHECK_TIME].trials_needed == 0);
 }
 
-static void states(void **state) {
-    (void)state;
+TEST(states) {
     struct hec_experiment_trial a[4], b[4];
     struct hec_check check;
     for (int i = 0; i < 4; i++) {
@@ -130,11 +126,4 @@ static void states(void **state) {
     assert_int_equal(check.state, HEC_CHECK_UNSURE); /* nothing measured is no pass */
     hec_check_judge(a, 0, b, 0, limits, &check);
     assert_int_equal(check.state, HEC_CHECK_UNSURE);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(wrong_answers_are_rare),
-                                       cmocka_unit_test(trials_needed_are_enough), cmocka_unit_test(what_counts),
-                                       cmocka_unit_test(states)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

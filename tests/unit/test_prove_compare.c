@@ -7,9 +7,9 @@
 
 #define RUNS_MOST 10
 
-static void student(void **state) {
+TEST(student) {
     (void)
-        state; /* Abramowitz and Stegun, table 26.10; parts of degrees by integration of the density; one and two in closed form */
+        unit_state; /* Abramowitz and Stegun, table 26.10; parts of degrees by integration of the density; one and two in closed form */
     static const double known[][3] = {{0.975, 2, 4.303},     {0.975, 3, 3.182},       {0.95, 5, 2.015},
                                       {0.975, 10, 2.228},    {0.995, 30, 2.750},      {0.975, 1.7, 5.1188390},
                                       {0.9, 3.7, 1.5575658}, {0.975, 17.3, 2.1070320}};
@@ -24,8 +24,7 @@ static void student(void **state) {
 }
 
 /* The variance of the mean of an AR(1) series in closed form: (1 + keep) / (1 - keep) / n for a variance of 1. */
-static void blocks(void **state) {
-    (void)state;
+TEST(blocks) {
     enum { COUNT = 4000 };
     static double e[COUNT];
     static const double persistent[] = {-0.3, 0, 0.5, 0.9};
@@ -71,8 +70,7 @@ static double covered(struct world w, int experiments) {
 }
 
 /* All of bench/prove in small. 300 intervals a world: two standard errors are 2.5 points. */
-static void intervals_hold(void **state) {
-    (void)state;
+TEST(intervals_hold) {
     static const struct world worlds[] = {{1, 60, 0.05, 0, 0, 0, 0},          {1, 60, 0.05, 0.5, 0, 0, 0},
                                           {1, 200, 0.05, 0.9, 0, 0, 0},       {2, 30, 0.05, 0.5, 0.01, 0, 0},
                                           {3, 30, 0.05, 0, 0.05, 0, 0},       {3, 30, 0.05, 0.5, 0.01, 0.03, 0.02},
@@ -94,8 +92,7 @@ static struct hec_trial *drawn(const struct world *w, struct hec_trial *b) {
     return a;
 }
 
-static void every_quantity(void **state) {
-    (void)state;
+TEST(every_quantity) {
     struct world w = {.runs = 5, .blocks = 50, .noise = 0.02, .between = 0.002, .ratio = 0.9};
     struct hec_trial b[RUNS_MOST], *a = drawn(&w, b);
     struct hec_comparison c[HEC_QUANTITY_COUNT], again[HEC_QUANTITY_COUNT];
@@ -138,8 +135,7 @@ static void every_quantity(void **state) {
     world_free(b, 5);
 }
 
-static void what_is_missing(void **state) {
-    (void)state;
+TEST(what_is_missing) {
     struct world w = {.runs = 4, .blocks = 50, .noise = 0.02, .between = 0.01, .ratio = 0.9};
     struct hec_trial b[RUNS_MOST], *a = drawn(&w, b);
     struct hec_comparison c[HEC_QUANTITY_COUNT];
@@ -170,8 +166,7 @@ static void what_is_missing(void **state) {
 }
 
 /* A device that warms up by 20 % over six pairs: pairs share what the device was like, so that their interval is much narrower. */
-static void pairs_share_drift(void **state) {
-    (void)state;
+TEST(pairs_share_drift) {
     struct world w = {.runs = 6, .blocks = 50, .noise = 0.01, .drift = 0.2, .ratio = 0.9};
     struct hec_trial b[RUNS_MOST], *a = drawn(&w, b);
     struct hec_comparison c[HEC_QUANTITY_COUNT];
@@ -190,8 +185,7 @@ static void pairs_share_drift(void **state) {
     world_free(b, 6);
 }
 
-static void break_even(void **state) {
-    (void)state;
+TEST(break_even) {
     struct world w = {.runs = 5, .blocks = 50, .noise = 0.02, .between = 0.001, .ratio = 0.9};
     struct hec_trial b[RUNS_MOST], *a = drawn(&w, b);
     struct hec_comparison c[HEC_QUANTITY_COUNT];
@@ -215,13 +209,4 @@ static void break_even(void **state) {
     assert_true(isinf(hec_breakeven_after(1, &border).latest));
     border.shown = HEC_SHOWN_CHANGED; /* of watts, fewer of which save nothing by themselves */
     assert_false(hec_breakeven_after(1, &border).shown);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(student),        cmocka_unit_test(blocks),          cmocka_unit_test(intervals_hold),
-        cmocka_unit_test(every_quantity), cmocka_unit_test(what_is_missing), cmocka_unit_test(pairs_share_drift),
-        cmocka_unit_test(break_even),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,12 +61,11 @@ static struct world make(int candidates) {
     return w;
 }
 
-static void test_combines_what_helps(void **state) {
+TEST(test_combines_what_helps) {
     struct hec_search_plan plan = {.candidates = 5, .slowdown_most = 0.05};
     struct hec_search_trial trials[TRIALS];
     struct world w = make(5);
     int count;
-    (void)state;
     w.factor[0] = 0.7;
     w.factor[2] = 0.8; /* only beside 0; alone it costs 8 % */
     w.needs[2] = 0;
@@ -81,12 +80,11 @@ static void test_combines_what_helps(void **state) {
     }
 }
 
-static void test_drift_is_no_saving(void **state) {
+TEST(test_drift_is_no_saving) {
     struct hec_search_plan plan = {.candidates = 8, .slowdown_most = 0.05};
     struct hec_search_trial trials[TRIALS];
     struct world w = make(8);
     int count, kept = 0;
-    (void)state;
     w.noise = 0.0005;
     for (unsigned seed = 1; seed <= 50; seed++) {
         w.seed = seed;
@@ -96,11 +94,10 @@ static void test_drift_is_no_saving(void **state) {
     assert_int_equal(kept, 0);
 }
 
-static void test_too_little_is_nothing(void **state) {
+TEST(test_too_little_is_nothing) {
     struct hec_search_plan plan = {.candidates = 1, .slowdown_most = 0.05, .saving_least = 0.02};
     struct hec_search_trial trials[TRIALS] = {{.set = 0, .cost = 1, .speed = 10},
                                               {.set = 1, .cost = 0.984, .speed = 10}};
-    (void)state;
     for (int spent = 0; spent < 2; spent++) {
         struct hec_search_step step = hec_search_next(&plan, trials, 2, spent);
         assert_true(step.done);
@@ -110,7 +107,7 @@ static void test_too_little_is_nothing(void **state) {
     assert_int_equal(hec_search_next(&plan, trials, 2, false).set, 1);
 }
 
-static void test_family_slowdown_idle_and_budget(void **state) {
+TEST(test_family_slowdown_idle_and_budget) {
     struct hec_search_plan plan = {.candidates = 3, .excludes = {2, 1, 0}, .slowdown_most = 0.05};
     struct hec_search_trial trials[TRIALS] = {
         {.set = 0, .cost = 1, .speed = 10},
@@ -118,7 +115,6 @@ static void test_family_slowdown_idle_and_budget(void **state) {
         {.set = 5, .cost = 0.75, .speed = 10},
         {.set = 6, .cost = 0.7, .speed = 9}, /* in the place of 1: cheaper, but too slow */
     };
-    (void)state;
     assert_int_equal(hec_search_next(&plan, trials, 2, false).set, 5); /* what has no place yet goes first */
     assert_int_equal(hec_search_next(&plan, trials, 3, false).set, 6);
     trials[4] = (struct hec_search_trial){.set = 0, .cost = 1, .speed = 10};
@@ -134,12 +130,11 @@ static void test_family_slowdown_idle_and_budget(void **state) {
     assert_int_equal(hec_search_next(&plan, trials, 5, false).set, 2); /* what did nothing is not asked again */
 }
 
-static void test_base_comes_again(void **state) {
+TEST(test_base_comes_again) {
     struct hec_search_plan plan = {.candidates = 10, .slowdown_most = 0.05};
     struct hec_search_trial trials[TRIALS];
     struct world w = make(10);
     int count, since = 0;
-    (void)state;
     search(&w, &plan, trials, &count);
     for (int i = 0; i < count; i++) {
         since = trials[i].set ? since + 1 : 0;
@@ -148,12 +143,11 @@ static void test_base_comes_again(void **state) {
 }
 
 /* Of a set that was not picked for its figure, the interval holds the truth about as often as it says. */
-static void test_intervals_hold(void **state) {
+TEST(test_intervals_hold) {
     struct hec_search_plan plan = {.candidates = 9, .slowdown_most = 0.05};
     struct hec_search_trial trials[TRIALS];
     struct world w = make(9);
     int count, held = 0, all = 0;
-    (void)state;
     w.noise = 0.02;
     w.drift = 0.001;
     w.factor[3] = 0.9;
@@ -171,13 +165,4 @@ static void test_intervals_hold(void **state) {
     print_message("%d of %d intervals hold\n", held, all);
     assert_true(held >= 0.92 * all);
     assert_true(isnan(hec_search_cost(trials, 1, 1u << 3).best));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_combines_what_helps),   cmocka_unit_test(test_drift_is_no_saving),
-        cmocka_unit_test(test_too_little_is_nothing), cmocka_unit_test(test_family_slowdown_idle_and_budget),
-        cmocka_unit_test(test_base_comes_again),      cmocka_unit_test(test_intervals_hold),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,7 @@ static double upper(int part, int whole) {
     return (p + z2 / 2 + sqrt(z2 * p * (1 - p) + z2 * z2 / 4)) / (1 + z2);
 }
 
-static void rates(void **state) {
-    (void)state;
+TEST(rates) {
     static const struct {
         const char *name;
         struct device device;
@@ -83,8 +82,7 @@ static void rates(void **state) {
 }
 
 /* The martingale at its worst: normal noise and many looks. */
-static void many_looks(void **state) {
-    (void)state;
+TEST(many_looks) {
     enum { PAIRS = 200, EXPERIMENTS = 300 };
     static double a[PAIRS], b[PAIRS];
     int alarms = 0;
@@ -103,8 +101,7 @@ static void many_looks(void **state) {
     assert_true(alarms > 0 && alarms <= 0.05 * EXPERIMENTS);
 }
 
-static void steps(void **state) {
-    (void)state;
+TEST(steps) {
     double a[100], b[100];
     for (int i = 0; i < 100; i++) {
         a[i] = 1;
@@ -151,8 +148,7 @@ static void steps(void **state) {
 }
 
 /* Every arm once a round, reversed in every second one, drawn anew for every two: each is as often at each place. */
-static void orders(void **state) {
-    (void)state;
+TEST(orders) {
     enum { ARMS = 7, ROUNDS = 7000 };
     int order[ARMS], before[ARMS] = {0}, at[ARMS][ARMS] = {{0}}, same = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -176,10 +172,4 @@ static void orders(void **state) {
     hec_sequential_order(11, 0, ARMS, before);
     hec_sequential_order(12, 0, ARMS, order);
     assert_memory_not_equal(before, order, sizeof order);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rates), cmocka_unit_test(many_looks), cmocka_unit_test(steps),
-                                       cmocka_unit_test(orders)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

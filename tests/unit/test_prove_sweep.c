@@ -119,8 +119,7 @@ static struct device saturating(void) {
                            .keep = 0.5};
 }
 
-static void test_plateau_and_advice(void **state) {
-    (void)state;
+TEST(test_plateau_and_advice) {
     struct device d = saturating();
     world_state = 3;
     plan_line(ARMS);
@@ -148,8 +147,7 @@ static void test_plateau_and_advice(void **state) {
     assert_false(result.arm[0].front);
 }
 
-static void test_cliffs(void **state) {
-    (void)state;
+TEST(test_cliffs) {
     struct device d = saturating();
     world_state = 4;
     d.arms = 5;
@@ -194,8 +192,7 @@ static void test_cliffs(void **state) {
     assert_int_equal(result.recommended, 3);
 }
 
-static void test_limits(void **state) {
-    (void)state;
+TEST(test_limits) {
     struct device d = saturating();
     world_state = 5;
     d.joules[5] = 0.25; /* the best, were there no limits */
@@ -240,8 +237,7 @@ static void test_limits(void **state) {
 }
 
 /* Joules that nobody measured, work that nobody counted, trials of which nothing is known. */
-static void test_what_is_not_known(void **state) {
-    (void)state;
+TEST(test_what_is_not_known) {
     struct device d = saturating();
     world_state = 6;
     plan_line(ARMS);
@@ -281,8 +277,7 @@ static void test_what_is_not_known(void **state) {
 }
 
 /* One round: by blocks, and it says so; percentiles have no interval, so that no limit on them is shown to be kept. */
-static void test_one_round(void **state) {
-    (void)state;
+TEST(test_one_round) {
     struct device d = saturating();
     world_state = 8;
     d.rounds = 1;
@@ -307,8 +302,7 @@ static void test_one_round(void **state) {
 }
 
 /* Of two parameters each line has a plateau of its own; text has no order, and is no line. */
-static void test_grid(void **state) {
-    (void)state;
+TEST(test_grid) {
     struct device d = saturating();
     const double values[] = {64, 32, 128}; /* as given: not sorted */
     world_state = 9;
@@ -343,8 +337,7 @@ static bool few(void) {
 }
 
 /* All settings are alike: none may be called better than the first, nor left below the plateau, nor off the front. */
-static void test_alike(void **state) {
-    (void)state;
+TEST(test_alike) {
     const double rounds[] = {2, 3, 5};
     for (size_t k = 0; k < 3; k++)
         for (int drifts = 0; drifts < 2; drifts++) {
@@ -387,8 +380,7 @@ static void test_alike(void **state) {
 }
 
 /* Known differences, trials that differ by 1 %, drift: what is claimed holds. */
-static void test_claims_hold(void **state) {
-    (void)state;
+TEST(test_claims_hold) {
     int within = 0, below = 0, covered = 0, intervals = 0, slow = 0, p99 = 0, advised = 0, dear = 0, worse = 0,
         wide = 0;
     struct device d = saturating();
@@ -441,18 +433,4 @@ static void test_claims_hold(void **state) {
     assert_true(few() || percent(p99) <= 5);
     assert_true(few() || worse <= sweeps() / 20);
     assert_true(few() || percent(advised) >= 30); /* it is of use */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plateau_and_advice),
-        cmocka_unit_test(test_cliffs),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_what_is_not_known),
-        cmocka_unit_test(test_one_round),
-        cmocka_unit_test(test_grid),
-        cmocka_unit_test(test_alike),
-        cmocka_unit_test(test_claims_hold),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,7 @@ static char isolated(const char *line) {
     return hec_python_isolated(words, length);
 }
 
-static void test_command_lines(void **state) {
-    (void)state;
+TEST(test_command_lines) {
     static const struct {
         const char *line;
         char letter;
@@ -63,8 +62,7 @@ static void event(void *context, enum hec_event_kind kind, int device, int64_t t
     strncpy(sentence, text, sizeof sentence - 1);
 }
 
-static void test_each_process_is_reported_once(void **state) {
-    (void)state;
+TEST(test_each_process_is_reported_once) {
     const struct hec_sink sink = {.event = event};
     struct hec_python_watch watch = {.sink = &sink}, off = {0};
     int hold[2], started[2];
@@ -95,12 +93,4 @@ static void test_each_process_is_reported_once(void **state) {
     assert_int_equal(reported, 1);
     close(hold[1]);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_command_lines),
-        cmocka_unit_test(test_each_process_is_reported_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,8 +72,8 @@ static void poll_after(struct world *world, int64_t passed_ns) {
     hec_collector_rapl.poll(world->collector, now_ns);
 }
 
-static void packages_and_dram_are_read_the_rest_is_not(void **state) {
-    struct world *world = *state;
+TEST(packages_and_dram_are_read_the_rest_is_not) {
+    struct world *world = *unit_state;
     zone(world, "intel-rapl:0", "package-0", RANGE_UJ, 1000000);
     zone(world, "intel-rapl:0:0", "core", RANGE_UJ, 500);
     zone(world, "intel-rapl:0:1", "dram", 65712999613, 2000);
@@ -98,8 +98,8 @@ static void packages_and_dram_are_read_the_rest_is_not(void **state) {
     assert_int_equal(world->recorded.event_count, 0);
 }
 
-static void it_is_polled_once_a_second(void **state) {
-    struct world *world = *state;
+TEST(it_is_polled_once_a_second) {
+    struct world *world = *unit_state;
     zone(world, "intel-rapl:0", "package-0", RANGE_UJ, 1);
     assert_int_equal(open_it(world), HEC_OK);
     int64_t first = hec_collector_rapl.poll(world->collector, now_ns);
@@ -110,8 +110,8 @@ static void it_is_polled_once_a_second(void **state) {
     assert_int_equal(world->recorded.count, 2);
 }
 
-static void a_small_range_is_polled_faster(void **state) {
-    struct world *world = *state;
+TEST(a_small_range_is_polled_faster) {
+    struct world *world = *unit_state;
     zone(world, "intel-rapl:0", "package-0", 600000000, 1); /* 600 J: 2 s at 300 W */
     fixture_file(world->folder, "intel-rapl:0/constraint_0_power_limit_uw", "100000000\n");
     assert_int_equal(open_it(world), HEC_OK);
@@ -119,8 +119,8 @@ static void a_small_range_is_polled_faster(void **state) {
     assert_int_equal((next - now_ns) / HEC_NS_PER_MS, 500); /* a quarter of 600 J / (3 x 100 W) */
 }
 
-static void wraps_are_unwrapped(void **state) {
-    struct world *world = *state;
+TEST(wraps_are_unwrapped) {
+    struct world *world = *unit_state;
     zone(world, "intel-rapl:0", "package-0", RANGE_UJ, RANGE_UJ - 50000000);
     assert_int_equal(open_it(world), HEC_OK);
     int64_t truth = RANGE_UJ - 50000000;
@@ -142,8 +142,8 @@ static void wraps_are_unwrapped(void **state) {
     assert_int_equal(world->recorded.event_count, 1); /* no DRAM, nothing else */
 }
 
-static void a_reset_is_reported_and_not_taken_for_a_wrap(void **state) {
-    struct world *world = *state;
+TEST(a_reset_is_reported_and_not_taken_for_a_wrap) {
+    struct world *world = *unit_state;
     zone(world, "intel-rapl:0", "package-0", RANGE_UJ, 5000000000);
     assert_int_equal(open_it(world), HEC_OK);
     set_energy(world, "intel-rapl:0", 1000000); /* as a wrap: 257 kJ in a second */
@@ -156,8 +156,8 @@ static void a_reset_is_reported_and_not_taken_for_a_wrap(void **state) {
                      5000000000 + 100000000); /* goes on, never back */
 }
 
-static void a_long_silence_is_a_gap(void **state) {
-    struct world *world = *state;
+TEST(a_long_silence_is_a_gap) {
+    struct world *world = *unit_state;
     zone(world, "intel-rapl:0", "package-0", RANGE_UJ, 1000);
     assert_int_equal(open_it(world), HEC_OK);
     set_energy(world, "intel-rapl:0", 2000);
@@ -166,8 +166,8 @@ static void a_long_silence_is_a_gap(void **state) {
     assert_true(reported(&world->recorded, HEC_EVENT_GAP, "3600"));
 }
 
-static void without_a_range_going_back_is_a_reset(void **state) {
-    struct world *world = *state;
+TEST(without_a_range_going_back_is_a_reset) {
+    struct world *world = *unit_state;
     zone(world, "intel-rapl:0", "package-0", 0, 1000000);
     assert_int_equal(open_it(world), HEC_OK);
     set_energy(world, "intel-rapl:0", 10);
@@ -176,16 +176,16 @@ static void without_a_range_going_back_is_a_reset(void **state) {
     assert_true(reported(&world->recorded, HEC_EVENT_COUNTER_RESET, "backwards"));
 }
 
-static void missing_dram_is_said(void **state) {
-    struct world *world = *state;
+TEST(missing_dram_is_said) {
+    struct world *world = *unit_state;
     zone(world, "intel-rapl:0", "package-0", RANGE_UJ, 1);
     assert_int_equal(open_it(world), HEC_OK);
     assert_true(reported(&world->recorded, HEC_EVENT_SOURCE_UNAVAILABLE, "DRAM"));
     assert_int_equal(count_of(&world->recorded, HEC_RAPL_DRAM_ENERGY), 0);
 }
 
-static void a_domain_that_fails_is_missing_and_reported_once(void **state) {
-    struct world *world = *state;
+TEST(a_domain_that_fails_is_missing_and_reported_once) {
+    struct world *world = *unit_state;
     zone(world, "intel-rapl:0", "package-0", RANGE_UJ, 1000);
     assert_int_equal(open_it(world), HEC_OK);
     fixture_file(world->folder, "intel-rapl:0/energy_uj", "nonsense\n");
@@ -201,8 +201,8 @@ static void a_domain_that_fails_is_missing_and_reported_once(void **state) {
     assert_int_equal(value_of(&world->recorded, HEC_RAPL_PACKAGE_ENERGY), 2000);
 }
 
-static void absence_is_a_sentence(void **state) {
-    struct world *world = *state;
+TEST(absence_is_a_sentence) {
+    struct world *world = *unit_state;
     assert_int_equal(open_it(world), HEC_ERR_UNSUPPORTED);
     assert_string_equal(world->why.text, "no RAPL here (virtual machine or unsupported CPU)");
     assert_null(world->collector);
@@ -213,8 +213,8 @@ static void absence_is_a_sentence(void **state) {
     assert_int_equal(open_it(world), HEC_ERR_UNSUPPORTED);
 }
 
-static void a_refusal_is_a_sentence_with_the_remedy(void **state) {
-    struct world *world = *state;
+TEST(a_refusal_is_a_sentence_with_the_remedy) {
+    struct world *world = *unit_state;
     char path[300];
     zone(world, "intel-rapl:0", "package-0", RANGE_UJ, 1);
     snprintf(path, sizeof path, "%s/intel-rapl:0/energy_uj", world->folder);
@@ -230,20 +230,4 @@ static void a_refusal_is_a_sentence_with_the_remedy(void **state) {
     assert_non_null(strstr(world->why.text, "/intel-rapl:0/energy_uj: run as root or grant it by a udev rule"));
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(packages_and_dram_are_read_the_rest_is_not),
-        TEST(it_is_polled_once_a_second),
-        TEST(a_small_range_is_polled_faster),
-        TEST(wraps_are_unwrapped),
-        TEST(a_reset_is_reported_and_not_taken_for_a_wrap),
-        TEST(a_long_silence_is_a_gap),
-        TEST(without_a_range_going_back_is_a_reset),
-        TEST(missing_dram_is_said),
-        TEST(a_domain_that_fails_is_missing_and_reported_once),
-        TEST(absence_is_a_sentence),
-        TEST(a_refusal_is_a_sentence_with_the_remedy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(set_up, tear_down)

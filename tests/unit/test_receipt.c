@@ -27,8 +27,7 @@ static char *made(int pairs) {
 }
 
 /* FIPS 180-4's examples, and lengths around the ends of blocks (by coreutils' sha256sum). */
-static void sha256(void **state) {
-    (void)state;
+TEST(sha256) {
     char text[HEC_SHA256_TEXT], as[128];
     memset(as, 'a', sizeof as);
     assert_string_equal(hec_sha256(text, "", 0), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -41,8 +40,7 @@ static void sha256(void **state) {
 
 /* ---- there and back ---- */
 
-static void round_trip(void **state) {
-    (void)state;
+TEST(round_trip) {
     for (int pairs = 0; pairs <= 6; pairs += 3) {
         struct hec_receipt there, back;
         struct hec_why why = {""};
@@ -76,8 +74,7 @@ static void round_trip(void **state) {
 }
 
 /* B takes a tenth less: enough where so much is asked, or nothing is. */
-static void least_saving(void **state) {
-    (void)state;
+TEST(least_saving) {
     const double least[] = {0, 0.05, 0.15};
     for (int i = 0; i < 3; i++) {
         struct hec_receipt there, back;
@@ -98,8 +95,7 @@ static void least_saving(void **state) {
     }
 }
 
-static void environment(void **state) {
-    (void)state;
+TEST(environment) {
     struct hec_receipt r;
     receipt_make(&r, 2);
     assert_int_equal(r.environment.count, 3);
@@ -115,8 +111,7 @@ static void environment(void **state) {
 }
 
 /* docs/receipt.schema.json is what `hec verify --schema` prints, and names what is written. */
-static void schema(void **state) {
-    (void)state;
+TEST(schema) {
     struct hec_buf out;
     hec_buf_init(&out, 1 << 20);
     assert_int_equal(hec_receipt_schema(&out), 0);
@@ -137,8 +132,7 @@ static void schema(void **state) {
 /* ---- for people ---- */
 
 /* What a receipt says in Markdown and on a terminal: tests/golden/receipt.md; HEC_GOLDEN_UPDATE=1 writes it anew. */
-static void pages(void **state) {
-    (void)state;
+TEST(pages) {
     const char *path = HEC_SOURCE_DIR "/tests/golden/receipt.md";
     const struct hec_report_style style = {.utf8 = true};
     struct hec_receipt r;
@@ -174,8 +168,7 @@ static void assert_quality(struct hec_quality q, const char *words) {
         fail_msg("\"%s\", not \"%s\"", sentence, words);
 }
 
-static void words(void **state) {
-    (void)state;
+TEST(words) {
     struct hec_quality q = {.verdict = HEC_QUALITY_FAIL, .why = HEC_QUALITY_OFF, .part = HEC_QUALITY_END};
     q.parts[HEC_QUALITY_END] = (struct hec_quality_difference){0.234, 0.18, 0.288, true};
     assert_quality(
@@ -272,8 +265,7 @@ static int tamper(json_t *root, json_t *parent, bool forge, int *unseen) {
     return count;
 }
 
-static void every_change_is_found(void **state) {
-    (void)state;
+TEST(every_change_is_found) {
     char *text = made(2), *lines;
     int unseen = 0;
     json_t *root = json_loads(text, 0, NULL);
@@ -299,8 +291,7 @@ static void every_change_is_found(void **state) {
 }
 
 /* Two trials swapped, one pair dropped, one pair more than planned: a result that was picked. */
-static void order_is_that_of_the_seed(void **state) {
-    (void)state;
+TEST(order_is_that_of_the_seed) {
     static const char *const said[] = {"the order of the seed asks for", "the order of the seed asks for",
                                        "more pairs than the 4",
                                        "1 warm-ups before the first pair, and the plan says 2"};
@@ -363,8 +354,7 @@ static void assert_refused_with(const char *from, const char *to, int err, const
     free(text);
 }
 
-static void hostile(void **state) {
-    (void)state;
+TEST(hostile) {
     assert_refused("", HEC_ERR_CORRUPT, "no JSON");
     assert_refused("{", HEC_ERR_CORRUPT, "line 1");
     assert_refused("[]", HEC_ERR_CORRUPT, "no receipt of hec");
@@ -394,8 +384,7 @@ static void hostile(void **state) {
     assert_refused_with("sample", "s\xff", HEC_ERR_CORRUPT, "no JSON");
 }
 
-static void too_many_trials(void **state) {
-    (void)state;
+TEST(too_many_trials) {
     struct hec_receipt r;
     receipt_make(&r, 2);
     while (!r.error)
@@ -407,21 +396,4 @@ static void too_many_trials(void **state) {
     assert_int_equal(hec_receipt_json(&r, &out), HEC_ERR_LIMIT); /* what is not whole is not written */
     hec_buf_free(&out);
     hec_receipt_free(&r);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sha256),
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(least_saving),
-        cmocka_unit_test(environment),
-        cmocka_unit_test(schema),
-        cmocka_unit_test(pages),
-        cmocka_unit_test(words),
-        cmocka_unit_test(every_change_is_found),
-        cmocka_unit_test(order_is_that_of_the_seed),
-        cmocka_unit_test(hostile),
-        cmocka_unit_test(too_many_trials),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

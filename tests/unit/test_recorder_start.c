@@ -61,8 +61,7 @@ static void no_meta(void *context, const char *key, const char *value) {
     (void)context, (void)key, (void)value;
 }
 
-static void a_command_begins_when_its_rings_can_arrive(void **state) {
-    (void)state;
+TEST(a_command_begins_when_its_rings_can_arrive) {
     static const struct hec_collector host = {"host", HEC_LANE_HOST, open_host, never, finish, leave},
                                       trace = {"trace", HEC_LANE_TRACE, open_trace, never, finish, leave},
                                       driver = {"driver", HEC_LANE_GPU, open_driver, never, finish, leave};
@@ -78,11 +77,4 @@ static void a_command_begins_when_its_rings_can_arrive(void **state) {
     __atomic_store_n(&released, true, __ATOMIC_RELEASE);
     assert_int_equal(hec_recorder_wait_ready(recorder, 60 * HEC_NS_PER_S), 0);
     assert_int_equal(hec_recorder_stop(recorder, 0, 60 * HEC_NS_PER_S), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_command_begins_when_its_rings_can_arrive),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,8 +129,7 @@ static const struct {
      {"", 40, 1, 2 * US, 5 * US, 62500, .last_wait = true}}, /* half of their work is done in that time */
 };
 
-static void test_programs(void **state) {
-    (void)state;
+TEST(test_programs) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct fake_timeline t;
         struct hec_whatif whatif;
@@ -146,8 +145,7 @@ static void test_programs(void **state) {
 }
 
 /* Two causes: each alone saves less than both together, and both together what the machine says. */
-static void test_together(void **state) {
-    (void)state;
+TEST(test_together) {
     static const struct program both = {"", 40, 1, 30 * US, 5 * US, 50 * US, .data = 2 * MS, .wait_every = 1},
                                 neither = {"", 40, 1, 30 * US, 5 * US, 50 * US};
     struct fake_timeline t;
@@ -180,8 +178,7 @@ static void hide_steps(struct fake_timeline *t, int every, struct hec_step_list 
     first->launch_end_ns -= 900 * MS;
 }
 
-static void test_found_steps(void **state) {
-    (void)state;
+TEST(test_found_steps) {
     static const struct program program = {"", 40, 1, 10 * US, 5 * US, 50 * US, .last_wait = true};
     for (int every = 1; every <= 2; every++) {
         struct fake_timeline t;
@@ -206,8 +203,7 @@ static void test_found_steps(void **state) {
 }
 
 /* A share of the waits stays. */
-static void test_share(void **state) {
-    (void)state;
+TEST(test_share) {
     static const struct program p = {"", 40, 1, 30 * US, 5 * US, 50 * US, .wait_every = 1};
     struct fake_timeline t;
     double last = 1;
@@ -254,8 +250,7 @@ static void take_apart(struct fake_timeline *t, bool lose) {
     }
 }
 
-static void test_calls_apart(void **state) {
-    (void)state;
+TEST(test_calls_apart) {
     static const struct program ahead = {"", 100, 1, 2 * US, 5 * US, 100 * US, .last_wait = true},
                                 faster = {"", 100, 1, 2 * US, 5 * US, 50 * US, .last_wait = true},
                                 tiny = {"", 200, 1, 10 * US, 6 * US, 4 * US, .last_wait = true},
@@ -284,8 +279,7 @@ static void test_calls_apart(void **state) {
 }
 
 /* Where launches wait for a full queue, a launch that nobody recorded is not in the midst of the wait of another. */
-static void test_launches_missing(void **state) {
-    (void)state;
+TEST(test_launches_missing) {
     static const struct program full = {"", 20, 1, 5 * US, 5 * US, 2 * MS, .queue = 100},
                                 faster = {"", 20, 1, 5 * US, 5 * US, 100 * US, .queue = 100};
     struct fake_timeline t;
@@ -343,8 +337,7 @@ static double play_graphs(struct fake_timeline *t, int64_t node_ns, bool lost) {
 }
 
 /* Kernels of half the time: then the host sets the pace. */
-static void test_graphs_apart(void **state) {
-    (void)state;
+TEST(test_graphs_apart) {
     double before = play_graphs(NULL, 5 * US, false), after = play_graphs(NULL, 5 * US / 2, false);
     for (int lost = 0; lost < 2; lost++) {
         struct fake_timeline t;
@@ -360,8 +353,7 @@ static void test_graphs_apart(void **state) {
 }
 
 /* Without the calls of half of the operations, and with times that make no sense: an answer, or a sentence. */
-static void test_damaged(void **state) {
-    (void)state;
+TEST(test_damaged) {
     static const struct program p = {"",
                                      40,
                                      2,
@@ -420,12 +412,4 @@ static void test_damaged(void **state) {
         hec_whatif_free(&whatif);
         fake_tl_free(&t);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs),     cmocka_unit_test(test_together),
-                                       cmocka_unit_test(test_found_steps),  cmocka_unit_test(test_share),
-                                       cmocka_unit_test(test_calls_apart),  cmocka_unit_test(test_launches_missing),
-                                       cmocka_unit_test(test_graphs_apart), cmocka_unit_test(test_damaged)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

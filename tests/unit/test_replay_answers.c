@@ -13,8 +13,7 @@ static int columns_of(const uint8_t lane[HEC_WHATIF_COLUMNS], enum hec_lane what
 }
 
 /* A step as it was and without its data: 8 ms of loading, and 20 kernels of 100 us. */
-static void test_lanes(void **state) {
-    (void)state;
+TEST(test_lanes) {
     static const struct program p = {"", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true};
     struct hec_whatif_question question = {.edits = {{HEC_EDIT_DATA, 0}}, .count = 1};
     struct fake_timeline t;
@@ -37,8 +36,7 @@ static void test_lanes(void **state) {
 }
 
 /* Without its waits the host is steps ahead of the device: what is drawn is as long as a step, and the device works in all of it. */
-static void test_lanes_of_one_ahead(void **state) {
-    (void)state;
+TEST(test_lanes_of_one_ahead) {
     static const struct program p = {"", 20, 1, 10 * US, 5 * US, 100 * US, .wait_every = 1};
     struct hec_whatif_question question = {.edits = {{HEC_EDIT_WAITS, NAN}}, .count = 1};
     struct fake_timeline t;
@@ -55,8 +53,7 @@ static void test_lanes_of_one_ahead(void **state) {
 
 /* 8 ms of loading on one core, and 2 ms of kernels. More workers are more cores: a program that has 2 loads in 4 ms at best, which is
  * no shorter step than that, and no step to be drawn. */
-static void test_cores(void **state) {
-    (void)state;
+TEST(test_cores) {
     static const struct program p = {"", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true};
     static const struct {
         int usable;
@@ -98,8 +95,7 @@ static void test_cores(void **state) {
 
 /* Loading is hidden behind kernels, until they take a fifth of their time: then it is the limit. Where it takes little even so, nothing is.
  * */
-static void test_next(void **state) {
-    (void)state;
+TEST(test_next) {
     static const struct {
         struct program program;
         enum hec_cause next;
@@ -138,8 +134,7 @@ static void test_next(void **state) {
 }
 
 /* The best guess stays, more proofs that agree make it narrower, nothing is more than all. */
-static void test_proofs(void **state) {
-    (void)state;
+TEST(test_proofs) {
     for (int edit = 0; edit < HEC_EDIT_COUNT; edit++)
         for (double saving = -0.1; saving < 1; saving += 0.05) {
             struct hec_saving s =
@@ -176,8 +171,7 @@ static double even_step(int first) {
 /* Two processes, whose clocks are 45 us apart, that meet in a collective each step, of which the second takes longer to come: the first
  * one's lasts so much longer. The replay is to know that this is waiting: with the code of both gone a step is the data's way and the
  * calls, and with as much for each it takes about the mean. */
-static void test_ranks(void **state) {
-    (void)state;
+TEST(test_ranks) {
     struct fake_timeline t;
     struct hec_whatif whatif;
     struct hec_whatif_question question = {.edits = {{HEC_EDIT_HOST, 0}}, .count = 1};
@@ -244,8 +238,7 @@ static void test_ranks(void **state) {
 
 /* A device that waits 1 s in collectives, works 2 s and communicates 0.2 s. Evened out, it works 0.5 s more instead, and its communication
  * is hidden: nobody knows what that draws then, and where it is a large part nothing is said. */
-static void test_watts(void **state) {
-    (void)state;
+TEST(test_watts) {
     struct hec_replay_power power = {.count = 1};
     struct hec_replay_watts *w = &power.of[0];
     *w = (struct hec_replay_watts){.joules = 2 * 700 + 0.2 * 600 + 1.1 * 100};
@@ -270,12 +263,4 @@ static void test_watts(void **state) {
     w->comm_known = false;
     before.active_s[0] = 2.4;
     assert_true(isnan(hec_replay_power_saved(&power, &before, &after).best));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_proofs), cmocka_unit_test(test_lanes), cmocka_unit_test(test_lanes_of_one_ahead),
-        cmocka_unit_test(test_cores),  cmocka_unit_test(test_ranks), cmocka_unit_test(test_next),
-        cmocka_unit_test(test_watts)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,8 +55,7 @@ static void check_order(const struct hec_schedule *s, const uint32_t *list, size
     }
 }
 
-static void test_order(void **state) {
-    (void)state;
+TEST(test_order) {
     for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++) {
         uint32_t calls = patterns[p].count;
         struct hec_schedule s = {.calls = calloc(calls, sizeof *s.calls), .count = calls};
@@ -104,8 +103,7 @@ static void compare_reach(struct hec_schedule *s) {
     }
 }
 
-static void test_reach(void **state) {
-    (void)state;
+TEST(test_reach) {
     static const struct program p = {"",
                                      40,
                                      2,
@@ -140,9 +138,4 @@ static void test_reach(void **state) {
         hec_schedule_free(&s);
         fake_tl_free(&t);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order), cmocka_unit_test(test_reach)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

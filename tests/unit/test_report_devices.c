@@ -70,8 +70,7 @@ static bool has_row(const char *text, const char *label, const char *value) {
     return false;
 }
 
-static void devices_as_text(void **state) {
-    (void)state;
+TEST(devices_as_text) {
     struct hec_buf out;
     struct hec_device device = h200(0);
     hec_buf_init(&out, 1 << 20);
@@ -89,8 +88,7 @@ static void devices_as_text(void **state) {
     hec_buf_free(&out);
 }
 
-static void each_source_is_printed_once_and_every_row_names_one(void **state) {
-    (void)state;
+TEST(each_source_is_printed_once_and_every_row_names_one) {
     struct hec_buf out;
     hec_buf_init(&out, 1 << 20);
     assert_int_equal(hec_report_devices(NULL, 0, true, false, &plain, &out), 0);
@@ -114,8 +112,7 @@ static void each_source_is_printed_once_and_every_row_names_one(void **state) {
     hec_buf_free(&out);
 }
 
-static void what_a_part_does_not_state_is_unknown(void **state) {
-    (void)state;
+TEST(what_a_part_does_not_state_is_unknown) {
     struct hec_buf out;
     struct hec_device device = h200(0);
     strcpy(device.name, "Jetson AGX Orin");
@@ -126,8 +123,7 @@ static void what_a_part_does_not_state_is_unknown(void **state) {
     hec_buf_free(&out);
 }
 
-static void no_device_and_no_parts(void **state) {
-    (void)state;
+TEST(no_device_and_no_parts) {
     struct hec_buf out;
     hec_buf_init(&out, 1 << 20);
     assert_int_equal(hec_report_devices(NULL, 0, false, false, &plain, &out), 0);
@@ -142,8 +138,7 @@ static void no_device_and_no_parts(void **state) {
     hec_buf_free(&out);
 }
 
-static void devices_as_json(void **state) {
-    (void)state;
+TEST(devices_as_json) {
     struct hec_buf out;
     struct hec_device devices[2] = {h200(0), h200(1)};
     strcpy(devices[1].name, "bad \xff name\n");
@@ -184,8 +179,7 @@ static void fill(struct hec_check_list *list) {
     strcpy(check->cost, "4 us a process");
 }
 
-static void doctor_as_text(void **state) {
-    (void)state;
+TEST(doctor_as_text) {
     struct hec_check_list list;
     struct hec_buf out;
     fill(&list);
@@ -204,8 +198,7 @@ static void doctor_as_text(void **state) {
     hec_buf_free(&out);
 }
 
-static void doctor_as_json(void **state) {
-    (void)state;
+TEST(doctor_as_json) {
     struct hec_check_list list;
     struct hec_buf out;
     fill(&list);
@@ -221,8 +214,7 @@ static void doctor_as_json(void **state) {
     hec_buf_free(&out);
 }
 
-static void too_many_checks_are_counted(void **state) {
-    (void)state;
+TEST(too_many_checks_are_counted) {
     struct hec_check_list list;
     memset(&list, 0, sizeof list);
     for (int i = 0; i < HEC_CHECK_MAX + 3; i++)
@@ -236,8 +228,7 @@ static void too_many_checks_are_counted(void **state) {
     hec_buf_free(&out);
 }
 
-static void a_full_buffer_is_an_error(void **state) {
-    (void)state;
+TEST(a_full_buffer_is_an_error) {
     struct hec_buf out;
     struct hec_device device = h200(0);
     hec_buf_init(&out, 100);
@@ -246,19 +237,4 @@ static void a_full_buffer_is_an_error(void **state) {
     hec_buf_init(&out, 100);
     assert_true(hec_report_devices(&device, 1, true, true, &plain, &out) < 0);
     hec_buf_free(&out);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_as_text),
-        cmocka_unit_test(each_source_is_printed_once_and_every_row_names_one),
-        cmocka_unit_test(what_a_part_does_not_state_is_unknown),
-        cmocka_unit_test(no_device_and_no_parts),
-        cmocka_unit_test(devices_as_json),
-        cmocka_unit_test(doctor_as_text),
-        cmocka_unit_test(doctor_as_json),
-        cmocka_unit_test(too_many_checks_are_counted),
-        cmocka_unit_test(a_full_buffer_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -318,9 +318,8 @@ static int one_frame(void *context, int (*visit)(void *to, const struct hec_fram
     return visit(to, &frame);
 }
 
-static void small(void **state) {
+TEST(small) {
     struct fake_timeline *t = &timeline;
-    (void)state;
     uint32_t stream = fake_tl_track(t, HEC_TRACK_STREAM, 10, 0, 7),
              thread = fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 11);
     uint32_t process = fake_tl_track(t, HEC_TRACK_PROCESS, 10, -1, 0);
@@ -430,8 +429,7 @@ static void check_calls(const struct event *begin, uint64_t end, int depth) {
     fail_msg("unexpected slice %s", names[begin->name]);
 }
 
-static void calls_in_perfetto(void **state) {
-    (void)state;
+TEST(calls_in_perfetto) {
     calls(&timeline);
     export_perfetto();
     slices_seen = 0;
@@ -439,9 +437,8 @@ static void calls_in_perfetto(void **state) {
     assert_int_equal(slices_seen, 6);
 }
 
-static void calls_in_csv(void **state) {
+TEST(calls_in_csv) {
     struct hec_why why;
-    (void)state;
     calls(&timeline);
     run.input.timeline = timeline.input;
     assert_int_equal(hec_export_csv(&run.input, keep, NULL, &why), 0);
@@ -464,11 +461,10 @@ static void add_up(const struct event *begin, uint64_t end, int depth) {
 }
 
 /* Anything at once on one track: every slice keeps its length, on as many lanes as it takes. */
-static void overlapping(void **state) {
+TEST(overlapping) {
     struct fake_timeline *t = &timeline;
     uint64_t rng = 7, sum = 0;
     int launches = 0;
-    (void)state;
     uint32_t id[3] = {fake_tl_track(t, HEC_TRACK_STREAM, 10, 0, 7), fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 11),
                       fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 12)};
     uint32_t k = fake_tl_kernel(t, "k", 64), r = fake_tl_name(t, "range");
@@ -497,9 +493,8 @@ static void overlapping(void **state) {
 }
 
 /* Two ranks with one pid are two processes. */
-static void ranks(void **state) {
+TEST(ranks) {
     struct fake_timeline *t = &timeline;
-    (void)state;
     for (int rank = 0; rank < 2; rank++) {
         uint32_t thread = fake_tl_track(t, HEC_TRACK_THREAD, 99, -1, 99);
         t->tracks[thread - 1].rank = rank;
@@ -514,9 +509,8 @@ static void ranks(void **state) {
     assert_true(pids[0] > 0 && pids[1] > 0 && pids[0] != pids[1]);
 }
 
-static void counters(void **state) {
+TEST(counters) {
     int power = 0, last = -1;
-    (void)state;
     run.devices[run.device_count++] = fake_device(0);
     fake_add(&run, HEC_GPU_POWER, 0, -0.02, 90000);
     fake_add(&run, HEC_GPU_POWER, 0, 0.02, 100000);
@@ -551,10 +545,9 @@ static void counters(void **state) {
                         "reading,1000000000,,0,,,,,memory used,,,2097152,B,,,,,,,,,,,,\r\n");
 }
 
-static void empty_and_failing(void **state) {
+TEST(empty_and_failing) {
     struct hec_why why;
     struct hec_summary_input nothing = {0};
-    (void)state;
     assert_int_equal(hec_export_perfetto(&nothing, keep, NULL, &why), 0);
     assert_int_equal(hec_export_csv(&nothing, keep, NULL, &why), 0);
     uint32_t stream = fake_tl_track(&timeline, HEC_TRACK_STREAM, 10, 0, 7), k = fake_tl_kernel(&timeline, "k", 64);
@@ -576,10 +569,9 @@ static void empty_and_failing(void **state) {
     assert_int_equal(hec_export_perfetto(&run.input, keep, NULL, &why), HEC_ERR_CORRUPT);
 }
 
-static void csv(void **state) {
+TEST(csv) {
     struct fake_timeline *t = &timeline;
     struct hec_why why;
-    (void)state;
     uint32_t stream = fake_tl_track(t, HEC_TRACK_STREAM, 10, 2, 7),
              thread = fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 11);
     t->tracks[thread - 1].rank = 3;
@@ -602,12 +594,11 @@ static void csv(void **state) {
 }
 
 /* Varints, negative numbers, doubles and messages longer than a byte of length can tell. */
-static void encoding(void **state) {
+TEST(encoding) {
     struct hec_proto p = {0};
     char text[5000];
     const unsigned char *at;
     struct field f, g;
-    (void)state;
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     size_t outer = hec_proto_begin(&p, 99);
@@ -635,10 +626,4 @@ static void encoding(void **state) {
     hec_proto_free(&p);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(small),    TEST(overlapping),       TEST(ranks),       TEST(counters), TEST(csv), TEST(empty_and_failing),
-        TEST(encoding), TEST(calls_in_perfetto), TEST(calls_in_csv)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(setup, teardown)

@@ -128,8 +128,7 @@ static void headline(const char *expected) {
     assert_string_equal(text, expected);
 }
 
-static void test_headlines(void **state) {
-    (void)state;
+TEST_WITH(test_headlines, start, finish) {
     traced();
     headline("no cause stands out: the H200 was busy 60 % of 60.0 s");
     struct hec_finding *f = starved();
@@ -196,7 +195,7 @@ static void is_said(const char *what, const char *words, struct hec_buf *rules, 
 
 /* Each fact and each lever has words that need no more numbers than its row names, and a rule that says it (or the lever is its
  * cause's). */
-static void test_every_fact_has_words(void **state) {
+TEST(test_every_fact_has_words) {
     static const char *const facts[] = {
 #define HEC_EVIDENCE FACT_ID
 #include "diagnose/evidence.def"
@@ -209,7 +208,6 @@ static void test_every_fact_has_words(void **state) {
     };
     struct hec_buf rules;
     char words[HEC_FACT_SIZE], token[96];
-    (void)state;
     hec_buf_init(&rules, 1 << 20);
     read_rules(&rules);
     for (int id = 0; id < HEC_EVIDENCE_COUNT; id++) {
@@ -236,7 +234,7 @@ static void test_every_fact_has_words(void **state) {
 }
 
 /* Numbers into words: factors, digits, choices, and what is left out where it is unknown. */
-static void test_words(void **state) {
+TEST(test_words) {
     char words[HEC_FACT_SIZE];
     struct hec_finding f = {
         .cause = HEC_CAUSE_LAUNCH, .per = HEC_PER_SECOND, .lever = HEC_ANSWER(LOADER_WORKERS, 1, 2)};
@@ -252,7 +250,6 @@ static void test_words(void **state) {
         {HEC_FACT(HOST_CORES, 0.5, 1), "the program uses 0.5 of the 1 core that it may use"},
         {HEC_FACT(HOST_CORES, 0.5, 16), "the program uses 0.5 of the 16 cores that it may use"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_string_equal(hec_evidence_words(words, &f, &cases[i].fact), cases[i].words);
     struct hec_evidence other = cases[0].fact;
@@ -268,9 +265,8 @@ static void test_words(void **state) {
 }
 
 /* What a rule found is in the JSON as it is. */
-static void test_json_has_the_numbers(void **state) {
+TEST_WITH(test_json_has_the_numbers, start, finish) {
     json_error_t error;
-    (void)state;
     traced();
     struct hec_finding *f = starved();
     struct hec_evidence held = HEC_FACT(HELD_BY_LINE, 5.25, 41);
@@ -305,8 +301,7 @@ static void test_json_has_the_numbers(void **state) {
 }
 
 /* A V100's tensor cores take fp16 alone: the rule's snippets, which say bf16 and TF32, do not fit it. */
-static void test_a_snippet_of_its_own(void **state) {
-    (void)state;
+TEST_WITH(test_a_snippet_of_its_own, start, finish) {
     traced();
     find(HEC_CAUSE_PRECISION, 0.3, 0.5)->lever.id = HEC_LEVER_FP16;
     print();
@@ -325,8 +320,7 @@ static void test_a_snippet_of_its_own(void **state) {
 }
 
 /* What limits the findings is said, in the report and in the JSON, and a job that crashed is not called healthy. */
-static void test_caveats(void **state) {
-    (void)state;
+TEST_WITH(test_caveats, start, finish) {
     char text[HEC_CAVEATS_MAX][160];
     struct hec_ledger_device steady = {.device = 0, .basis = HEC_LEDGER_CALLS, .window_ns = 50000000000};
     steady.rows[HEC_STATE_COMPUTE].ns = 45000000000;
@@ -361,8 +355,7 @@ static void test_caveats(void **state) {
     json_decref(report);
 }
 
-static void test_without_a_trace(void **state) {
-    (void)state;
+TEST_WITH(test_without_a_trace, start, finish) {
     headline("no cause stands out: the engine of the H200 was active 100 % of the time in use, without a trace");
     find(HEC_CAUSE_HOST, 0.2, 0.4)->title = HEC_FACT(ENGINE_IDLE, 0.4);
     headline(
@@ -380,8 +373,7 @@ static void test_without_a_trace(void **state) {
 }
 
 /* Beside others: what is said of the device is said of the command, or of all of them. */
-static void test_shared(void **state) {
-    (void)state;
+TEST_WITH(test_shared, start, finish) {
     struct hec_device_summary *d = &summary.devices[0].readings;
     char text[HEC_CAVEATS_MAX][160];
     d->others = HEC_OTHERS_BUSY;
@@ -423,8 +415,7 @@ static void test_shared(void **state) {
     style.columns = 0;
 }
 
-static void test_a_finding_whole(void **state) {
-    (void)state;
+TEST_WITH(test_a_finding_whole, start, finish) {
     traced();
     starved();
     find(HEC_CAUSE_LAUNCH, 0.1, 0.09);
@@ -459,8 +450,7 @@ static void on_what_watts_rest(const char *how) {
 }
 
 /* A line under the ledger, but for watts that were measured. */
-static void test_on_what_watts_rest(void **state) {
-    (void)state;
+TEST_WITH(test_on_what_watts_rest, start, finish) {
     traced();
     on_what_watts_rest("estimated: its steps are too alike");
     says("\n             watts estimated: its steps are too alike\n");
@@ -474,8 +464,7 @@ static void test_on_what_watts_rest(void **state) {
     says_not("\n             watts");
 }
 
-static void test_at_the_end_of_run(void **state) {
-    (void)state;
+TEST_WITH(test_at_the_end_of_run, start, finish) {
     traced();
     starved();
     find(HEC_CAUSE_LAUNCH, 0.1, 0.09);
@@ -487,8 +476,7 @@ static void test_at_the_end_of_run(void **state) {
     says_not("launch");
 }
 
-static void test_dollars_where_they_count(void **state) {
-    (void)state;
+TEST_WITH(test_dollars_where_they_count, start, finish) {
     traced();
     starved()->saved_s = 0.4 * summary.seconds;
     print();
@@ -498,8 +486,7 @@ static void test_dollars_where_they_count(void **state) {
     says("about 7.1 kJ, $0.020");
 }
 
-static void test_hostile_text(void **state) {
-    (void)state;
+TEST_WITH(test_hostile_text, start, finish) {
     traced();
     struct hec_finding *f = starved();
     f->title = HEC_FACT(USED_BY, NAN);
@@ -516,10 +503,9 @@ static void test_hostile_text(void **state) {
     says_not("\033");
 }
 
-static void test_places(void **state) {
+TEST_WITH(test_places, start, finish) {
     char text[128];
     const char *file = "/home/somebody/project/loader/images.py";
-    (void)state;
     assert_string_equal(hec_place_words(text, sizeof text, file, 41, "fetch", 60),
                         "/home/somebody/project/loader/images.py:41 fetch");
     assert_string_equal(hec_place_words(text, sizeof text, file, 41, "fetch", 40),
@@ -535,8 +521,7 @@ static void test_places(void **state) {
                     room);
 }
 
-static void test_scale_out_and_latency(void **state) {
-    (void)state;
+TEST_WITH(test_scale_out_and_latency, start, finish) {
     traced();
     summary.job.findings.scale_out =
         (struct hec_scale_out){.verdict = HEC_SCALE_OUT, .reason = HEC_SCALE_FULL, .utilisation = 0.9};
@@ -561,9 +546,8 @@ static void test_scale_out_and_latency(void **state) {
 }
 
 /* Of every cause all is said. */
-static void test_explain(void **state) {
+TEST_WITH(test_explain, start, finish) {
     json_error_t error;
-    (void)state;
     for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
         const struct hec_cause_words *words = hec_cause_words((enum hec_cause)cause);
         assert_true(strlen(words->meaning) > 40 && strlen(words->detection) > 40 && strlen(words->saving) >= 5);
@@ -587,26 +571,4 @@ static void test_explain(void **state) {
     json_t *root = json_loads(hec_buf_text(&out), 0, &error);
     assert_int_equal(json_array_size(json_object_get(root, "causes")), HEC_CAUSE_COUNT);
     json_decref(root);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_headlines, start, finish),
-        cmocka_unit_test_setup_teardown(test_caveats, start, finish),
-        cmocka_unit_test_setup_teardown(test_shared, start, finish),
-        cmocka_unit_test_setup_teardown(test_a_snippet_of_its_own, start, finish),
-        cmocka_unit_test_setup_teardown(test_without_a_trace, start, finish),
-        cmocka_unit_test_setup_teardown(test_a_finding_whole, start, finish),
-        cmocka_unit_test_setup_teardown(test_on_what_watts_rest, start, finish),
-        cmocka_unit_test_setup_teardown(test_at_the_end_of_run, start, finish),
-        cmocka_unit_test_setup_teardown(test_dollars_where_they_count, start, finish),
-        cmocka_unit_test_setup_teardown(test_hostile_text, start, finish),
-        cmocka_unit_test_setup_teardown(test_places, start, finish),
-        cmocka_unit_test_setup_teardown(test_scale_out_and_latency, start, finish),
-        cmocka_unit_test_setup_teardown(test_explain, start, finish),
-        cmocka_unit_test(test_every_fact_has_words),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test_setup_teardown(test_json_has_the_numbers, start, finish),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
 
 static char text[HEC_FORMAT_SIZE];
 
-static void test_si(void **state) {
-    (void)state;
+TEST(test_si) {
     assert_string_equal(hec_format_si(text, 11626, 4, "J"), "11.63 kJ");
     assert_string_equal(hec_format_si(text, 0.1065, 4, "J"), "106.5 mJ");
     assert_string_equal(hec_format_si(text, 999.96, 3, "W"), "1000 W");
@@ -20,8 +19,7 @@ static void test_si(void **state) {
     assert_string_equal(hec_format_si(text, 1993, 3, "/s"), "1.99 k/s");
 }
 
-static void test_bounded(void **state) {
-    (void)state;
+TEST(test_bounded) {
     assert_string_equal(hec_format_bounded(text, 11626, 58, "J", true), "11.63 kJ \u00b1 0.06 kJ");
     assert_string_equal(hec_format_bounded(text, 11626, 58, "J", false), "11.63 kJ +- 0.06 kJ");
     assert_string_equal(hec_format_bounded(text, 11626, 121, "J", true), "11.63 kJ \u00b1 0.13 kJ");
@@ -32,8 +30,7 @@ static void test_bounded(void **state) {
     assert_string_equal(hec_format_bounded(text, NAN, 3, "J", true), "unknown");
 }
 
-static void test_seconds(void **state) {
-    (void)state;
+TEST(test_seconds) {
     assert_string_equal(hec_format_seconds(text, 0.0312), "31.2 ms");
     assert_string_equal(hec_format_seconds(text, 9.876), "9.88 s");
     assert_string_equal(hec_format_seconds(text, 60.24), "60.2 s");
@@ -42,8 +39,7 @@ static void test_seconds(void **state) {
     assert_string_equal(hec_format_seconds(text, NAN), "unknown");
 }
 
-static void test_others(void **state) {
-    (void)state;
+TEST(test_others) {
     assert_string_equal(hec_format_bytes(text, 4.194e9, "/s"), "4.19 GB/s");
     assert_string_equal(hec_format_bytes(text, 12, ""), "12 B");
     assert_string_equal(hec_format_bytes(text, NAN, ""), "unknown");
@@ -68,9 +64,8 @@ static void test_others(void **state) {
     assert_string_equal(hec_format_dollars(text, NAN), "unknown");
 }
 
-static void test_clean(void **state) {
+TEST(test_clean) {
     char small[8];
-    (void)state;
     assert_string_equal(hec_format_clean(text, sizeof text, "caf\xc3\xa9 \xe2\x82\xac", true),
                         "caf\xc3\xa9 \xe2\x82\xac");
     assert_string_equal(hec_format_clean(text, sizeof text, "caf\xc3\xa9", false), "caf?");
@@ -96,12 +91,4 @@ static void test_clean(void **state) {
                         "\u05d0\u0627\u2027\u202f\u2070\U0001f600");
     assert_string_equal(hec_format_clean(small, sizeof small, "12345\xe2\x82\xac", true), "12345");
     assert_string_equal(hec_format_clean(small, sizeof small, "123456789", true), "1234567");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_si),     cmocka_unit_test(test_bounded), cmocka_unit_test(test_seconds),
-        cmocka_unit_test(test_others), cmocka_unit_test(test_clean),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,8 +72,7 @@ static void finish(void) {
     fake_free(&run);
 }
 
-static void test_contents(void **state) {
-    (void)state;
+TEST(test_contents) {
     start(13);
     run.units[run.unit_count].name = "sample";
     run.units[run.unit_count++].count = 26000;
@@ -111,8 +110,7 @@ static void test_contents(void **state) {
     finish();
 }
 
-static void test_invalid_is_null(void **state) {
-    (void)state;
+TEST(test_invalid_is_null) {
     start(13);
     run.events[run.event_count++] = (struct fake_event){HEC_EVENT_DEVICE_LOST, 0, 12000000000, "lost"};
     run.input.exit_code = -1;
@@ -130,8 +128,7 @@ static void test_invalid_is_null(void **state) {
     finish();
 }
 
-static void test_simulated(void **state) {
-    (void)state;
+TEST(test_simulated) {
     start(13);
     run.devices[0].simulated = run.devices[1].simulated = 1;
     run.input.simulated = "h200";
@@ -142,8 +139,7 @@ static void test_simulated(void **state) {
     finish();
 }
 
-static void test_no_gpu(void **state) {
-    (void)state;
+TEST(test_no_gpu) {
     fake_init(&run, 3);
     build();
     report = print(&summary, 1);
@@ -154,8 +150,7 @@ static void test_no_gpu(void **state) {
     finish();
 }
 
-static void test_several_make_an_array(void **state) {
-    (void)state;
+TEST(test_several_make_an_array) {
     fake_init(&run, 3);
     build();
     struct hec_summary two[2] = {summary, summary};
@@ -166,8 +161,7 @@ static void test_several_make_an_array(void **state) {
 }
 
 /* Text from outside may be anything; the report stays valid JSON. */
-static void test_hostile_text(void **state) {
-    (void)state;
+TEST(test_hostile_text) {
     start(13);
     run.input.command = "a\x01\xff\xc3(\"\\ \x1b[31m\xed\xa0\x80 caf\xc3\xa9";
     run.units[run.unit_count].name = "\xf0\x28\x8c\x28";
@@ -180,9 +174,8 @@ static void test_hostile_text(void **state) {
     finish();
 }
 
-static void test_buffer_too_small(void **state) {
+TEST(test_buffer_too_small) {
     struct hec_buf out;
-    (void)state;
     start(13);
     build();
     hec_buf_init(&out, 1000);
@@ -219,9 +212,8 @@ static void compare(json_t *value, json_t *definition, const char *where) {
     }
 }
 
-static void test_schema_names_every_key(void **state) {
+TEST(test_schema_names_every_key) {
     json_error_t error;
-    (void)state;
     schema = json_load_file(HEC_SOURCE_DIR "/docs/report.schema.json", 0, &error);
     assert_non_null(schema);
     start(13);
@@ -241,8 +233,7 @@ static void test_schema_names_every_key(void **state) {
 }
 
 /* docs/report.schema.json is what `hec report --schema` prints. */
-static void test_schema_is_published(void **state) {
-    (void)state;
+TEST(test_schema_is_published) {
     struct hec_buf out;
     hec_buf_init(&out, 1 << 20);
     assert_int_equal(hec_report_schema(&out), 0);
@@ -255,19 +246,4 @@ static void test_schema_is_published(void **state) {
     json_decref(made);
     json_decref(published);
     hec_buf_free(&out);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_schema_is_published),
-        cmocka_unit_test(test_contents),
-        cmocka_unit_test(test_invalid_is_null),
-        cmocka_unit_test(test_simulated),
-        cmocka_unit_test(test_no_gpu),
-        cmocka_unit_test(test_several_make_an_array),
-        cmocka_unit_test(test_hostile_text),
-        cmocka_unit_test(test_buffer_too_small),
-        cmocka_unit_test(test_schema_names_every_key),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

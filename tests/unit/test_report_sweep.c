@@ -90,8 +90,7 @@ static void assert_says(int (*make)(const struct hec_sweep_report *, struct hec_
     free(text);
 }
 
-static void test_advice(void **state) {
-    (void)state;
+TEST(test_advice) {
     begin(2);
     judge();
     assert_says(terminal, "batch=256: 70.0 % less energy a sample than batch=32");
@@ -106,8 +105,7 @@ static void test_advice(void **state) {
     end();
 }
 
-static void test_nothing(void **state) {
-    (void)state;
+TEST(test_nothing) {
     begin(2);
     report.plan.max_p99 = 0.02;
     judge();
@@ -124,8 +122,7 @@ static void test_nothing(void **state) {
     end();
 }
 
-static void test_notes(void **state) {
-    (void)state;
+TEST(test_notes) {
     begin(1);
     strcpy(report.conditions.unit, "step");
     report.state = HEC_SWEEP_SPENT;
@@ -138,8 +135,7 @@ static void test_notes(void **state) {
 }
 
 /* Names and values as long as they may be, and what a terminal must not see. */
-static void test_page(void **state) {
-    (void)state;
+TEST(test_page) {
     static char rather_long[] = "a value that is rather long, and then some more of it, up to two hundred bytes of it, "
                                 "which nobody would ever write but somebody's script, that is what scripts are for";
     static char *strange[] = {"\033[2Jx", "a|b", "*", "ö", rather_long, "6"};
@@ -158,8 +154,7 @@ static void test_page(void **state) {
 }
 
 /* docs/sweep.schema.json is what `hec sweep --schema` prints, and names what is printed. */
-static void test_json(void **state) {
-    (void)state;
+TEST(test_json) {
     struct hec_buf out;
     hec_buf_init(&out, 1 << 20);
     assert_int_equal(hec_sweep_schema(&out), 0);
@@ -183,12 +178,4 @@ static void test_json(void **state) {
     json_decref(published);
     free(text);
     end();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_advice), cmocka_unit_test(test_nothing), cmocka_unit_test(test_notes),
-        cmocka_unit_test(test_page),   cmocka_unit_test(test_json),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,8 +72,7 @@ static void full_run(void) {
     fake_fill(&run, HEC_GPU_THROTTLE, 0, 1, 63, 1, 4);
 }
 
-static void test_full(void **state) {
-    (void)state;
+TEST(test_full) {
     full_run();
     print();
     lines(80);
@@ -96,9 +95,8 @@ static void test_full(void **state) {
     finish();
 }
 
-static void test_chosen_prices(void **state) {
+TEST(test_chosen_prices) {
     struct hec_price price = hec_price_default();
-    (void)state;
     full_run();
     print();
     price.dollars_per_kwh = 0.2;
@@ -111,8 +109,7 @@ static void test_chosen_prices(void **state) {
     finish();
 }
 
-static void test_colour_and_ascii(void **state) {
-    (void)state;
+TEST(test_colour_and_ascii) {
     full_run();
     style.color = true;
     print();
@@ -125,8 +122,7 @@ static void test_colour_and_ascii(void **state) {
     finish();
 }
 
-static void test_narrow(void **state) {
-    (void)state;
+TEST(test_narrow) {
     full_run();
     style.columns = 50;
     print();
@@ -134,8 +130,7 @@ static void test_narrow(void **state) {
     finish();
 }
 
-static void test_brief(void **state) {
-    (void)state;
+TEST(test_brief) {
     full_run();
     style.brief = true;
     print();
@@ -152,8 +147,7 @@ static void test_brief(void **state) {
     finish();
 }
 
-static void test_no_gpu(void **state) {
-    (void)state;
+TEST(test_no_gpu) {
     start(2);
     run.events[run.event_count++] = (struct fake_event){HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, 0,
                                                         "nvml: there is no NVIDIA driver on this machine"};
@@ -166,8 +160,7 @@ static void test_no_gpu(void **state) {
     finish();
 }
 
-static void test_nothing_used(void **state) {
-    (void)state;
+TEST(test_nothing_used) {
     start(8);
     fake_worker(&run, 0, 120, 0, 0, 0);
     run.devices[0].visible = 0;
@@ -177,8 +170,7 @@ static void test_nothing_used(void **state) {
 }
 
 /* Devices that nobody used for the same reason share a row. */
-static void test_several_unused(void **state) {
-    (void)state;
+TEST(test_several_unused) {
     full_run();
     fake_worker(&run, 2, 150, 0, 0, 0);
     fake_worker(&run, 3, 150, 0, 0, 0);
@@ -189,8 +181,7 @@ static void test_several_unused(void **state) {
     finish();
 }
 
-static void test_invalid(void **state) {
-    (void)state;
+TEST(test_invalid) {
     start(0.1);
     fake_worker(&run, 0, 120, 0, 0, 0);
     fake_used(&run, 0, 7);
@@ -205,8 +196,7 @@ static void test_invalid(void **state) {
 }
 
 /* Text from outside cannot write to the terminal. */
-static void test_hostile_text(void **state) {
-    (void)state;
+TEST(test_hostile_text) {
     full_run();
     run.input.command = "evil\033]0;title\007\r\n\x9b"
                         "2J";
@@ -219,29 +209,11 @@ static void test_hostile_text(void **state) {
     finish();
 }
 
-static void test_buffer_too_small(void **state) {
-    (void)state;
+TEST(test_buffer_too_small) {
     full_run();
     print();
     hec_buf_free(&out);
     hec_buf_init(&out, 100);
     assert_true(hec_report_terminal(&summary, &style, &out) < 0);
     finish();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_chosen_prices),
-        cmocka_unit_test(test_colour_and_ascii),
-        cmocka_unit_test(test_narrow),
-        cmocka_unit_test(test_brief),
-        cmocka_unit_test(test_no_gpu),
-        cmocka_unit_test(test_nothing_used),
-        cmocka_unit_test(test_several_unused),
-        cmocka_unit_test(test_invalid),
-        cmocka_unit_test(test_hostile_text),
-        cmocka_unit_test(test_buffer_too_small),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

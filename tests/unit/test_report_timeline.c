@@ -124,8 +124,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-static void measured(void **state) {
-    (void)state;
+TEST(measured) {
     fake_worker(&run, 0, 620, 1000, 920, 450);
     run.devices[0].cuda_major = 9;
     fake_used(&run, 0, 4321);
@@ -165,8 +164,7 @@ static void measured(void **state) {
     says("trace      stood down for torch.profiler");
 }
 
-static void imported(void **state) {
-    (void)state;
+TEST(imported) {
     run.devices[run.device_count++] = (struct hec_device){.index = 0, .name = "NVIDIA A100", .visible = 1};
     run.devices[run.device_count++] = (struct hec_device){.index = 1, .name = "NVIDIA A100", .visible = 1};
     run.input.imported = "kineto";
@@ -196,8 +194,8 @@ static void imported(void **state) {
 }
 
 /* Two programs, two devices that are alike: two findings of one cause, one of which is shown for both. */
-static void findings_of_devices_that_are_alike(void **state) {
-    imported(state);
+TEST(findings_of_devices_that_are_alike) {
+    imported(unit_state);
     struct hec_findings *findings = &summary.job.findings;
     struct hec_finding *two = calloc(2, sizeof *two);
     assert_non_null(two);
@@ -218,8 +216,7 @@ static void findings_of_devices_that_are_alike(void **state) {
 }
 
 /* A run without a trace says nothing about it; one whose trace failed says why. */
-static void without_trace(void **state) {
-    (void)state;
+TEST(without_trace) {
     fake_worker(&run, 0, 620, 1000, 920, 450);
     fake_used(&run, 0, 4321);
     print();
@@ -241,8 +238,7 @@ static void without_trace(void **state) {
 }
 
 /* The interval of a measured slowdown. */
-static void measured_slowdown(void **state) {
-    (void)state;
+TEST(measured_slowdown) {
     fake_worker(&run, 0, 620, 1000, 920, 450);
     fake_used(&run, 0, 4321);
     fill(0);
@@ -262,9 +258,8 @@ static void measured_slowdown(void **state) {
     says("slowdown about 2.1 % (at most 4.4 %, estimated)");
 }
 
-static void json(void **state) {
+TEST(json) {
     struct hec_buf text;
-    (void)state;
     fake_worker(&run, 0, 620, 1000, 920, 450);
     fake_used(&run, 0, 4321);
     fill(0);
@@ -315,11 +310,10 @@ static int cells_of(const char *line, size_t length) {
     return cells;
 }
 
-static void markdown(void **state) {
+TEST(markdown) {
     struct hec_buf text;
     int cells = 0;
     bool before = false;
-    (void)state;
     second_kernel = "nccl|All`Reduce\\|@somebody<script>alert(1)</script>\n| x | https://example.org\033[2J";
     run.input.command = "a `|` b\n<img src=x onerror=alert(1)> @somebody";
     fake_worker(&run, 0, 620, 1000, 920, 450);
@@ -351,7 +345,7 @@ static void markdown(void **state) {
     hec_buf_free(&text);
 }
 
-static void names(void **state) {
+TEST(names) {
     static const struct {
         const char *name;
         int columns;
@@ -392,7 +386,6 @@ static void names(void **state) {
         {"<<<<<<<<<<<<<<<<<<<<<<<<<<<<", 8, "<<...<"},
     };
     char text[600];
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         hec_kernel_short(text, sizeof text, rows[i].name, rows[i].columns);
         if (i == sizeof rows / sizeof rows[0] - 1) {
@@ -415,15 +408,4 @@ static void names(void **state) {
         }
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {TEST(measured),
-                                       TEST(imported),
-                                       TEST(findings_of_devices_that_are_alike),
-                                       TEST(without_trace),
-                                       TEST(measured_slowdown),
-                                       TEST(json),
-                                       TEST(markdown),
-                                       TEST(names)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(setup, teardown)

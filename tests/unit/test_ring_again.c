@@ -82,15 +82,15 @@ static int tear_down(void **state) {
     return rmdir(f->folder);
 }
 
-static void test_the_same_agent(void **state) {
-    struct fixture *f = *state;
+TEST(test_the_same_agent) {
+    struct fixture *f = *unit_state;
     for (int i = 0; i < 5; i++)
         assert_false(look(f));
     assert_true(nobody_connected(f));
 }
 
-static void test_a_restarted_agent(void **state) {
-    struct fixture *f = *state;
+TEST(test_a_restarted_agent) {
+    struct fixture *f = *unit_state;
     struct hec_ring_record read;
     const void *address = f->ring.header;
     for (int restart = 1; restart <= 3; restart++) {
@@ -117,8 +117,8 @@ static void test_a_restarted_agent(void **state) {
 }
 
 /* A thread that was held up between its reservation and its copy, for all of the restart. */
-static void test_a_record_under_way(void **state) {
-    struct fixture *f = *state;
+TEST(test_a_record_under_way) {
+    struct fixture *f = *unit_state;
     struct hec_ring_record read;
     uint64_t reserved = __atomic_fetch_add(&f->ring.header->head, 1, __ATOMIC_RELAXED);
     listen_again(f);
@@ -135,8 +135,8 @@ static void test_a_record_under_way(void **state) {
     }
 }
 
-static void test_who_is_no_agent(void **state) {
-    struct fixture *f = *state;
+TEST(test_who_is_no_agent) {
+    struct fixture *f = *unit_state;
     unlink(f->socket);
     assert_false(look(f)); /* none there */
     FILE *file = fopen(f->socket, "w");
@@ -160,8 +160,8 @@ static void test_who_is_no_agent(void **state) {
     take(f);
 }
 
-static void test_a_reader_that_died(void **state) {
-    struct fixture *f = *state;
+TEST(test_a_reader_that_died) {
+    struct fixture *f = *unit_state;
     struct hec_ring_record read;
     write_at(f, 1);
     hec_ring_begin(&f->reader);
@@ -186,8 +186,8 @@ static void test_a_reader_that_died(void **state) {
 }
 
 /* `hec run` reads from the first record to the last, and may be stopped for as long as it likes. */
-static void test_a_ring_without_windows(void **state) {
-    struct fixture *f = *state;
+TEST(test_a_ring_without_windows) {
+    struct fixture *f = *unit_state;
     f->ring.header->window = 0;
     write_at(f, 1);
     listen_again(f);
@@ -264,8 +264,8 @@ static void read_some(struct fixture *f) {
     }
 }
 
-static void test_restarts_among_threads(void **state) {
-    struct fixture *f = *state;
+TEST(test_restarts_among_threads) {
+    struct fixture *f = *unit_state;
     struct group group = {.fixture = f, .now_ns = HEC_RING_LOOK_NS};
     pthread_t thread[WRITERS];
     for (int i = 0; i < WRITERS; i++)
@@ -283,12 +283,4 @@ static void test_restarts_among_threads(void **state) {
         pthread_join(thread[i], NULL);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_the_same_agent),         TEST(test_a_restarted_agent),  TEST(test_a_record_under_way),
-        TEST(test_who_is_no_agent),        TEST(test_a_reader_that_died), TEST(test_a_ring_without_windows),
-        TEST(test_restarts_among_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(set_up, tear_down)

@@ -16,8 +16,7 @@ static int add(struct hec_ring_names *names, uint32_t id, const char *text, int 
     return hec_ring_names_add(names, &name);
 }
 
-static void pieces_come_in_any_order(void **state) {
-    (void)state;
+TEST(pieces_come_in_any_order) {
     struct hec_ring_names names;
     hec_ring_names_init(&names, 8, 200);
     const char *text = "a name of three pieces, which is more than sixty-four bytes long in all";
@@ -33,8 +32,7 @@ static void pieces_come_in_any_order(void **state) {
     hec_ring_names_free(&names);
 }
 
-static void the_longest_name_fits(void **state) {
-    (void)state;
+TEST(the_longest_name_fits) {
     struct hec_ring_names names;
     hec_ring_names_init(&names, 1, HEC_RING_NAME_BYTES_MAX);
     char text[HEC_RING_NAME_BYTES_MAX + 1];
@@ -46,8 +44,7 @@ static void the_longest_name_fits(void **state) {
     hec_ring_names_free(&names);
 }
 
-static void bounds_hold(void **state) {
-    (void)state;
+TEST(bounds_hold) {
     struct hec_ring_names names;
     hec_ring_names_init(&names, 100, 10);
     char text[16];
@@ -66,8 +63,7 @@ static void bounds_hold(void **state) {
     hec_ring_names_free(&names);
 }
 
-static void impossible_pieces_are_refused(void **state) {
-    (void)state;
+TEST(impossible_pieces_are_refused) {
     struct hec_ring_names names;
     hec_ring_names_init(&names, 8, 100);
     struct hec_ring_name good = piece_of(3, "good", 0), bad;
@@ -84,8 +80,7 @@ static void impossible_pieces_are_refused(void **state) {
     hec_ring_names_free(&names);
 }
 
-static void text_is_made_printable(void **state) {
-    (void)state;
+TEST(text_is_made_printable) {
     static const char *const cases[][2] = {
         {"plain", "plain"},
         {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\xa5", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\xa5"},
@@ -100,15 +95,4 @@ static void text_is_made_printable(void **state) {
         assert_string_equal(hec_ring_names_text(&names, 1), cases[i][1]);
         hec_ring_names_free(&names);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_come_in_any_order),
-        cmocka_unit_test(the_longest_name_fits),
-        cmocka_unit_test(bounds_hold),
-        cmocka_unit_test(impossible_pieces_are_refused),
-        cmocka_unit_test(text_is_made_printable),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,8 +37,7 @@ static bool put(struct hec_ring *ring, uint32_t tid, int64_t value) {
     return hec_ring_write(ring, &record);
 }
 
-static void records_arrive_in_order_over_many_laps(void **state) {
-    (void)state;
+TEST(records_arrive_in_order_over_many_laps) {
     struct pair pair = pair_new(SMALL);
     int64_t next = 0;
     for (int64_t i = 0; i < 10 * SMALL; i++) {
@@ -54,8 +53,7 @@ static void records_arrive_in_order_over_many_laps(void **state) {
     pair_free(&pair);
 }
 
-static void a_full_ring_drops_and_counts(void **state) {
-    (void)state;
+TEST(a_full_ring_drops_and_counts) {
     struct pair pair = pair_new(SMALL);
     for (uint32_t i = 0; i < SMALL; i++)
         assert_true(put(&pair.writer, 1, i));
@@ -91,8 +89,7 @@ static void *write_many(void *argument) {
     return NULL;
 }
 
-static void threads_lose_nothing_that_is_not_counted(void **state) {
-    (void)state;
+TEST(threads_lose_nothing_that_is_not_counted) {
     struct pair pair = pair_new(256);
     /* one mapping for both sides: to ThreadSanitizer two mappings of the same memory are unrelated */
     munmap(pair.reader.header, pair.reader.bytes);
@@ -130,8 +127,7 @@ static void threads_lose_nothing_that_is_not_counted(void **state) {
     hec_ring_unmap(&pair.writer);
 }
 
-static void a_dead_writers_slot_is_skipped_only_on_request(void **state) {
-    (void)state;
+TEST(a_dead_writers_slot_is_skipped_only_on_request) {
     struct pair pair = pair_new(SMALL);
     assert_true(put(&pair.writer, 1, 1));
     __atomic_fetch_add(&pair.writer.header->head, 1, __ATOMIC_RELAXED); /* reserved, then the process died */
@@ -154,8 +150,7 @@ static void a_dead_writers_slot_is_skipped_only_on_request(void **state) {
     pair_free(&pair);
 }
 
-static void a_child_killed_amid_writing_harms_nobody(void **state) {
-    (void)state;
+TEST(a_child_killed_amid_writing_harms_nobody) {
     struct pair pair = pair_new(1024);
     pid_t pid = fork();
     if (pid == 0)
@@ -184,8 +179,7 @@ static void a_child_killed_amid_writing_harms_nobody(void **state) {
     pair_free(&pair);
 }
 
-static void the_writer_learns_that_the_reader_has_gone(void **state) {
-    (void)state;
+TEST(the_writer_learns_that_the_reader_has_gone) {
     struct pair pair = pair_new(SMALL);
     assert_false(hec_ring_closed(&pair.writer));
     hec_ring_close(&pair.reader);
@@ -193,8 +187,7 @@ static void the_writer_learns_that_the_reader_has_gone(void **state) {
     hec_ring_unmap(&pair.writer);
 }
 
-static void capacities_are_checked(void **state) {
-    (void)state;
+TEST(capacities_are_checked) {
     struct hec_ring ring;
     int fd;
     static const uint32_t bad[] = {0, 1, 63, 65, 100, HEC_RING_RECORDS_MAX * 2};
@@ -224,8 +217,7 @@ static int map_and_close(int fd) {
     return err;
 }
 
-static void the_reader_refuses_what_is_not_a_sealed_ring(void **state) {
-    (void)state;
+TEST(the_reader_refuses_what_is_not_a_sealed_ring) {
     const int all = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
     const off_t size = HEC_RING_HEADER_BYTES + SMALL * sizeof(struct hec_ring_record);
     const struct hec_ring_header good = {
@@ -255,8 +247,7 @@ static void the_reader_refuses_what_is_not_a_sealed_ring(void **state) {
     assert_int_equal(map_and_close(memory_of(&bad, sizeof bad, size, all)), HEC_ERR_VERSION);
 }
 
-static void a_lying_header_cannot_move_the_reader(void **state) {
-    (void)state;
+TEST(a_lying_header_cannot_move_the_reader) {
     struct pair pair = pair_new(SMALL);
     struct hec_ring_record out[2 * SMALL];
     assert_true(put(&pair.writer, 1, 1));
@@ -278,8 +269,7 @@ static void a_lying_header_cannot_move_the_reader(void **state) {
 
 /* ---- handover ---- */
 
-static void rings_are_handed_over_even_by_a_process_that_is_gone(void **state) {
-    (void)state;
+TEST(rings_are_handed_over_even_by_a_process_that_is_gone) {
     char path[] = "ring-XXXXXX";
     assert_non_null(mkdtemp(path));
     char name[64];
@@ -319,8 +309,7 @@ static void rings_are_handed_over_even_by_a_process_that_is_gone(void **state) {
     rmdir(path);
 }
 
-static void hellos_are_checked(void **state) {
-    (void)state;
+TEST(hellos_are_checked) {
     const struct hec_ring_hello good = {HEC_RING_MAGIC, HEC_RING_ABI, HEC_RING_MARKS, 1, 0};
     struct hec_ring_hello wrong = good, hello;
     wrong.magic = 1;
@@ -371,21 +360,4 @@ static void hellos_are_checked(void **state) {
         assert_int_equal(again, probe);
         close(again);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_arrive_in_order_over_many_laps),
-        cmocka_unit_test(a_full_ring_drops_and_counts),
-        cmocka_unit_test(threads_lose_nothing_that_is_not_counted),
-        cmocka_unit_test(a_dead_writers_slot_is_skipped_only_on_request),
-        cmocka_unit_test(a_child_killed_amid_writing_harms_nobody),
-        cmocka_unit_test(the_writer_learns_that_the_reader_has_gone),
-        cmocka_unit_test(capacities_are_checked),
-        cmocka_unit_test(the_reader_refuses_what_is_not_a_sealed_ring),
-        cmocka_unit_test(a_lying_header_cannot_move_the_reader),
-        cmocka_unit_test(rings_are_handed_over_even_by_a_process_that_is_gone),
-        cmocka_unit_test(hellos_are_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ static enum hec_roofline_limit limit(struct hec_roofline_input in, bool certain)
     return p.limit;
 }
 
-static void test_limits(void **state) {
-    (void)state;
+TEST(test_limits) {
     assert_int_equal(limit(input(0.85, 0.05, 0.3, 0.99, 0.12), true), HEC_LIMIT_MATH); /* GEMM: few warps, busy pipe */
     assert_int_equal(limit(input(0, 0.1, 0.9, 0.99, 0.8), true), HEC_LIMIT_MEMORY);
     assert_int_equal(limit(input(0.1, 0, 0.1, 0.3, 0.1), true), HEC_LIMIT_UNDERFILLED);
@@ -39,10 +38,9 @@ static void test_limits(void **state) {
     assert_int_equal(limit(input(0.7, 0, 0.71, 0.99, 0.6), false), HEC_LIMIT_MEMORY);
 }
 
-static void test_missing(void **state) {
+TEST(test_missing) {
     struct hec_roofline_input in = input(0.2, 0.2, NAN, 0.99, 0.6);
     struct hec_roofline_point p;
-    (void)state;
     in.dram = (struct hec_roofline_share){NAN, NAN, NAN};
     assert_int_equal(limit(in, false), HEC_LIMIT_UNKNOWN);
     in.pipe[HEC_PIPE_TENSOR] = share(0.9, 0.01);
@@ -56,10 +54,9 @@ static void test_missing(void **state) {
     assert_int_equal(p.limit, HEC_LIMIT_UNKNOWN);
 }
 
-static void test_point(void **state) {
+TEST(test_point) {
     struct hec_roofline_input in = input(0.5, 0.1, 0.25, 0.99, 0.5);
     struct hec_roofline_point p;
-    (void)state;
     hec_roofline_place(&in, &h200, &p);
     assert_same(p.flops, 0.5 * 989.5e12 + 0.1 * 67e12);
     assert_same(p.bytes_per_s, 1200e9);
@@ -84,9 +81,8 @@ static void test_point(void **state) {
     assert_same(p.flops, 0.1 * 67e12 + 0.5 * 2 * 67e12);
 }
 
-static void test_peaks(void **state) {
+TEST(test_peaks) {
     struct hec_roofline_peaks peaks;
-    (void)state;
     hec_roofline_peaks_of(hec_part_find("NVIDIA H200"), &peaks);
     assert_same(peaks.flops[HEC_PRECISION_FP16], 989.5e12);
     assert_same(peaks.bytes_per_s, 4800e9);
@@ -96,14 +92,4 @@ static void test_peaks(void **state) {
     hec_roofline_peaks_of(NULL, &peaks);
     assert_true(isnan(peaks.flops[0]) && isnan(peaks.bytes_per_s));
     assert_string_equal(hec_roofline_limit_name(HEC_LIMIT_UNDERFILLED), "underfilled");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_point),
-        cmocka_unit_test(test_peaks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

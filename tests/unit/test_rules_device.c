@@ -52,8 +52,7 @@ static void fp32(double share) {
     world_kernel(&w, 0, BF16, 1 - share, 500);
 }
 
-static void test_precision_fp32(void **state) {
-    (void)state;
+TEST(test_precision_fp32) {
     fp32(0.5);
     fires(HEC_CAUSE_PRECISION);
     /* TF32 is 494.5 / 67 at the peaks, three quarters of it reached; the run's compute is 80 % of its time. */
@@ -73,8 +72,7 @@ static void test_precision_fp32(void **state) {
 }
 
 /* A glimpse of 32 of 80 s of compute, all of it fp32: of a loop that is all, of a program without steps 40 %. */
-static void test_precision_in_a_glimpse(void **state) {
-    (void)state;
+TEST(test_precision_in_a_glimpse) {
     for (int steps = 0; steps <= 100; steps += 100) {
         fp32(1);
         w.of[0].rows[0].seconds = 32;
@@ -86,8 +84,7 @@ static void test_precision_in_a_glimpse(void **state) {
     }
 }
 
-static void test_precision_conv_gains_less(void **state) {
-    (void)state;
+TEST(test_precision_conv_gains_less) {
     fp32(1);
     fires(HEC_CAUSE_PRECISION);
     double gemm = w.finding.seconds.best;
@@ -97,8 +94,7 @@ static void test_precision_conv_gains_less(void **state) {
     assert_true(w.finding.seconds.best < 0.85 * gemm);
 }
 
-static void test_precision_unknown_names(void **state) {
-    (void)state;
+TEST(test_precision_unknown_names) {
     fp32(0.2);
     world_kernel(&w, 0, "cudnn::cnn::implicit_convolve<...>", 1, 500);
     fires(HEC_CAUSE_PRECISION);
@@ -118,8 +114,7 @@ static void test_precision_unknown_names(void **state) {
     silent(HEC_CAUSE_PRECISION);
 }
 
-static void test_precision_shapes(void **state) {
-    (void)state;
+TEST(test_precision_shapes) {
     world_begin(&w, 1);
     world_kernel(&w, 0, "cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>", 0.5, 2061);
     world_kernel(&w, 0, BF16, 0.5, 500);
@@ -131,8 +126,7 @@ static void test_precision_shapes(void **state) {
     silent(HEC_CAUSE_PRECISION);
 }
 
-static void test_precision_tf32_is_a_choice(void **state) {
-    (void)state;
+TEST(test_precision_tf32_is_a_choice) {
     world_begin(&w, 1);
     world_kernel(&w, 0, TF32, 0.35, 500);
     world_kernel(&w, 0, GELU, 0.65, 50);
@@ -150,8 +144,7 @@ static void nothing_is_claimed(void) {
 }
 
 /* fp32 arithmetic that no tensor core does: kernels of CUDA's samples and of cuFFT, with the counters that they show. */
-static void test_precision_needs_products(void **state) {
-    (void)state;
+TEST(test_precision_needs_products) {
     world_begin(&w, 1);
     world_kernel(&w, 0,
                  "void integrateBodies<float>(vec4<float>::Type*, vec4<float>::Type*, vec4<float>::Type*, "
@@ -179,8 +172,7 @@ static void test_precision_needs_products(void **state) {
 }
 
 /* cuBLAS does fp64 products on the tensor cores of the parts that have them; others have none to offer. */
-static void test_precision_fp64(void **state) {
-    (void)state;
+TEST(test_precision_fp64) {
     world_begin(&w, 1);
     world_kernel(&w, 0,
                  "sm80_xmma_gemm_f64f64_f64f64_f64_tn_n_tilesize64x64x16_stage4_warpsize2x2x1_tensor8x8x4_"
@@ -198,8 +190,7 @@ static void test_precision_fp64(void **state) {
 }
 
 /* fp16 from compute capability 7.0, TF32 and bf16 from 8.0; nothing where it is not known. */
-static void test_precision_old_devices(void **state) {
-    (void)state;
+TEST(test_precision_old_devices) {
     world_begin(&w, 1);
     world_kernel(&w, 0, "maxwell_sgemm_128x64_nn", 1, 500);
     struct hec_device *d = &w.devices[0].readings.device;
@@ -235,8 +226,7 @@ static void images(double layout, double norm) {
     world_kernel(&w, 0, CONV, 1 - layout - norm, 200);
 }
 
-static void test_layout(void **state) {
-    (void)state;
+TEST(test_layout) {
     images(0.2, 0.5);
     fires(HEC_CAUSE_LAYOUT);
     near(w.finding.seconds.best, 0.8 * (0.95 * 0.2 + 0.7 * 0.5));
@@ -251,8 +241,7 @@ static void test_layout(void **state) {
     silent(HEC_CAUSE_LAYOUT);
 }
 
-static void test_layout_transposes(void **state) {
-    (void)state;
+TEST(test_layout_transposes) {
     world_begin(&w, 1);
     world_kernel(&w, 0, TO_NHWC, 0.2, 100);
     world_kernel(&w, 0, BF16, 0.8, 500);
@@ -272,8 +261,7 @@ static void underfilled(double sm, double tensor, double dram) {
     world_kernel(&w, 0, BF16, 1, 12);
 }
 
-static void test_batch_empty_sms(void **state) {
-    (void)state;
+TEST(test_batch_empty_sms) {
     underfilled(0.38, 0.38, 0.1);
     fires(HEC_CAUSE_BATCH);
     near(w.finding.seconds.best, 0.8 * (1 - 0.38 / 0.95));
@@ -288,8 +276,7 @@ static void test_batch_empty_sms(void **state) {
     silent(HEC_CAUSE_BATCH);
 }
 
-static void test_batch_same_work_keeps_its_joules(void **state) {
-    (void)state;
+TEST(test_batch_same_work_keeps_its_joules) {
     underfilled(0.38, 0.38, 0.1);
     world_state(&w, 0, HEC_STATE_COMPUTE, 80, 240);
     fires(HEC_CAUSE_BATCH);
@@ -297,8 +284,7 @@ static void test_batch_same_work_keeps_its_joules(void **state) {
     near(w.finding.joules.best, 80 * 240 / RULE_WORLD_RUN_J * (1 - stays));
 }
 
-static void test_batch_rereads_weights(void **state) {
-    (void)state;
+TEST(test_batch_rereads_weights) {
     underfilled(0.82, 0.09, 0.65);
     w.summary.steps.samples_per_step = 64;
     fires(HEC_CAUSE_BATCH);
@@ -312,8 +298,7 @@ static void test_batch_rereads_weights(void **state) {
 }
 
 /* Half of compute is an optimizer's, and ten sixteenths of the memory are free: as much for 16 / 6 of the samples. */
-static void test_batch_shares_its_optimizer(void **state) {
-    (void)state;
+TEST(test_batch_shares_its_optimizer) {
     underfilled(0.82, 0.09, 0.65);
     w.devices[0].readings.metric[HEC_GPU_MEM_USED].maximum = 6 / 16.0 * 141 * (1 << 30);
     w.of[0].rows[0].seconds /= 2;
@@ -323,8 +308,7 @@ static void test_batch_shares_its_optimizer(void **state) {
     near(w.finding.seconds.best, 0.8 * (1 - 6 / 16.0));
 }
 
-static void test_batch_few_blocks(void **state) {
-    (void)state;
+TEST(test_batch_few_blocks) {
     world_begin(&w, 1);
     struct hec_kernel_row *k = world_kernel(&w, 0, BF16, 1, 12);
     k->grid[0] = 8, k->grid[1] = 4, k->grid[2] = 1;
@@ -336,8 +320,7 @@ static void test_batch_few_blocks(void **state) {
     silent(HEC_CAUSE_BATCH);
 }
 
-static void test_batch_telemetry(void **state) {
-    (void)state;
+TEST(test_batch_telemetry) {
     world_begin(&w, 1);
     world_untraced(&w);
     world_counters(&w, 0, 0.13, 0.02, 0.02, 0.0, 0.0);
@@ -352,8 +335,7 @@ static void test_batch_telemetry(void **state) {
     silent(HEC_CAUSE_BATCH);
 }
 
-static void test_batch_leaves_layout_alone(void **state) {
-    (void)state;
+TEST(test_batch_leaves_layout_alone) {
     images(0.2, 0.5);
     world_counters(&w, 0, 0.4, 0.2, 0.03, 0.01, 0.1);
     silent(HEC_CAUSE_BATCH);
@@ -369,8 +351,7 @@ static void chain(double share, double kernels, double mean_us) {
     w.devices[0].calls = &w.of[0].calls;
 }
 
-static void test_memory_chain(void **state) {
-    (void)state;
+TEST(test_memory_chain) {
     chain(0.5, 5, 100);
     world_counters(&w, 0, 0.97, 0.8, 0.0, 0.1, 0.9);
     fires(HEC_CAUSE_MEMORY);
@@ -390,8 +371,7 @@ static void test_memory_chain(void **state) {
     silent(HEC_CAUSE_MEMORY);
 }
 
-static void test_memory_chain_ends_with_a_step(void **state) {
-    (void)state;
+TEST(test_memory_chain_ends_with_a_step) {
     chain(1, 10000, 100);
     w.of[0].calls.steps = w.of[0].rows[0].count / 4;
     fires(HEC_CAUSE_MEMORY);
@@ -401,8 +381,7 @@ static void test_memory_chain_ends_with_a_step(void **state) {
     near(w.finding.seconds.best, 0.8 * (1 - 1 / 10.0));
 }
 
-static void test_memory_without_calls(void **state) {
-    (void)state;
+TEST(test_memory_without_calls) {
     chain(0.9, 5, 100);
     w.devices[0].calls = NULL;
     fires(HEC_CAUSE_MEMORY);
@@ -412,8 +391,7 @@ static void test_memory_without_calls(void **state) {
     silent(HEC_CAUSE_MEMORY);
 }
 
-static void test_memory_attention(void **state) {
-    (void)state;
+TEST(test_memory_attention) {
     world_begin(&w, 1);
     world_kernel(&w, 0, SOFTMAX, 0.25, 600);
     world_kernel(&w, 0, GELU, 0.17, 450);
@@ -425,8 +403,7 @@ static void test_memory_attention(void **state) {
     silent(HEC_CAUSE_MEMORY); /* of a loss */
 }
 
-static void test_memory_telemetry(void **state) {
-    (void)state;
+TEST(test_memory_telemetry) {
     world_begin(&w, 1);
     world_untraced(&w);
     silent(HEC_CAUSE_MEMORY);
@@ -443,8 +420,7 @@ static void test_memory_telemetry(void **state) {
 
 /* ---- throttle ---- */
 
-static void test_throttle_heat(void **state) {
-    (void)state;
+TEST(test_throttle_heat) {
     world_begin(&w, 1);
     w.devices[0].readings.throttled_share[HEC_THROTTLE_THERMAL] = 0.5;
     w.devices[0].readings.metric[HEC_GPU_TEMPERATURE].maximum = 88;
@@ -461,8 +437,7 @@ static void test_throttle_heat(void **state) {
     assert_true(shows(&w.finding, HEC_EVIDENCE_THROTTLED, 0.06) && !w.finding.title.value[1]);
 }
 
-static void test_throttle_power(void **state) {
-    (void)state;
+TEST(test_throttle_power) {
     world_begin(&w, 1);
     w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.9;
     fires(HEC_CAUSE_THROTTLE);
@@ -472,8 +447,7 @@ static void test_throttle_power(void **state) {
     silent(HEC_CAUSE_THROTTLE);
 }
 
-static void test_throttle_lowered_limit(void **state) {
-    (void)state;
+TEST(test_throttle_lowered_limit) {
     world_begin(&w, 1);
     w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.9;
     w.devices[0].readings.power_limit_w = 400;
@@ -498,8 +472,7 @@ static void ranks(double own_work, double own_comm, double other_work, double ot
     world_kernel(&w, 0, ALL_REDUCE, 0.2, 800);
 }
 
-static void test_comm(void **state) {
-    (void)state;
+TEST(test_comm) {
     ranks(60, 20, 60, 20);
     fires(HEC_CAUSE_COMM);
     near(w.finding.seconds.best, 0.2 * 0.25);
@@ -518,8 +491,7 @@ static void test_comm(void **state) {
 }
 
 /* An interval that the unmixing left open ends at what a device can draw. */
-static void test_watts_have_an_end(void **state) {
-    (void)state;
+TEST(test_watts_have_an_end) {
     ranks(60, 20, 60, 20);
     w.of[0].ledger.rows[HEC_STATE_COMM].watts_high = 5000;
     w.of[0].ledger.rows[HEC_STATE_COMM].watts_low = NAN;
@@ -527,16 +499,14 @@ static void test_watts_have_an_end(void **state) {
     near(w.finding.joules.high, 20 * 1.25 * 700 / RULE_WORLD_RUN_J * 0.95);
 }
 
-static void test_comm_small_messages(void **state) {
-    (void)state;
+TEST(test_comm_small_messages) {
     ranks(60, 20, 60, 20);
     w.of[0].rows[1].count = llround(w.of[0].rows[1].seconds * 1e6 / 30);
     fires(HEC_CAUSE_COMM);
     assert_true(answers(&w.finding, HEC_LEVER_LARGER_MESSAGES, 0));
 }
 
-static void test_straggler(void **state) {
-    (void)state;
+TEST(test_straggler) {
     ranks(20, 62, 60, 22); /* device 0 waits 40 s for device 1 */
     fires(HEC_CAUSE_STRAGGLER);
     assert_true(shows(&w.finding, HEC_EVIDENCE_RANK_WAITS, 40.0 / 87)); /* of 25 s of work and 62 s of communication */
@@ -558,8 +528,7 @@ static void test_straggler(void **state) {
     silent(HEC_CAUSE_STRAGGLER);
 }
 
-static void test_straggler_slow_device(void **state) {
-    (void)state;
+TEST(test_straggler_slow_device) {
     ranks(20, 62, 60, 22);
     w.devices[0].readings.metric[HEC_GPU_SM_CLOCK].maximum = 1980;
     w.devices[1].readings.metric[HEC_GPU_SM_CLOCK].maximum = 1200;
@@ -569,8 +538,7 @@ static void test_straggler_slow_device(void **state) {
 
 /* ---- none, and all together ---- */
 
-static void test_none(void **state) {
-    (void)state;
+TEST(test_none) {
     world_begin(&w, 1);
     world_kernel(&w, 0, BF16, 0.94, 1500);
     world_kernel(&w, 0, GELU, 0.06, 100);
@@ -592,8 +560,7 @@ static void test_none(void **state) {
     silent(HEC_CAUSE_NONE);
 }
 
-static void test_none_telemetry(void **state) {
-    (void)state;
+TEST(test_none_telemetry) {
     world_begin(&w, 1);
     world_untraced(&w);
     world_counters(&w, 0, 0.97, 0.22, 0.7, 0.02, 0.2);
@@ -604,8 +571,7 @@ static void test_none_telemetry(void **state) {
     assert_true(w.finding.confidence <= 0.5);
 }
 
-static void test_nothing_known(void **state) {
-    (void)state;
+TEST(test_nothing_known) {
     const enum hec_cause causes[] = {HEC_CAUSE_STRAGGLER, HEC_CAUSE_COMM,   HEC_CAUSE_PRECISION, HEC_CAUSE_LAYOUT,
                                      HEC_CAUSE_BATCH,     HEC_CAUSE_MEMORY, HEC_CAUSE_THROTTLE,  HEC_CAUSE_NONE};
     world_begin(&w, 1);
@@ -621,11 +587,10 @@ static void test_nothing_known(void **state) {
 }
 
 /* What telemetry reads is of somebody else as well: rules that rest on it alone are silent, those of kernels say less. */
-static void test_shared(void **state) {
+TEST(test_shared) {
     const enum hec_cause by_counters[] = {HEC_CAUSE_BATCH, HEC_CAUSE_MEMORY, HEC_CAUSE_NONE, HEC_CAUSE_PRECISION};
     const double counters[][5] = {
         {0.13, 0.02, 0.02, 0, 0}, {0.95, 0.7, 0, 0.05, 0.9}, {0.97, 0.22, 0.7, 0.02, 0.2}, {0.95, 0.3, 0, 0.75, 0.1}};
-    (void)state;
     for (int others = HEC_OTHERS_MAYBE; others <= HEC_OTHERS_BUSY; others++)
         for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++) {
             const double *c = counters[i];
@@ -666,8 +631,7 @@ static void test_shared(void **state) {
 }
 
 /* Kernels are known, and no energy: seconds are reported, joules are not. */
-static void test_joules_unknown(void **state) {
-    (void)state;
+TEST(test_joules_unknown) {
     fp32(0.5);
     w.devices[0].readings.energy.valid = false;
     fires(HEC_CAUSE_PRECISION);
@@ -676,8 +640,7 @@ static void test_joules_unknown(void **state) {
 }
 
 /* The ledger has no watts: idle time is charged at the watts of a context, compute has what is left. */
-static void test_joules_not_unmixed(void **state) {
-    (void)state;
+TEST(test_joules_not_unmixed) {
     fp32(1);
     for (int s = 0; s < HEC_STATE_COUNT; s++)
         world_state(&w, 0, (enum hec_state)s, w.of[0].ledger.rows[s].seconds, NAN);
@@ -689,8 +652,7 @@ static void test_joules_not_unmixed(void **state) {
 }
 
 /* Windows of a duty-cycled trace lie in busy time: the engine's counter bounds what they are extrapolated to. */
-static void test_duty_cycled(void **state) {
-    (void)state;
+TEST(test_duty_cycled) {
     fp32(1);
     w.of[0].ledger.windows = 3;
     world_counters(&w, 0, 0.9, 0.1, 0, 0.7, 0.1);
@@ -699,48 +661,4 @@ static void test_duty_cycled(void **state) {
     fires(HEC_CAUSE_PRECISION);
     near(w.finding.seconds.best, 1.1 * 0.2 * (1 - 67 / 494.5 / 0.75));
     assert_true(w.finding.estimated);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_precision_fp32),
-        cmocka_unit_test(test_precision_in_a_glimpse),
-        cmocka_unit_test(test_precision_conv_gains_less),
-        cmocka_unit_test(test_precision_unknown_names),
-        cmocka_unit_test(test_precision_shapes),
-        cmocka_unit_test(test_precision_tf32_is_a_choice),
-        cmocka_unit_test(test_precision_needs_products),
-        cmocka_unit_test(test_precision_fp64),
-        cmocka_unit_test(test_precision_old_devices),
-        cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_layout_transposes),
-        cmocka_unit_test(test_batch_empty_sms),
-        cmocka_unit_test(test_batch_same_work_keeps_its_joules),
-        cmocka_unit_test(test_batch_rereads_weights),
-        cmocka_unit_test(test_batch_shares_its_optimizer),
-        cmocka_unit_test(test_batch_few_blocks),
-        cmocka_unit_test(test_batch_telemetry),
-        cmocka_unit_test(test_batch_leaves_layout_alone),
-        cmocka_unit_test(test_memory_chain),
-        cmocka_unit_test(test_memory_chain_ends_with_a_step),
-        cmocka_unit_test(test_memory_without_calls),
-        cmocka_unit_test(test_memory_attention),
-        cmocka_unit_test(test_memory_telemetry),
-        cmocka_unit_test(test_throttle_heat),
-        cmocka_unit_test(test_throttle_power),
-        cmocka_unit_test(test_throttle_lowered_limit),
-        cmocka_unit_test(test_comm),
-        cmocka_unit_test(test_watts_have_an_end),
-        cmocka_unit_test(test_comm_small_messages),
-        cmocka_unit_test(test_straggler),
-        cmocka_unit_test(test_straggler_slow_device),
-        cmocka_unit_test(test_none),
-        cmocka_unit_test(test_none_telemetry),
-        cmocka_unit_test(test_nothing_known),
-        cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_joules_unknown),
-        cmocka_unit_test(test_joules_not_unmixed),
-        cmocka_unit_test(test_duty_cycled),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,8 +129,7 @@ static void divided(double seconds) {
     assert_true(fabs(sum - seconds) < 1e-6);
 }
 
-static void test_data(void **context) {
-    (void)context;
+TEST(test_data) {
     begin();
     state(HEC_STATE_DATA, 40);
     finds(HEC_CAUSE_DATA, 40);
@@ -170,8 +169,7 @@ static void test_data(void **context) {
     assert_true(judge(HEC_CAUSE_DATA));
 }
 
-static void test_checkpoint(void **context) {
-    (void)context;
+TEST(test_checkpoint) {
     begin();
     state(HEC_STATE_CHECKPOINT, 20);
     owns(HEC_STATE_COPY, HEC_CAUSE_CHECKPOINT, 10);
@@ -184,8 +182,7 @@ static void test_checkpoint(void **context) {
     assert_false(judge(HEC_CAUSE_CHECKPOINT));
 }
 
-static void test_sync(void **context) {
-    (void)context;
+TEST(test_sync) {
     begin();
     state(HEC_STATE_SYNC, 8);
     owns(HEC_STATE_LAUNCH, HEC_CAUSE_SYNC, 6);
@@ -206,8 +203,7 @@ static void test_sync(void **context) {
     assert_true(judge(HEC_CAUSE_SYNC) && !fact_of(&w.finding, HEC_EVIDENCE_WAITS) && ANSWERS(READ_SELDOM, 64));
 }
 
-static void test_launch(void **context) {
-    (void)context;
+TEST(test_launch) {
     begin();
     state(HEC_STATE_COMPUTE, 8);
     state(HEC_STATE_LAUNCH, 30);
@@ -233,8 +229,7 @@ static double worth(enum hec_cause cause) {
 }
 
 /* 1600 launches a step of 5 us each, and room for a larger batch: that is the answer, and launching less the other one. */
-static void test_small_batch_that_launches(void **context) {
-    (void)context;
+TEST(test_small_batch_that_launches) {
     begin();
     state(HEC_STATE_COMPUTE, 8);
     state(HEC_STATE_LAUNCH, 30);
@@ -265,8 +260,7 @@ static void test_small_batch_that_launches(void **context) {
     assert_false(judge(HEC_CAUSE_BATCH));
 }
 
-static void test_host(void **context) {
-    (void)context;
+TEST(test_host) {
     begin();
     state(HEC_STATE_HOST, 28);
     owns(HEC_STATE_HOST, HEC_CAUSE_LAUNCH, 2);
@@ -289,8 +283,7 @@ static void test_host(void **context) {
     assert_true(judge(HEC_CAUSE_HOST) && w.finding.confidence < 0.7);
 }
 
-static void test_copy(void **context) {
-    (void)context;
+TEST(test_copy) {
     begin(); /* rows one at a time */
     state(HEC_STATE_COPY, 4);
     owns(HEC_STATE_SYNC, HEC_CAUSE_COPY, 20);
@@ -332,8 +325,7 @@ static void test_copy(void **context) {
     assert_false(judge(HEC_CAUSE_COPY));
 }
 
-static void test_alloc(void **context) {
-    (void)context;
+TEST(test_alloc) {
     begin();
     state(HEC_STATE_ALLOC, 20);
     owns(HEC_STATE_LAUNCH, HEC_CAUSE_ALLOC, 8);
@@ -358,8 +350,7 @@ static void test_alloc(void **context) {
     assert_false(judge(HEC_CAUSE_ALLOC));
 }
 
-static void test_compile(void **context) {
-    (void)context;
+TEST(test_compile) {
     begin();
     state(HEC_STATE_HOST, 2);
     owns(HEC_STATE_HOST, HEC_CAUSE_COMPILE, 23);
@@ -379,8 +370,7 @@ static void test_compile(void **context) {
     assert_false(judge(HEC_CAUSE_COMPILE));
 }
 
-static void test_idle(void **context) {
-    (void)context;
+TEST(test_idle) {
     begin();
     w.of.ledger.rows[HEC_STATE_TAIL].seconds = 30;
     w.of.ledger.rows[HEC_STATE_TAIL].watts = IDLE_W;
@@ -407,8 +397,7 @@ static void test_idle(void **context) {
 }
 
 /* Work of 0.1 ms each 30 ms, which telemetry hardly sees: what was seen of the device goes before that. */
-static void test_a_device_that_works_is_used(void **context) {
-    (void)context;
+TEST(test_a_device_that_works_is_used) {
     begin();
     w.device.readings.activity =
         (struct hec_use){.from_s = NAN, .to_s = NAN, .has_gpm = true, .readings = 500, .engine = NAN};
@@ -423,8 +412,7 @@ static void test_a_device_that_works_is_used(void **context) {
 }
 
 /* Where no steps separate set-up from the rest, what is left is said with less confidence. */
-static void test_unsteady(void **context) {
-    (void)context;
+TEST(test_unsteady) {
     begin();
     w.of.steady = w.of.ledger;
     state(HEC_STATE_SYNC, 40);
@@ -457,8 +445,7 @@ static void waiting(void) {
     untraced(0.25, 0.2, 0.15, 1e8, 200);
 }
 
-static void test_telemetry(void **context) {
-    (void)context;
+TEST(test_telemetry) {
     static const struct {
         double engine, sm, occupancy, pcie, watts;
         enum hec_cause cause;
@@ -502,8 +489,7 @@ static void test_telemetry(void **context) {
 }
 
 /* Missing is not zero: seconds are reported without energy, joules are not. */
-static void test_unknown(void **context) {
-    (void)context;
+TEST(test_unknown) {
     static const enum hec_state states[] = {HEC_STATE_DATA, HEC_STATE_CHECKPOINT, HEC_STATE_SYNC,
                                             HEC_STATE_COPY, HEC_STATE_ALLOC,      HEC_STATE_HOST};
     static const enum hec_cause causes[] = {HEC_CAUSE_DATA, HEC_CAUSE_CHECKPOINT, HEC_CAUSE_SYNC,
@@ -569,8 +555,7 @@ static void has(enum hec_state state, enum hec_cause cause, double us) {
                  1e6 * g->owned_s[state][cause], us);
 }
 
-static void test_gaps(void **context) {
-    (void)context;
+TEST(test_gaps) {
     steady = true;
     piece(HEC_STATE_HOST, 100); /* brief: launching */
     piece(HEC_STATE_COMPUTE, 1000);
@@ -604,8 +589,7 @@ static void test_gaps(void **context) {
 }
 
 /* Launching belongs to what drained the queue, for as long as that had been hidden. */
-static void test_gaps_drained(void **context) {
-    (void)context;
+TEST(test_gaps_drained) {
     steady = true;
     drains(HEC_STATE_SYNC, HEC_STATE_WAIT_OTHER, 30, 100);
     piece(HEC_STATE_LAUNCH, 20);
@@ -637,8 +621,7 @@ static void test_gaps_drained(void **context) {
 }
 
 /* Without steps, loads are start-up, and so are long waits that nothing names. */
-static void test_gaps_unsteady(void **context) {
-    (void)context;
+TEST(test_gaps_unsteady) {
     steady = false;
     piece(HEC_STATE_SYNC, 200000); /* 0.35 s in all */
     piece(HEC_STATE_HOST, 150000);
@@ -709,8 +692,7 @@ static void allocates_each_step(int step) {
     piece(HEC_STATE_LAUNCH, 0.01);
 }
 
-static void test_what_recurs(void **context) {
-    (void)context;
+TEST(test_what_recurs) {
     const struct {
         void (*wait)(int step);
         bool loads, allocs;
@@ -725,28 +707,4 @@ static void test_what_recurs(void **context) {
             fail_msg("case %zu: loads %d, allocations %d", i, g->loads_recur, g->allocs_recur);
         hec_gaps_free(&gaps);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_recurs),
-        cmocka_unit_test(test_small_batch_that_launches),
-        cmocka_unit_test(test_a_device_that_works_is_used),
-        cmocka_unit_test(test_data),
-        cmocka_unit_test(test_checkpoint),
-        cmocka_unit_test(test_sync),
-        cmocka_unit_test(test_launch),
-        cmocka_unit_test(test_host),
-        cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_alloc),
-        cmocka_unit_test(test_compile),
-        cmocka_unit_test(test_idle),
-        cmocka_unit_test(test_unsteady),
-        cmocka_unit_test(test_telemetry),
-        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_gaps),
-        cmocka_unit_test(test_gaps_drained),
-        cmocka_unit_test(test_gaps_unsteady),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

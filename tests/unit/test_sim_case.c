@@ -25,8 +25,7 @@ static void near(double a, double b, double tolerance) {
         fail_msg("%.12g is not %.12g within %g", a, b, tolerance);
 }
 
-static void tables_are_sane(void **state) {
-    (void)state;
+TEST(tables_are_sane) {
     assert_true(sim_case_count() >= 13);
     for (int i = 0; i < sim_case_count(); i++) {
         const struct sim_case *c = sim_case_at(i);
@@ -40,8 +39,7 @@ static void tables_are_sane(void **state) {
     assert_null(sim_case_find("no-such-case"));
 }
 
-static void parts_sum_to_the_whole(void **state) {
-    (void)state;
+TEST(parts_sum_to_the_whole) {
     for (int i = 0; i < sim_case_count(); i++)
         for (int p = 0; p < sim_profile_count(); p++)
             for (uint64_t seed = 0; seed < 3; seed++) {
@@ -63,8 +61,7 @@ static void parts_sum_to_the_whole(void **state) {
 }
 
 /* By hand. */
-static void truth_is_what_the_tables_say(void **state) {
-    (void)state;
+TEST(truth_is_what_the_tables_say) {
     const struct sim_profile *h200 = sim_profile_find("h200");
     struct sim_truth truth;
     /* 20 ms startup, then steps of 103.7 ms: 70 waiting, 8 copying, 25.7 training */
@@ -87,8 +84,7 @@ static void truth_is_what_the_tables_say(void **state) {
     assert_int_equal(sim_case_truth(sim_case_find("fp32"), NAN, h200, 0, 0, &truth), HEC_ERR_USAGE);
 }
 
-static void seeds_jitter_and_reproduce(void **state) {
-    (void)state;
+TEST(seeds_jitter_and_reproduce) {
     const struct sim_profile *h200 = sim_profile_find("h200");
     struct sim_truth a, b, c, plain;
     const struct sim_case *mixed = sim_case_find("mixed");
@@ -127,8 +123,7 @@ static void count_steps(void *context, double units) {
     *(double *)context += units;
 }
 
-static void playing_leaves_the_energy_that_truth_says(void **state) {
-    (void)state;
+TEST(playing_leaves_the_energy_that_truth_says) {
     static const char *const played[] = {"mixed", "healthy-gemm", "power-capped"};
     for (int i = 0; i < 3; i++) {
         struct sim_world *world = make("h200x2");
@@ -160,8 +155,7 @@ static void playing_leaves_the_energy_that_truth_says(void **state) {
 
 /* A cap has its price: fewer units a second; and its gain: fewer joules a unit, until it is too low. Where the device waits for the host
  * most of the time, it has neither. */
-static void a_cap_has_its_price(void **state) {
-    (void)state;
+TEST(a_cap_has_its_price) {
     const struct sim_profile *h200 = sim_profile_find("h200");
     const struct sim_case *tuned = sim_case_find("healthy-train"), *starved = sim_case_find("data-starved");
     struct sim_truth full, low, least;
@@ -178,8 +172,7 @@ static void a_cap_has_its_price(void **state) {
     near(low.joules, full.joules, 1e-6);
 }
 
-static void playing_under_a_cap_is_exact_too(void **state) {
-    (void)state;
+TEST(playing_under_a_cap_is_exact_too) {
     struct sim_world *world = make("h200x2,cap=300");
     struct sim_play_options options = {.seconds = 0.4, .device = 1, .world_path = sim_world_path(world)};
     struct sim_truth truth, predicted;
@@ -222,8 +215,7 @@ static int64_t phase_of_first_step(uint64_t seed, int64_t begun_ns) {
     }
 }
 
-static void a_seed_decides_where_the_sensors_are(void **state) {
-    (void)state;
+TEST(a_seed_decides_where_the_sensors_are) {
     for (uint64_t seed = 0; seed < 2; seed++)
         assert_int_equal(phase_of_first_step(seed, 0), phase_of_first_step(seed, 37000000));
     assert_int_not_equal(phase_of_first_step(0, 0), phase_of_first_step(1, 0));
@@ -237,8 +229,7 @@ static void stop_soon(void *context, double units) {
         enough = 1;
 }
 
-static void early_end_is_exact_too(void **state) {
-    (void)state;
+TEST(early_end_is_exact_too) {
     struct sim_world *world = make("h200");
     int steps = 0;
     struct sim_play_options options = {
@@ -250,8 +241,7 @@ static void early_end_is_exact_too(void **state) {
     sim_world_destroy(world);
 }
 
-static void sigterm_ends_a_play(void **state) {
-    (void)state;
+TEST(sigterm_ends_a_play) {
     struct sim_world *world = make("h200");
     pid_t child = fork();
     if (child == 0) {
@@ -271,8 +261,7 @@ static void sigterm_ends_a_play(void **state) {
     sim_world_destroy(world);
 }
 
-static void refuses(void **state) {
-    (void)state;
+TEST(refuses) {
     struct sim_world *world = make("h200");
     struct sim_play_options options = {.seconds = 1, .world_path = sim_world_path(world)};
     struct hec_why why = {""};
@@ -289,8 +278,7 @@ static void refuses(void **state) {
     sim_world_destroy(world);
 }
 
-static void lists_as_json(void **state) {
-    (void)state;
+TEST(lists_as_json) {
     json_t *root = sim_cases_json(), *entry;
     assert_non_null(root);
     size_t i;
@@ -312,9 +300,8 @@ static void lists_as_json(void **state) {
 }
 
 /* States of the ledger are predicted for every case, and add up to its seconds and joules. */
-static void states_are_predicted(void **state) {
+TEST(states_are_predicted) {
     const struct sim_profile *h200 = sim_profile_find("h200");
-    (void)state;
     for (int i = 0; i < sim_case_count(); i++) {
         struct sim_truth truth;
         struct sim_show_truth shown;
@@ -337,8 +324,7 @@ static void states_are_predicted(void **state) {
 }
 
 /* docs/simulated-gpu.md has a row for each case, with what is planted and what telemetry alone tells. */
-static void are_documented(void **state) {
-    (void)state;
+TEST(are_documented) {
     static char text[1 << 16];
     FILE *file = fopen(HEC_SOURCE_DIR "/docs/simulated-gpu.md", "r");
     assert_non_null(file);
@@ -352,24 +338,4 @@ static void are_documented(void **state) {
         if (!strstr(text, row))
             fail_msg("not in docs/simulated-gpu.md: %s", row);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_are_sane),
-        cmocka_unit_test(parts_sum_to_the_whole),
-        cmocka_unit_test(truth_is_what_the_tables_say),
-        cmocka_unit_test(seeds_jitter_and_reproduce),
-        cmocka_unit_test(a_seed_decides_where_the_sensors_are),
-        cmocka_unit_test(playing_leaves_the_energy_that_truth_says),
-        cmocka_unit_test(a_cap_has_its_price),
-        cmocka_unit_test(playing_under_a_cap_is_exact_too),
-        cmocka_unit_test(early_end_is_exact_too),
-        cmocka_unit_test(sigterm_ends_a_play),
-        cmocka_unit_test(refuses),
-        cmocka_unit_test(lists_as_json),
-        cmocka_unit_test(states_are_predicted),
-        cmocka_unit_test(are_documented),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,8 +56,7 @@ static double between_us(CUevent start, CUevent end) {
     return (double)ms * 1000;
 }
 
-static void devices(void **state) {
-    (void)state;
+TEST(devices) {
     int count, value;
     char name[64], bus[32], text[SIM_UUID_SIZE];
     CUuuid uuid;
@@ -86,8 +85,7 @@ static void devices(void **state) {
     assert_int_equal(CU(cuDeviceGetAttribute)(&value, 9999, 0), 1);
 }
 
-static void names_and_addresses(void **state) {
-    (void)state;
+TEST(names_and_addresses) {
     const char *text;
     void *function = NULL;
     int status = -1;
@@ -101,8 +99,7 @@ static void names_and_addresses(void **state) {
     assert_null(function);
 }
 
-static void a_stream_is_in_order(void **state) {
-    (void)state;
+TEST(a_stream_is_in_order) {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
     struct sim_cuda_device_truth before = truth();
     CUevent start = event_on(s);
@@ -122,8 +119,7 @@ static void a_stream_is_in_order(void **state) {
     MUST(CU(cuStreamDestroy_v2)(s));
 }
 
-static void streams_overlap(void **state) {
-    (void)state;
+TEST(streams_overlap) {
     CUstream a = stream(CU_STREAM_NON_BLOCKING), b = stream(CU_STREAM_NON_BLOCKING);
     struct sim_cuda_device_truth before = truth();
     launch(kernel, a, 10 * MS);
@@ -151,8 +147,7 @@ static void streams_overlap(void **state) {
     assert_int_equal(truth().busy_ns - before.busy_ns, 30 * MS);
 }
 
-static void copies_have_engines(void **state) {
-    (void)state;
+TEST(copies_have_engines) {
     CUstream s[3] = {stream(1), stream(1), stream(1)};
     CUdeviceptr memory;
     void *pinned, *pageable = malloc(1 << 20);
@@ -203,8 +198,7 @@ static void copies_have_engines(void **state) {
 }
 
 /* A stream takes 1024 operations; the next launch waits for the oldest to end. */
-static void the_queue_is_bounded(void **state) {
-    (void)state;
+TEST(the_queue_is_bounded) {
     CUstream s = stream(1);
     int64_t begin = now_ns();
     for (int i = 0; i < 1024; i++)
@@ -216,8 +210,7 @@ static void the_queue_is_bounded(void **state) {
     MUST(CU(cuStreamSynchronize)(s));
 }
 
-static void graphs(void **state) {
-    (void)state;
+TEST(graphs) {
     CUstream s = stream(1);
     CUgraph captured, made;
     CUgraphExec exec;
@@ -251,8 +244,7 @@ static void graphs(void **state) {
     MUST(CU(cuGraphDestroy)(made));
 }
 
-static void functions(void **state) {
-    (void)state;
+TEST(functions) {
     CUmodule module;
     CUfunction fixed = make_kernel("fixed 7000 elementwise\n", "fixed");
     CUfunction unknown = make_kernel("\x7f"
@@ -271,8 +263,7 @@ static void functions(void **state) {
 }
 
 /* A kernel draws the power of its activity; a hundred thousand short ones do not push the past out of the ring. */
-static void power(void **state) {
-    (void)state;
+TEST(power) {
     const struct sim_profile *profile = sim_world_profile(world);
     MUST(CU(cuCtxSynchronize)());
     int64_t from = now_ns() + 100 * US, e0, e1;
@@ -301,8 +292,7 @@ static void power(void **state) {
 }
 
 /* Under a power limit kernels take longer, whoever launches them, and the device draws what it may. */
-static void a_limit_slows_kernels(void **state) {
-    (void)state;
+TEST(a_limit_slows_kernels) {
     int64_t lasted[2];
     for (int i = 0; i < 2; i++) {
         MUST(CU(cuCtxSynchronize)());
@@ -340,8 +330,7 @@ static void hear_call(void *to, int site, uint32_t cbid, const char *name, uint3
     ((struct heard *)to)->calls[site]++;
 }
 
-static void listeners_hear_all(void **state) {
-    (void)state;
+TEST(listeners_hear_all) {
     static struct heard heard;
     assert_int_equal(CU(hecSimCudaListen)(99, &(struct sim_cuda_listener){hear_op, hear_call, NULL, &heard}), -1);
     MUST(CU(hecSimCudaListen)(SIM_CUDA_HOOK_ABI, &(struct sim_cuda_listener){hear_op, hear_call, NULL, &heard}));
@@ -362,8 +351,7 @@ static void listeners_hear_all(void **state) {
     assert_int_equal(heard.last[SIM_OP_API].u.api.cbid, 17); /* cuCtxSynchronize */
 }
 
-static void does_not_survive_a_fork(void **state) {
-    (void)state;
+TEST(does_not_survive_a_fork) {
     pid_t child = fork();
     if (child == 0)
         _exit(CU(cuCtxSynchronize)() == 3 && CU(cuInit)(0) == 3 ? 7 : 1);
@@ -372,8 +360,7 @@ static void does_not_survive_a_fork(void **state) {
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
-static void contexts(void **state) {
-    (void)state;
+TEST(contexts) {
     CUcontext other, got;
     CUdevice device;
     struct sim_context open[SIM_CONTEXT_MAX];
@@ -391,8 +378,7 @@ static void contexts(void **state) {
 }
 
 /* Against a bitmap. */
-static void unions(void **state) {
-    (void)state;
+TEST(unions) {
     static bool covered[40000];
     static struct sim_union u;
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -412,22 +398,4 @@ static void unions(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unions),
-        cmocka_unit_test(devices),
-        cmocka_unit_test(names_and_addresses),
-        cmocka_unit_test(a_stream_is_in_order),
-        cmocka_unit_test(streams_overlap),
-        cmocka_unit_test(copies_have_engines),
-        cmocka_unit_test(the_queue_is_bounded),
-        cmocka_unit_test(graphs),
-        cmocka_unit_test(functions),
-        cmocka_unit_test(power),
-        cmocka_unit_test(a_limit_slows_kernels),
-        cmocka_unit_test(listeners_hear_all),
-        cmocka_unit_test(does_not_survive_a_fork),
-        cmocka_unit_test(contexts),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+ALL_TESTS(set_up, tear_down)

@@ -199,8 +199,7 @@ static void records(const struct version *v) {
     NEED(seen.kinds[SIM_KIND_CONCURRENT_KERNEL] == 1050);
 }
 
-static void gives_records_in_each_layout(void **state) {
-    (void)state;
+TEST(gives_records_in_each_layout) {
     on_each_version(records, "");
 }
 
@@ -221,8 +220,7 @@ static void versions_differ(const struct version *v) {
     NEED(seen.kinds[SIM_KIND_DRIVER] == 5);
 }
 
-static void has_what_its_version_has(void **state) {
-    (void)state;
+TEST(has_what_its_version_has) {
     on_each_version(versions_differ, "");
 }
 
@@ -244,8 +242,7 @@ static void refusals(const struct version *v) {
     NEED(seen.kinds[SIM_KIND_CONCURRENT_KERNEL] == 100);
 }
 
-static void counts_what_has_no_room(void **state) {
-    (void)state;
+TEST(counts_what_has_no_room) {
     on_each_version(refusals, "");
 }
 
@@ -272,8 +269,7 @@ static void takeover(const struct version *v) {
     NEED(stolen > 0 && seen.completed == 0);
 }
 
-static void the_last_to_register_wins(void **state) {
-    (void)state;
+TEST(the_last_to_register_wins) {
     on_each_version(takeover, "");
 }
 
@@ -317,8 +313,7 @@ static void subscribers(const struct version *v) {
     MUST(CUPTI(cuptiSubscribe)(&mine, on_call, NULL));
 }
 
-static void there_is_one_subscriber(void **state) {
-    (void)state;
+TEST(there_is_one_subscriber) {
     on_each_version(subscribers, "");
 }
 
@@ -349,8 +344,7 @@ static void graph_levels(const struct version *v) {
     NEED(seen.sizes[SIM_KIND_GRAPH_TRACE] == v->graph_bytes);
 }
 
-static void graphs_are_traced_one_way(void **state) {
-    (void)state;
+TEST(graphs_are_traced_one_way) {
     on_each_version(graph_levels, "");
 }
 
@@ -375,8 +369,7 @@ static void faulty(const struct version *v) {
     }
 }
 
-static void faults_are_as_planted(void **state) {
-    (void)state;
+TEST(faults_are_as_planted) {
     static const char *const specs[] = {",badrecord=start:10",  ",badrecord=order:10", ",badrecord=kind:10",
                                         ",badrecord=device:10", ",badrecord=name:10",  ",badrecord=truncated:1",
                                         ",nobuffer=10"};
@@ -396,8 +389,7 @@ static void clocks(const struct version *v) {
     NEED((int64_t)b > wall + 3000 * 1000 * US && (int64_t)b < wall + 3002 * 1000 * US);
 }
 
-static void the_clock_is_as_planted(void **state) {
-    (void)state;
+TEST(the_clock_is_as_planted) {
     on_each_version(clocks, ",cuptiskew=500:3000");
 }
 
@@ -417,8 +409,7 @@ static void held(const struct version *v) {
     MUST(CUPTI(cuptiActivityEnable)(SIM_KIND_MEMCPY));
 }
 
-static void a_holder_comes_and_goes(void **state) {
-    (void)state;
+TEST(a_holder_comes_and_goes) {
     on_each_version(held, ",holder=nsys:1");
 }
 
@@ -429,18 +420,6 @@ static void too_old(const struct version *v) {
     NEED(CUPTI(cuptiActivityEnable)(SIM_KIND_MEMCPY) == (v->number == 18 ? 0 : 15));
 }
 
-static void an_old_driver_serves_no_newer_cupti(void **state) {
-    (void)state;
+TEST(an_old_driver_serves_no_newer_cupti) {
     on_each_version(too_old, ",driver=450");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_records_in_each_layout), cmocka_unit_test(has_what_its_version_has),
-        cmocka_unit_test(counts_what_has_no_room),      cmocka_unit_test(the_last_to_register_wins),
-        cmocka_unit_test(there_is_one_subscriber),      cmocka_unit_test(graphs_are_traced_one_way),
-        cmocka_unit_test(faults_are_as_planted),        cmocka_unit_test(the_clock_is_as_planted),
-        cmocka_unit_test(a_holder_comes_and_goes),      cmocka_unit_test(an_old_driver_serves_no_newer_cupti),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,7 @@ static struct sim_timeline *fresh(int64_t epoch_ns) {
     return timeline;
 }
 
-static void tables_are_sane(void **state) {
-    (void)state;
+TEST(tables_are_sane) {
     for (int a = 0; a < SIM_ACTIVITY_COUNT; a++) {
         const struct sim_activity_info *info = sim_activity_info((enum sim_activity)a);
         assert_int_equal(sim_activity_find(info->name), a);
@@ -46,8 +45,7 @@ static void tables_are_sane(void **state) {
     assert_int_equal(sim_activity_power_mw(h200(), SIM_GEMM_BF16), 846000);
 }
 
-static void cap_lets_a_burst_through_and_then_holds(void **state) {
-    (void)state;
+TEST(cap_lets_a_burst_through_and_then_holds) {
     struct sim_controller controller = {-1000 * MS, 0};
     struct sim_piece pieces[2];
     assert_int_equal(sim_power_split(h200(), &full, &controller, SIM_GEMM_BF16, 0, 200 * MS, pieces), 2);
@@ -85,8 +83,7 @@ static unsigned next(uint64_t *seed, unsigned below) {
 }
 
 /* Random contexts and activities on a grid of 10 us; power integrated instant by instant against the closed form. */
-static void energy_equals_the_integral_of_power(void **state) {
-    (void)state;
+TEST(energy_equals_the_integral_of_power) {
     const int64_t grid = 10000, epoch = 123456789;
     uint64_t seed = 7;
     struct sim_timeline *timeline = fresh(epoch);
@@ -124,8 +121,7 @@ static void energy_equals_the_integral_of_power(void **state) {
     free(timeline);
 }
 
-static void segments_queue_and_never_overlap(void **state) {
-    (void)state;
+TEST(segments_queue_and_never_overlap) {
     struct sim_timeline *timeline = fresh(0);
     struct sim_piece pieces[2];
     sim_timeline_arrive(timeline, 0);
@@ -139,8 +135,7 @@ static void segments_queue_and_never_overlap(void **state) {
     free(timeline);
 }
 
-static void cut_takes_back_only_the_future_of_one_process(void **state) {
-    (void)state;
+TEST(cut_takes_back_only_the_future_of_one_process) {
     struct sim_timeline *a = fresh(0), *b = fresh(0);
     struct sim_piece pieces[2];
     sim_timeline_arrive(a, 0);
@@ -172,8 +167,7 @@ static void cut_takes_back_only_the_future_of_one_process(void **state) {
     free(b);
 }
 
-static void cut_gives_the_controller_back_its_memory(void **state) {
-    (void)state;
+TEST(cut_gives_the_controller_back_its_memory) {
     struct sim_timeline *timeline = fresh(0);
     struct sim_piece pieces[2];
     sim_timeline_arrive(timeline, 0);
@@ -187,8 +181,7 @@ static void cut_gives_the_controller_back_its_memory(void **state) {
 }
 
 /* Ten times the ring: the sums over everything stay exact, and recent questions too. */
-static void rings_wrap(void **state) {
-    (void)state;
+TEST(rings_wrap) {
     struct sim_timeline *timeline = fresh(0);
     struct sim_piece pieces[2];
     const int64_t total = 10 * (int64_t)SIM_SEGMENT_MAX + 37;
@@ -225,8 +218,7 @@ static void rings_wrap(void **state) {
     free(timeline);
 }
 
-static void counters_are_means(void **state) {
-    (void)state;
+TEST(counters_are_means) {
     int64_t active[SIM_ACTIVITY_COUNT] = {
         [SIM_GEMM_BF16] = 25 * MS, [SIM_COPY_PINNED] = 50 * MS, [SIM_CONTEXT] = 25 * MS};
     struct sim_counters mean;
@@ -245,8 +237,7 @@ static int64_t lasts(const struct sim_limits *limits, enum sim_activity activity
 
 /* Without a limit everything lasts as it is written; under one, what the clock drives lasts longer, the lower the longer; what waits
  * does not. */
-static void limits_slow_what_the_clock_drives(void **state) {
-    (void)state;
+TEST(limits_slow_what_the_clock_drives) {
     for (int a = 0; a < SIM_ACTIVITY_COUNT; a++) {
         enum sim_activity activity = (enum sim_activity)a;
         bool waits = sim_activity_info(activity)->counters.util == 0; /* the host, or a copy */
@@ -281,19 +272,4 @@ static void limits_slow_what_the_clock_drives(void **state) {
     assert_int_equal(sim_lasts_ns(h200(), &low, &rested, SIM_GEMM_FP32, 0, 40 * MS), 40 * MS);
     assert_int_equal(sim_lasts_ns(h200(), &low, &rested, SIM_GEMM_FP32, 0, 150 * MS) - 50 * MS,
                      lasts(&low, SIM_GEMM_FP32, 100 * MS));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_are_sane),
-        cmocka_unit_test(cap_lets_a_burst_through_and_then_holds),
-        cmocka_unit_test(energy_equals_the_integral_of_power),
-        cmocka_unit_test(segments_queue_and_never_overlap),
-        cmocka_unit_test(cut_takes_back_only_the_future_of_one_process),
-        cmocka_unit_test(cut_gives_the_controller_back_its_memory),
-        cmocka_unit_test(rings_wrap),
-        cmocka_unit_test(counters_are_means),
-        cmocka_unit_test(limits_slow_what_the_clock_drives),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

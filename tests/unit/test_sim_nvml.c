@@ -75,8 +75,7 @@ static void *symbol(struct bench *bench, const char *name) {
 #define SAME_OFFSET(a, member_a, b, member_b) assert_int_equal(offsetof(a, member_a), offsetof(b, member_b))
 
 /* Two readings of nvml.h, made apart, agree. */
-static void abi_agrees_with_the_binding(void **state) {
-    (void)state;
+TEST(abi_agrees_with_the_binding) {
     SAME_SIZE(struct sim_nvml_pci, struct hec_nvml_pci);
     SAME_OFFSET(struct sim_nvml_pci, bus_id, struct hec_nvml_pci, bus_id);
     SAME_SIZE(struct sim_nvml_memory, struct hec_nvml_memory_v1);
@@ -104,8 +103,7 @@ static void abi_agrees_with_the_binding(void **state) {
     assert_int_equal(SIM_NVML_EVENT_XID, HEC_NVML_EVENT_XID);
 }
 
-static void abi_agrees_with_the_real_header(void **state) {
-    (void)state;
+TEST(abi_agrees_with_the_real_header) {
 #ifdef HAVE_NVML_HEADER
     SAME_SIZE(struct sim_nvml_pci, nvmlPciInfo_t);
     SAME_OFFSET(struct sim_nvml_pci, bus, nvmlPciInfo_t, bus);
@@ -147,8 +145,7 @@ static void abi_agrees_with_the_real_header(void **state) {
 #endif
 }
 
-static void newer_driver_exports_everything(void **state) {
-    (void)state;
+TEST(newer_driver_exports_everything) {
     struct bench bench = begin("h200,clock=virtual");
     static const char *const calls[] = {
 #define SIM_CALL(name, since, cost_ns) #name,
@@ -167,8 +164,7 @@ static void newer_driver_exports_everything(void **state) {
     end(&bench);
 }
 
-static void older_driver_lacks_what_it_lacked(void **state) {
-    (void)state;
+TEST(older_driver_lacks_what_it_lacked) {
     struct bench bench = begin("h200,driver=450,clock=virtual");
     static const char *const later[] = {"nvmlDeviceGetMemoryInfo_v2",
                                         "nvmlGpmSampleGet",
@@ -201,8 +197,7 @@ static void older_driver_lacks_what_it_lacked(void **state) {
     end(&bench);
 }
 
-static void describes_devices(void **state) {
-    (void)state;
+TEST(describes_devices) {
     struct bench bench = begin("h200x3,clock=virtual");
     unsigned count, value;
     char text[HEC_NVML_UUID_SIZE], uuid[SIM_UUID_SIZE];
@@ -246,8 +241,7 @@ static void describes_devices(void **state) {
     end(&bench);
 }
 
-static void needs_a_world(void **state) {
-    (void)state;
+TEST(needs_a_world) {
     struct bench bench = begin("h200,clock=virtual");
     unsigned count;
     assert_int_equal(bench.nvml.init(), 0); /* counted */
@@ -264,8 +258,7 @@ static void needs_a_world(void **state) {
     end(&bench);
 }
 
-static void energy_and_fields(void **state) {
-    (void)state;
+TEST(energy_and_fields) {
     struct bench bench = begin("h200,clock=virtual");
     unsigned long long mj;
     unsigned mw;
@@ -300,8 +293,7 @@ static void energy_and_fields(void **state) {
     end(&bench);
 }
 
-static void power_history(void **state) {
-    (void)state;
+TEST(power_history) {
     struct bench bench = begin("h200,clock=virtual");
     struct hec_nvml_sample samples[200];
     unsigned count = 0;
@@ -349,8 +341,7 @@ static double metric(struct bench *bench, hec_nvml_gpm_sample a, hec_nvml_gpm_sa
     return metrics.metrics[0].value;
 }
 
-static void gpm_needs_more_than_100_ms(void **state) {
-    (void)state;
+TEST(gpm_needs_more_than_100_ms) {
     struct bench bench = begin("h200,clock=virtual");
     struct hec_nvml_gpm_support support = {.version = 1};
     assert_int_equal(bench.nvml.gpm_support(bench.device, &support), 0);
@@ -391,8 +382,7 @@ static void gpm_needs_more_than_100_ms(void **state) {
     end(&bench);
 }
 
-static void processes_and_their_utilisation(void **state) {
-    (void)state;
+TEST(processes_and_their_utilisation) {
     struct bench bench = begin("h200,clock=virtual");
     struct hec_nvml_process processes[2];
     struct hec_nvml_process_utilization used[8];
@@ -427,8 +417,7 @@ static void processes_and_their_utilisation(void **state) {
     end(&bench);
 }
 
-static void mig_divides_the_first_device(void **state) {
-    (void)state;
+TEST(mig_divides_the_first_device) {
     struct bench bench = begin("h200x2,mig=1,clock=virtual");
     unsigned current, pending, id, count = 8;
     hec_nvml_device mig, other;
@@ -482,8 +471,7 @@ static void mig_divides_the_first_device(void **state) {
 }
 
 /* Two instances that work at the same time: each adds its part, which goes by SMs, and shows its own counters and memory. */
-static void instances_work_side_by_side(void **state) {
-    (void)state;
+TEST(instances_work_side_by_side) {
     struct bench bench = begin("h200,mig=3g+1g,clock=virtual");
     static const double parts[] = {60.0 / 132, 16.0 / 132};
     static const enum sim_activity does[] = {SIM_TRAIN_BF16, SIM_GEMM_FP32};
@@ -529,8 +517,7 @@ static void instances_work_side_by_side(void **state) {
     end(&bench);
 }
 
-static void faults_show(void **state) {
-    (void)state;
+TEST(faults_show) {
     struct bench bench = begin("h200x2,lost@2,reset@3:1,fail=nvmlDeviceGetClockInfo@1,hang=nvmlDeviceGetTemperature@4,"
                                "clock=virtual");
     unsigned value;
@@ -556,8 +543,7 @@ static void faults_show(void **state) {
 }
 
 /* One set of both devices: each XID once and in order, none from before the registration, and what says why before the loss. */
-static void xids_are_events(void **state) {
-    (void)state;
+TEST(xids_are_events) {
     struct bench bench = begin("h200x2,xid=13@1,xid=79@4:1,xid=31@3,lost@5:1,clock=virtual");
     hec_nvml_device second;
     hec_nvml_event_set set;
@@ -583,8 +569,7 @@ static void xids_are_events(void **state) {
     end(&bench);
 }
 
-static void pascal_has_no_counter(void **state) {
-    (void)state;
+TEST(pascal_has_no_counter) {
     struct bench bench = begin("p100,clock=virtual");
     unsigned long long mj;
     unsigned mw;
@@ -598,8 +583,7 @@ static void pascal_has_no_counter(void **state) {
 }
 
 /* In real time, calls take at least what they cost. */
-static void calls_cost_time(void **state) {
-    (void)state;
+TEST(calls_cost_time) {
     struct bench bench = begin("h200,slow=nvmlDeviceGetPowerUsage:30");
     unsigned value;
     unsigned long long mj;
@@ -610,26 +594,4 @@ static void calls_cost_time(void **state) {
     assert_int_equal(bench.nvml.power_usage(bench.device, &value), 0);
     assert_true(sim_world_now_ns(bench.world) - t1 >= 30 * MS);
     end(&bench);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(abi_agrees_with_the_binding),
-        cmocka_unit_test(abi_agrees_with_the_real_header),
-        cmocka_unit_test(newer_driver_exports_everything),
-        cmocka_unit_test(older_driver_lacks_what_it_lacked),
-        cmocka_unit_test(describes_devices),
-        cmocka_unit_test(needs_a_world),
-        cmocka_unit_test(energy_and_fields),
-        cmocka_unit_test(power_history),
-        cmocka_unit_test(gpm_needs_more_than_100_ms),
-        cmocka_unit_test(processes_and_their_utilisation),
-        cmocka_unit_test(mig_divides_the_first_device),
-        cmocka_unit_test(instances_work_side_by_side),
-        cmocka_unit_test(faults_show),
-        cmocka_unit_test(xids_are_events),
-        cmocka_unit_test(pascal_has_no_counter),
-        cmocka_unit_test(calls_cost_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

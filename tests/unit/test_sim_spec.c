@@ -10,8 +10,7 @@ static struct sim_spec good(const char *text) {
     return spec;
 }
 
-static void accepts(void **state) {
-    (void)state;
+TEST(accepts) {
     struct sim_spec spec = good("h200");
     assert_string_equal(spec.profile, "h200");
     assert_int_equal(spec.count, 1);
@@ -70,8 +69,7 @@ static void accepts(void **state) {
     assert_int_equal(spec.faults[0].device, 3);
 }
 
-static void accepts_what_concerns_tracing(void **state) {
-    (void)state;
+TEST(accepts_what_concerns_tracing) {
     struct sim_spec spec = good("h200");
     assert_int_equal(spec.trace.cupti, 130);
     assert_string_equal(sim_spec_cupti_folder(&spec), "sim/cupti-13");
@@ -96,8 +94,7 @@ static void accepts_what_concerns_tracing(void **state) {
 }
 
 /* What is wrong, and a word that the sentence must hold to be of help. */
-static void refuses_with_a_sentence(void **state) {
-    (void)state;
+TEST(refuses_with_a_sentence) {
     static const char *const wrong[][2] = {
         {"", "h200"},
         {"b300", "a100"},
@@ -176,8 +173,7 @@ static void refuses_with_a_sentence(void **state) {
 }
 
 /* Whatever is typed, the result is a usable specification or an error. */
-static void survives_garbage(void **state) {
-    (void)state;
+TEST(survives_garbage) {
     static const char *const words[] = {"h200",   "a100",  "x",    "8",    ",", "=",           "@",     ":",
                                         "lost",   "reset", "slow", "hang", ".", "nvmlInit_v2", "noise", "nopower",
                                         "driver", "450",   "mig",  "1",    "-", "\xff",        "%s%n",  "e9"};
@@ -209,8 +205,7 @@ static int visible(const char *spec_text, const char *list, int ordinal) {
     return err ? err : device * 10 + instance;
 }
 
-static void honours_cuda_visible_devices(void **state) {
-    (void)state;
+TEST(honours_cuda_visible_devices) {
     char uuid[SIM_UUID_SIZE], mig[SIM_UUID_SIZE], list[200];
     assert_int_equal(visible("h200x4", NULL, 3), 30);
     assert_int_equal(visible("h200x4", NULL, 4), HEC_ERR_NOTFOUND);
@@ -230,15 +225,4 @@ static void honours_cuda_visible_devices(void **state) {
     sim_mig_uuid(0, 1, mig);
     assert_int_equal(visible("h200x4,mig=1", mig, 0), 1);
     assert_int_equal(visible("h200x4", mig, 0), HEC_ERR_NOTFOUND);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accepts),
-        cmocka_unit_test(accepts_what_concerns_tracing),
-        cmocka_unit_test(refuses_with_a_sentence),
-        cmocka_unit_test(survives_garbage),
-        cmocka_unit_test(honours_cuda_visible_devices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,8 +29,7 @@ static int64_t at(struct sim_world *world, int64_t since_ns) {
     return sim_world_epoch_ns(world) + since_ns;
 }
 
-static void is_found_by_others(void **state) {
-    (void)state;
+TEST(is_found_by_others) {
     struct sim_world *world = make("h200x2"), *other;
     struct hec_why why = {""};
     assert_int_equal(sim_world_attach(sim_world_path(world), &other, &why), HEC_OK);
@@ -72,8 +71,7 @@ static int attach_to(const char *bytes, size_t length, unsigned seals) {
     return err;
 }
 
-static void refuses_foreign_files(void **state) {
-    (void)state;
+TEST(refuses_foreign_files) {
     enum { SEALED = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW };
     struct sim_world *world = make("h200"), *other;
     struct stat status;
@@ -104,8 +102,7 @@ static void refuses_foreign_files(void **state) {
 }
 
 /* A process of the command that cuts the memory off would end all others with SIGBUS: it cannot. */
-static void cannot_be_cut_off(void **state) {
-    (void)state;
+TEST(cannot_be_cut_off) {
     struct sim_world *world = make("h200");
     int fd = open(sim_world_path(world), O_RDWR);
     struct stat before, after;
@@ -123,8 +120,7 @@ static void cannot_be_cut_off(void **state) {
 }
 
 /* Who uses the machine of a killed hec goes on; nobody finds it any more. */
-static void a_killed_maker_leaves_nothing(void **state) {
-    (void)state;
+TEST(a_killed_maker_leaves_nothing) {
     char path[300] = "";
     int ready[2];
     assert_int_equal(pipe(ready), 0);
@@ -150,8 +146,7 @@ static void a_killed_maker_leaves_nothing(void **state) {
 }
 
 /* Machines of one file have one power limit, now and later; what a workload brings with it goes with the run. */
-static void limits_outlive_a_run(void **state) {
-    (void)state;
+TEST(limits_outlive_a_run) {
     char path[200], spec[240], base[128];
     assert_non_null(getcwd(base, sizeof base));
     snprintf(path, sizeof path, "%s/state-%d", base, (int)getpid());
@@ -193,8 +188,7 @@ static void limits_outlive_a_run(void **state) {
     unlink(path);
 }
 
-static void contexts_raise_the_idle_power(void **state) {
-    (void)state;
+TEST(contexts_raise_the_idle_power) {
     struct sim_world *world = make("h200,clock=virtual");
     struct sim_context contexts[SIM_CONTEXT_MAX];
     struct sim_piece pieces[2];
@@ -217,8 +211,7 @@ static void contexts_raise_the_idle_power(void **state) {
     sim_world_destroy(world);
 }
 
-static void the_past_is_not_rewritten(void **state) {
-    (void)state;
+TEST(the_past_is_not_rewritten) {
     struct sim_world *world = make("h200,clock=virtual");
     struct sim_piece pieces[2];
     int64_t t, now = at(world, 10 * S);
@@ -236,8 +229,7 @@ static void the_past_is_not_rewritten(void **state) {
     sim_world_destroy(world);
 }
 
-static void a_killed_process_loses_its_context(void **state) {
-    (void)state;
+TEST(a_killed_process_loses_its_context) {
     struct sim_world *world = make("h200");
     struct sim_context contexts[SIM_CONTEXT_MAX];
     int ready[2];
@@ -275,8 +267,7 @@ static void a_killed_process_loses_its_context(void **state) {
 }
 
 /* Writers killed at any moment leave a machine that works. */
-static void survives_killed_writers(void **state) {
-    (void)state;
+TEST(survives_killed_writers) {
     struct sim_world *world = make("h200");
     for (int round = 0; round < 60; round++) {
         pid_t child = fork();
@@ -306,8 +297,7 @@ static void survives_killed_writers(void **state) {
     sim_world_destroy(world);
 }
 
-static void counter_moves_in_quanta(void **state) {
-    (void)state;
+TEST(counter_moves_in_quanta) {
     struct sim_world *world = make("h200x2,clock=virtual");
     struct sim_piece pieces[2];
     int64_t t, epoch = sim_world_epoch_ns(world);
@@ -335,8 +325,7 @@ static void counter_moves_in_quanta(void **state) {
     sim_world_destroy(world);
 }
 
-static void counter_resets(void **state) {
-    (void)state;
+TEST(counter_resets) {
     struct sim_world *world = make("h200x2,clock=virtual,reset@2:1,reset@5:1");
     int64_t epoch = sim_world_epoch_ns(world);
     assert_true(sim_sensor_energy_mj(world, 1, epoch + 2 * S - 1) > 295200000);
@@ -349,8 +338,7 @@ static void counter_resets(void **state) {
     sim_world_destroy(world);
 }
 
-static void power_history_is_the_mean_of_its_period(void **state) {
-    (void)state;
+TEST(power_history_is_the_mean_of_its_period) {
     struct sim_world *world = make("h200,clock=virtual"), *noisy = make("h200,clock=virtual,noise=5");
     struct sim_piece pieces[2];
     int64_t t, epoch = sim_world_epoch_ns(world);
@@ -375,10 +363,9 @@ static void power_history_is_the_mean_of_its_period(void **state) {
 }
 
 /* What hec calibrate makes of the readings of sensors of which it knows nothing: their window and their delay. */
-static void sensors_are_found_out(void **state) {
+TEST(sensors_are_found_out) {
     static const int wave_ms[] = {300, 150, 80,  250, 700, 120, 60, 400, 180, 90,  500, 220, 110, 340,
                                   70,  600, 200, 130, 450, 100, 65, 280, 900, 160, 85,  370, 140, 1200};
-    (void)state;
     uint64_t seed = getenv("HEC_TEST_SEED") ? strtoull(getenv("HEC_TEST_SEED"), NULL, 10) : 1;
     print_message("seed %llu\n", (unsigned long long)seed);
     for (uint64_t run = 0; run < 6; run++) {
@@ -415,8 +402,7 @@ static void sensors_are_found_out(void **state) {
     }
 }
 
-static void state_follows_the_activity(void **state) {
-    (void)state;
+TEST(state_follows_the_activity) {
     struct sim_world *world = make("h200,clock=virtual");
     struct sim_piece pieces[2];
     int64_t t, epoch = sim_world_epoch_ns(world);
@@ -436,8 +422,7 @@ static void state_follows_the_activity(void **state) {
     sim_world_destroy(world);
 }
 
-static void time_can_stand_still(void **state) {
-    (void)state;
+TEST(time_can_stand_still) {
     struct sim_world *world = make("h200,clock=virtual,lost@5");
     int64_t epoch = sim_world_epoch_ns(world);
     assert_int_equal(sim_world_now_ns(world), epoch);
@@ -449,25 +434,4 @@ static void time_can_stand_still(void **state) {
     assert_false(sim_world_lost(world, 0, epoch + 5 * S - 1));
     assert_true(sim_world_lost(world, 0, epoch + 5 * S));
     sim_world_destroy(world);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_found_by_others),
-        cmocka_unit_test(refuses_foreign_files),
-        cmocka_unit_test(cannot_be_cut_off),
-        cmocka_unit_test(a_killed_maker_leaves_nothing),
-        cmocka_unit_test(limits_outlive_a_run),
-        cmocka_unit_test(contexts_raise_the_idle_power),
-        cmocka_unit_test(the_past_is_not_rewritten),
-        cmocka_unit_test(a_killed_process_loses_its_context),
-        cmocka_unit_test(survives_killed_writers),
-        cmocka_unit_test(counter_moves_in_quanta),
-        cmocka_unit_test(counter_resets),
-        cmocka_unit_test(power_history_is_the_mean_of_its_period),
-        cmocka_unit_test(sensors_are_found_out),
-        cmocka_unit_test(state_follows_the_activity),
-        cmocka_unit_test(time_can_stand_still),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

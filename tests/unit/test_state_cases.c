@@ -85,9 +85,8 @@ static void expect(struct world *w, const struct hec_state_limits *limits, const
     fake_tl_free(&w->t);
 }
 
-static void busy_and_ends(void **context) {
+TEST(busy_and_ends) {
     struct world w;
-    (void)context;
     begin(&w);
     kernel(&w, 100, 300, w.main, 90);
     device(&w, HEC_ACTIVITY_KERNEL, 2, 200, 400, w.main, 190);
@@ -96,9 +95,8 @@ static void busy_and_ends(void **context) {
     expect(&w, NULL, "startup 0-100, compute 100-300, comm 300-400, copy 400-500, compute 500-600, tail 600-1000");
 }
 
-static void host_and_launch(void **context) {
+TEST(host_and_launch) {
     struct world w;
-    (void)context;
     begin(&w);
     kernel(&w, 10, 20, w.main, 2);
     kernel(&w, 120, 200, w.main, 110);  /* long after the launch before it: own code, then the call and its delay */
@@ -109,9 +107,8 @@ static void host_and_launch(void **context) {
            "compute 220-230, launch 230-250, compute 250-1000");
 }
 
-static void loading(void **context) {
+TEST(loading) {
     struct world w;
-    (void)context;
     begin(&w);
     w.t.input.end_ns = 5000 * US;
     kernel(&w, 10, 20, w.main, 2);
@@ -122,9 +119,8 @@ static void loading(void **context) {
            "host 2100-2200, launch 2200-4000, copy 4000-5000");
 }
 
-static void queued(void **context) {
+TEST(queued) {
     struct world w;
-    (void)context;
     begin(&w);
     kernel(&w, 10, 100, w.main, 0);
     kernel(&w, 102, 200, w.main, 6); /* queued behind it */
@@ -134,9 +130,8 @@ static void queued(void **context) {
 }
 
 /* From the wait's return to the next launch it is the wait's where that is brief, else the program's own code. */
-static void synchronised(void **context) {
+TEST(synchronised) {
     struct world w;
-    (void)context;
     for (int brief = 0; brief < 2; brief++) {
         const struct hec_state_limits limits = {
             .close_ns = 20 * US, .load_ns = 1000 * US, .brief_ns = (190 + brief) * US};
@@ -153,18 +148,16 @@ static void synchronised(void **context) {
     }
 }
 
-static void synchronous_copy(void **context) {
+TEST(synchronous_copy) {
     struct world w;
-    (void)context;
     begin(&w);
     device(&w, HEC_ACTIVITY_COPY, 0, 10, 100, w.main, 0)->launch_end_ns = 110 * US; /* returns after the copy */
     kernel(&w, 210, 1000, w.main, 200);
     expect(&w, NULL, "startup 0-10, copy 10-100, sync 100-200, launch 200-210, compute 210-1000");
 }
 
-static void calls_and_phases(void **context) {
+TEST(calls_and_phases) {
     struct world w;
-    (void)context;
     begin(&w);
     kernel(&w, 10, 100, w.main, 0);
     call(&w, w.main, HEC_API_ALLOC, 90, 150);
@@ -183,9 +176,8 @@ static void calls_and_phases(void **context) {
 }
 
 /* The backward pass has a thread of its own; what the main thread does counts where that one does nothing. */
-static void two_threads(void **context) {
+TEST(two_threads) {
     struct world w;
-    (void)context;
     begin(&w);
     kernel(&w, 10, 100, w.main, 0);
     phase(&w, w.main, "data", 120, 140);
@@ -196,9 +188,8 @@ static void two_threads(void **context) {
            "compute 210-1000");
 }
 
-static void nothing_reports(void **context) {
+TEST(nothing_reports) {
     struct world w;
-    (void)context;
     begin(&w);
     kernel(&w, 10, 100, 0, 0);
     kernel(&w, 200, 1000, 0, 0);
@@ -211,9 +202,8 @@ static void nothing_reports(void **context) {
     expect(&w, NULL, "compute 10-100, sync 100-200, compute 200-900");
 }
 
-static void samples_cut_gaps(void **context) {
+TEST(samples_cut_gaps) {
     struct world w;
-    (void)context;
     begin(&w);
     kernel(&w, 10, 100, w.main, 0);
     sample(&w, w.main, 50, 4); /* the device is busy */
@@ -228,9 +218,8 @@ static void samples_cut_gaps(void **context) {
 }
 
 /* What waited is the line in the call, also from before the device ran dry; for a copy the line in the copying call. */
-static void samples_in_calls(void **context) {
+TEST(samples_in_calls) {
     struct world w;
-    (void)context;
     begin(&w);
     kernel(&w, 10, 100, w.main, 0);
     sample(&w, w.main, 40, 3); /* not yet in the call */
@@ -251,9 +240,8 @@ static void samples_in_calls(void **context) {
 }
 
 /* Traced from 50 to 300 and from 500 to 900. */
-static void windows(void **context) {
+TEST(windows) {
     struct world w;
-    (void)context;
     begin(&w);
     uint32_t process = fake_tl_track(&w.t, HEC_TRACK_PROCESS, 1, -1, 0);
     fake_tl_add(&w.t, HEC_ACTIVITY_WINDOW, process, 50 * US, 300 * US);
@@ -280,9 +268,8 @@ static int stop(void *context, int index, const struct hec_state_piece *p) {
     return 7;
 }
 
-static void failures(void **context) {
+TEST(failures) {
     struct hec_why why;
-    (void)context;
     for (int pass = 1; pass <= 2; pass++) {
         struct world w;
         const struct hec_state_visitor visitor = {.context = &w, .piece = take_piece};
@@ -301,15 +288,4 @@ static void failures(void **context) {
     struct hec_timeline_input none = {0};
     const struct hec_state_visitor nobody = {0};
     assert_int_equal(fake_pass_states(&none, NULL, &nobody, &why), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(busy_and_ends),    cmocka_unit_test(host_and_launch),  cmocka_unit_test(loading),
-        cmocka_unit_test(queued),           cmocka_unit_test(synchronised),     cmocka_unit_test(synchronous_copy),
-        cmocka_unit_test(calls_and_phases), cmocka_unit_test(two_threads),      cmocka_unit_test(nothing_reports),
-        cmocka_unit_test(samples_cut_gaps), cmocka_unit_test(samples_in_calls), cmocka_unit_test(windows),
-        cmocka_unit_test(failures),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

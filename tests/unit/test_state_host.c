@@ -2,10 +2,9 @@
 #include "diagnose/states/host.h"
 #include "unit.h"
 
-static void forgets_the_oldest(void **context) {
+TEST(forgets_the_oldest) {
     struct hec_host_thread *t = hec_host_thread_new();
     const int64_t count = 3 * (int64_t)HEC_HOST_KEPT;
-    (void)context;
     assert_non_null(t);
     for (int64_t i = 0; i < count; i++) {
         assert_int_equal(hec_host_hold(t, HEC_HOST_SYNC, 10 * i, 10 * i + 5), 0);
@@ -26,9 +25,8 @@ static void forgets_the_oldest(void **context) {
 }
 
 /* The same label goes on, and comes to the top again when what outranks it has ended. */
-static void ranks(void **context) {
+TEST(ranks) {
     struct hec_host_thread *t = hec_host_thread_new();
-    (void)context;
     hec_host_hold(t, HEC_HOST_SYNC, 0, 10);
     hec_host_hold(t, HEC_HOST_SYNC, 10, 100);
     hec_host_hold(t, HEC_HOST_SYNC, 20, 30); /* ends within the other */
@@ -41,9 +39,8 @@ static void ranks(void **context) {
     hec_host_thread_free(t);
 }
 
-static void keeps_the_last_launches_in_order(void **context) {
+TEST(keeps_the_last_launches_in_order) {
     struct hec_host_thread *t = hec_host_thread_new();
-    (void)context;
     for (int64_t i = 0; i < 1000; i++) {
         hec_host_launched(t, 100 * (i ^ 3), 100 * (i ^ 3) + 50, false, 0); /* four by four out of order */
         hec_host_launched(t, 100 * (i ^ 3), 100 * (i ^ 3) + 70, true, 0);  /* another node of the same graph */
@@ -56,13 +53,4 @@ static void keeps_the_last_launches_in_order(void **context) {
     assert_int_equal(t->launch_count - at, HEC_HOST_LAUNCHES);
     assert_true(t->launches[at].end_ns == t->launches[at].start_ns + 50 && !t->launches[at].copy);
     hec_host_thread_free(t);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forgets_the_oldest),
-        cmocka_unit_test(ranks),
-        cmocka_unit_test(keeps_the_last_launches_in_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,8 +71,7 @@ static const struct row rows[] = {
     ROW(OTHER, UNKNOWN, "_Z"),
 };
 
-static void names(void **context) {
-    (void)context;
+TEST(names) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (hec_kernel_class_of(rows[i].name) != rows[i].kernel_class ||
             hec_kernel_precision_of(rows[i].name) != rows[i].precision)
@@ -81,8 +80,7 @@ static void names(void **context) {
     }
 }
 
-static void each_has_a_name(void **context) {
-    (void)context;
+TEST(each_has_a_name) {
     for (int i = 0; i < HEC_KERNEL_CLASS_COUNT; i++)
         for (int k = 0; k < i; k++)
             assert_string_not_equal(hec_kernel_class_name(i), hec_kernel_class_name(k));
@@ -90,9 +88,4 @@ static void each_has_a_name(void **context) {
         assert_true(hec_kernel_precision_name(i)[0] != '?');
     assert_string_equal(hec_kernel_class_name(HEC_KERNEL_CLASS_COUNT), "?");
     assert_string_equal(hec_kernel_precision_name(HEC_KERNEL_PRECISION_COUNT), "?");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(each_has_a_name)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

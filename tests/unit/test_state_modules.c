@@ -54,11 +54,10 @@ static int modules(const struct hec_timeline_input *input, int most, struct hec_
     return err;
 }
 
-static void by_hand(void **context) {
+TEST(by_hand) {
     struct world w;
     struct hec_source_modules out;
     struct hec_why why;
-    (void)context;
     begin(&w);
     range(&w, HEC_ACTIVITY_RANGE, 0, "forward", 0, 100);
     range(&w, HEC_ACTIVITY_RANGE, 0, "layer1", 10, 50);
@@ -108,8 +107,7 @@ static int nest(struct world *w, struct node *nodes, int count, int64_t from, in
     return count;
 }
 
-static void by_asking(void **context) {
-    (void)context;
+TEST(by_asking) {
     for (uint64_t seed = 1; seed <= 500; seed++) {
         struct world w;
         struct node nodes[40];
@@ -140,9 +138,4 @@ static void by_asking(void **context) {
         hec_source_modules_free(&out);
         fake_tl_free(&w.t);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(by_hand), cmocka_unit_test(by_asking)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -491,14 +491,8 @@ static void one_case(uint64_t seed) {
     fake_tl_free(&w.t);
 }
 
-static void random_cases(void **context) {
-    (void)context;
+TEST(random_cases) {
     for (uint64_t seed = 1; seed <= 3000; seed++)
         one_case(seed * 0x9e3779b97f4a7c15u);
     assert_int_equal(differences, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_cases)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

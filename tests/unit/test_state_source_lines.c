@@ -16,8 +16,7 @@ static int give_frames(void *context, int (*visit)(void *to, const struct hec_fr
     return err;
 }
 
-static void ranks(void **context) {
-    (void)context;
+TEST(ranks) {
     assert_int_equal(hec_source_rank("/home/ann/train.py"), 0);
     assert_int_equal(hec_source_rank("<stdin>"), 0);
     assert_int_equal(hec_source_rank("/tmp/ipykernel_12/34.py"), 0);
@@ -60,7 +59,7 @@ static int sample(struct hec_source_builder *b, int device, enum hec_state state
     return hec_source_sample(b, device, &s);
 }
 
-static void lines(void **context) {
+TEST(lines) {
     struct fake_timeline t;
     struct hec_frame list[8];
     struct hec_source_builder *b;
@@ -68,7 +67,6 @@ static void lines(void **context) {
     struct hec_timeline_tables tables;
     struct hec_ledger_device ledger_device = {.device = 1};
     const struct hec_ledger ledger = {&ledger_device, 1};
-    (void)context;
     ledger_device.rows[HEC_STATE_DATA].seconds = 8;
     ledger_device.rows[HEC_STATE_DATA].joules = 960;
     begin(&t, list);
@@ -115,8 +113,7 @@ static void lines(void **context) {
 }
 
 /* The line of the call that waited is blamed, not what ran after it; that only where nothing better is known. */
-static void waiting(void **context) {
-    (void)context;
+TEST(waiting) {
     for (int known = 0; known < 2; known++) {
         struct fake_timeline t;
         struct hec_frame list[8];
@@ -146,13 +143,12 @@ static void waiting(void **context) {
 }
 
 /* Thousands of places and states: nothing is lost in the table. */
-static void many(void **context) {
+TEST(many) {
     static struct hec_frame list[5000];
     struct fake_timeline t;
     struct hec_source_builder *b;
     struct hec_source_lines out;
     struct hec_timeline_tables tables;
-    (void)context;
     fake_tl_init(&t);
     uint32_t file = fake_tl_name(&t, "train.py"), function = fake_tl_name(&t, "f");
     for (uint32_t i = 0; i < 5000; i++)
@@ -184,7 +180,7 @@ static void many(void **context) {
 }
 
 /* Parents that go in circles, and none at all. */
-static void damaged(void **context) {
+TEST(damaged) {
     static const struct hec_frame list[] = {{.id = 1, .parent = 2, .file = 1},
                                             {.id = 2, .parent = 1, .file = 1},
                                             {.id = 3, .parent = 9000000, .file = 900},
@@ -193,7 +189,6 @@ static void damaged(void **context) {
     struct hec_source_builder *b;
     struct hec_source_lines out;
     struct hec_timeline_tables tables;
-    (void)context;
     fake_tl_init(&t);
     fake_tl_name(&t, "<frozen importlib._bootstrap>");
     frames = list;
@@ -209,12 +204,4 @@ static void damaged(void **context) {
     hec_source_lines_free(&out);
     hec_timeline_tables_free(&tables);
     fake_tl_free(&t);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks), cmocka_unit_test(lines),   cmocka_unit_test(waiting),
-        cmocka_unit_test(many),  cmocka_unit_test(damaged),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,8 +109,7 @@ static void train(int32_t pid, double amount) {
 }
 
 /* The counter's joules, although the samples are 4 % off, in each block as in the whole; of both devices together. */
-static void test_steps(void **state) {
-    (void)state;
+TEST(test_steps) {
     for (int device_count = 1; device_count <= 2; device_count++) {
         begin(device_count, 1.04);
         train(10, 64);
@@ -139,8 +138,7 @@ static void test_steps(void **state) {
 }
 
 /* Two ranks: the work of both, by the steps of one. */
-static void test_ranks(void **state) {
-    (void)state;
+TEST(test_ranks) {
     begin(2, 1);
     train(10, 64);
     for (int k = 0; k < 90; k++)
@@ -153,8 +151,7 @@ static void test_ranks(void **state) {
 }
 
 /* Units of the whole run, laid to steps in proportion; without any, steps are the unit, of one process. */
-static void test_units_given(void **state) {
-    (void)state;
+TEST(test_units_given) {
     begin(1, 1);
     train(10, 64);
     units("token", 64000);
@@ -170,8 +167,7 @@ static void test_units_given(void **state) {
 }
 
 /* Steps of one length or none, long ones, ones that overlap: whole steps in each block, none lost. */
-static void test_odd_steps(void **state) {
-    (void)state;
+TEST(test_odd_steps) {
     begin(1, 1);
     for (int k = 0; k < 10; k++) /* those before the steady part are longer */
         step(10, 2 + 2.0 * k - (k < 3), 4.5 + 2.0 * k, 8);
@@ -194,8 +190,7 @@ static void test_odd_steps(void **state) {
 }
 
 /* Without steps: the time in use; the whole run where its work was counted. */
-static void test_no_steps(void **state) {
-    (void)state;
+TEST(test_no_steps) {
     begin(1, 1);
     build();
     assert_int_equal(blocks.work, HEC_WORK_UNKNOWN);
@@ -220,8 +215,7 @@ static void test_no_steps(void **state) {
 }
 
 /* What was not measured is not zero: energy that is not valid, a device that was not used, no device, an import. */
-static void test_no_joules(void **state) {
-    (void)state;
+TEST(test_no_joules) {
     for (int what = 0; what < 3; what++) {
         begin(what == 2 ? 0 : 2, 1);
         train(10, 64);
@@ -240,8 +234,7 @@ static void test_no_joules(void **state) {
 }
 
 /* A counter that goes back says nothing there, and the samples do; without a counter they say all. */
-static void test_samples(void **state) {
-    (void)state;
+TEST(test_samples) {
     begin(1, 1);
     train(10, 64);
     for (int i = 0; i < run.series_count; i++)
@@ -260,13 +253,4 @@ static void test_samples(void **state) {
     build();
     assert_int_equal(blocks.count, 8);
     assert_adds_up();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steps),     cmocka_unit_test(test_ranks),    cmocka_unit_test(test_units_given),
-        cmocka_unit_test(test_odd_steps), cmocka_unit_test(test_no_steps), cmocka_unit_test(test_no_joules),
-        cmocka_unit_test(test_samples),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,8 +54,7 @@ static void put_training_step(int layers, bool copy) {
         put_run(70, 3);
 }
 
-static void training(void **state) {
-    (void)state;
+TEST(training) {
     for (int i = 0; i < 40; i++)
         put_training_step(24, false);
     struct hec_period p = find();
@@ -66,8 +65,7 @@ static void training(void **state) {
 }
 
 /* Warm-up with other kernels, an evaluation now and then. */
-static void warm_up_and_evaluation(void **state) {
-    (void)state;
+TEST(warm_up_and_evaluation) {
     for (int i = 0; i < 500; i++)
         put(200 + random_below(100));
     for (int i = 0; i < 60; i++) {
@@ -81,8 +79,7 @@ static void warm_up_and_evaluation(void **state) {
 }
 
 /* Layers alone explain 97 % of a token: the copy of the token to the host tells that the token is the step. */
-static void inference(void **state) {
-    (void)state;
+TEST(inference) {
     for (int token = 0; token < 60; token++) {
         put_run(1, 3);
         for (int i = 0; i < 40; i++)
@@ -97,8 +94,7 @@ static void inference(void **state) {
 }
 
 /* Ten kernels out of a hundred differ from step to step. */
-static void variation(void **state) {
-    (void)state;
+TEST(variation) {
     for (int i = 0; i < 50; i++) {
         put_run(1, 90);
         for (uint32_t k = 0; k < 6 + random_below(8); k++)
@@ -111,8 +107,7 @@ static void variation(void **state) {
 }
 
 /* A duty-cycled trace: two and a half steps at a time. */
-static void windows(void **state) {
-    (void)state;
+TEST(windows) {
     for (uint32_t k = 0; k < 40; k++) {
         for (uint32_t i = 0; i < 250; i++)
             put(1 + (k * 37 + i) % 100);
@@ -123,15 +118,13 @@ static void windows(void **state) {
     assert_true(p.confidence > 0.85);
 }
 
-static void smallest(void **state) {
-    (void)state;
+TEST(smallest) {
     for (int i = 0; i < 1000; i++)
         put_run(1, 2);
     assert_int_equal((int)find().length, 2);
 }
 
-static void nothing(void **state) {
-    (void)state;
+TEST(nothing) {
     assert_int_equal(find().anchor, 0); /* no activity at all */
     put_run(1, 300);
     assert_int_equal(find().anchor, 0); /* no repetition */
@@ -146,9 +139,8 @@ static void nothing(void **state) {
 }
 
 /* Sequences with no period: none is found, whatever the number of kernels. */
-static void randomness(void **state) {
+TEST(randomness) {
     static const uint32_t kinds[] = {2, 3, 5, 10, 50, 300};
-    (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         for (int round = 0; round < 20; round++) {
             count = 0;
@@ -159,8 +151,7 @@ static void randomness(void **state) {
 }
 
 /* Steps of random length: a period in name, of no use. */
-static void irregular(void **state) {
-    (void)state;
+TEST(irregular) {
     for (int i = 0; i < 100; i++) {
         put(1);
         for (uint32_t k = 10 + random_below(200); k > 0; k--)
@@ -172,13 +163,12 @@ static void irregular(void **state) {
 /* ---- through hec_timeline_build ---- */
 
 /* Steps of 5 kernels every 10 ms (one in ten takes 30 ms, for the loader stalls), each with a copy at its start. */
-static void whole_timeline(void **state) {
+TEST(whole_timeline) {
     static struct fake_timeline t;
     struct hec_timeline out;
     struct hec_why why;
     uint32_t kernels[5];
     char name[32];
-    (void)state;
     fake_tl_init(&t);
     uint32_t stream = fake_tl_track(&t, HEC_TRACK_STREAM, 10, 0, 7),
              side = fake_tl_track(&t, HEC_TRACK_STREAM, 10, 0, 9);
@@ -227,14 +217,4 @@ static void whole_timeline(void **state) {
     fake_tl_free(&t);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup(name, setup)
-    const struct CMUnitTest tests[] = {
-        TEST(training),       TEST(warm_up_and_evaluation),
-        TEST(inference),      TEST(variation),
-        TEST(windows),        TEST(smallest),
-        TEST(nothing),        TEST(randomness),
-        TEST(whole_timeline), TEST(irregular),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(setup, NULL)

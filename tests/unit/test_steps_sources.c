@@ -55,8 +55,8 @@ static void add_steps(struct world *w, uint32_t process, enum hec_step_source so
     }
 }
 
-static void sources_by_trust(void **state) {
-    struct world *w = *state;
+TEST(sources_by_trust) {
+    struct world *w = *unit_state;
     uint32_t other = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 11, -1, 0);
     assert_int_equal(build(w)->source, HEC_STEP_NONE);
     assert_true(isnan(w->out.steps.confidence) && isnan(w->out.steps.units));
@@ -87,8 +87,8 @@ static void sources_by_trust(void **state) {
     assert_int_equal(build(w)->source, HEC_STEP_MARKED);
 }
 
-static void exact_quantiles(void **state) {
-    struct world *w = *state;
+TEST(exact_quantiles) {
+    struct world *w = *unit_state;
     for (int i = 0; i < 101; i++) {
         struct hec_activity *a = fake_tl_add(&w->t, HEC_ACTIVITY_STEP, w->process, i * 1000 * MS, i * 1001 * MS);
         a->detail = HEC_STEP_MARKED;
@@ -104,8 +104,8 @@ static void exact_quantiles(void **state) {
 }
 
 /* 10 steps of 10 ms; the main thread loads 2 ms in each, another thread more; before and after the steps it counts not. */
-static void time_in_the_loader(void **state) {
-    struct world *w = *state;
+TEST(time_in_the_loader) {
+    struct world *w = *unit_state;
     uint32_t data = fake_tl_name(&w->t, "data"), forward = fake_tl_name(&w->t, "forward");
     for (int i = 0; i < 10; i++) {
         fake_tl_add(&w->t, HEC_ACTIVITY_STEP, w->process, (100 + i * 10) * MS, (110 + i * 10) * MS)->detail =
@@ -123,8 +123,8 @@ static void time_in_the_loader(void **state) {
 }
 
 /* Steps of 10 ms with 4 ms of work; where the trace was off in part of a step, the step is left out. */
-static void busy_within_steps(void **state) {
-    struct world *w = *state;
+TEST(busy_within_steps) {
+    struct world *w = *unit_state;
     for (int i = 0; i < 10; i++) {
         fake_tl_add(&w->t, HEC_ACTIVITY_STEP, w->process, i * 10 * MS, (i + 1) * 10 * MS)->detail = HEC_STEP_MARKED;
         for (int k = 0; k < 2; k++)
@@ -142,8 +142,8 @@ static void busy_within_steps(void **state) {
     assert_true(isnan(build(w)->busy_share)); /* no device */
 }
 
-static void losses(void **state) {
-    struct world *w = *state;
+TEST(losses) {
+    struct world *w = *unit_state;
     uint32_t loss = fake_tl_name(&w->t, "loss"), lr = fake_tl_name(&w->t, "lr");
     for (int i = 0; i < 4; i++) {
         struct hec_activity *a = fake_tl_add(&w->t, HEC_ACTIVITY_VALUE, w->process, i, i);
@@ -180,8 +180,8 @@ static void add_tracer(struct world *w, int64_t traced_ns, int64_t estimate_ppm)
     w->t.tracer_count++;
 }
 
-static void estimated_cost(void **state) {
-    struct world *w = *state;
+TEST(estimated_cost) {
+    struct world *w = *unit_state;
     add_tracer(w, 1000 * MS, 8000);
     add_tracer(w, 3000 * MS, 4000);
     snprintf(w->t.tracers[0].holder, sizeof w->t.tracers[0].holder, "torch.profiler");
@@ -204,8 +204,8 @@ static void estimated_cost(void **state) {
     assert_string_equal(c->why, "no libcupti");
 }
 
-static void hostile_tracers(void **state) {
-    struct world *w = *state;
+TEST(hostile_tracers) {
+    struct world *w = *unit_state;
     for (int i = 0; i < 4; i++) {
         add_tracer(w, INT64_MAX, i ? INT64_MAX : -1);
         w->t.tracers[i].first_ns = i & 1 ? INT64_MIN : INT64_MAX;
@@ -220,8 +220,8 @@ static void hostile_tracers(void **state) {
 }
 
 /* No CUPTI: the tracers' own estimate, by how long each lived, and at most three times that. */
-static void no_cupti(void **state) {
-    struct world *w = *state;
+TEST(no_cupti) {
+    struct world *w = *unit_state;
     add_tracer(w, 0, 8000);
     add_tracer(w, 0, 4000);
     for (int i = 0; i < 2; i++)
@@ -264,8 +264,8 @@ static double simulate(struct world *w, const struct program *p, uint64_t seed) 
     return lost / (double)steps;
 }
 
-static void measured_cost(void **state) {
-    struct world *w = *state;
+TEST(measured_cost) {
+    struct world *w = *unit_state;
     const struct hec_trace_cost *c = &w->out.trace;
     double truth = simulate(w, &(struct program){.inside = 0.4, .after = 0.1, .noise = 0.02, .from_s = 8}, 1);
     build(w);
@@ -287,7 +287,7 @@ static void measured_cost(void **state) {
 
 /* The 95 % interval holds the truth in about 95 of 100 runs, also where steps resemble those before them, the program
  * grows slower by itself or some steps are quite unlike the others. */
-static void interval_is_honest(void **state) {
+TEST(interval_is_honest) {
     static const struct program programs[] = {
         {.inside = 0, .after = 0, .noise = 0.5, .from_s = 8},
         {.inside = 0.4, .after = 0.05, .noise = 0.1, .memory = 0.9, .from_s = 8},
@@ -295,7 +295,7 @@ static void interval_is_honest(void **state) {
         {.inside = 0.1, .after = 0.02, .noise = 0.1, .from_s = 8, .odd = true},
         {.inside = 0.3, .after = 0.1, .noise = 0.2, .from_s = 2},
     };
-    struct world *w = *state;
+    struct world *w = *unit_state;
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         int held = 0;
         for (uint64_t seed = 1; seed <= 100; seed++) {
@@ -311,8 +311,8 @@ static void interval_is_honest(void **state) {
 }
 
 /* CUPTI from the first step on: nothing shows it. */
-static void no_baseline(void **state) {
-    struct world *w = *state;
+TEST(no_baseline) {
+    struct world *w = *unit_state;
     simulate(w, &(struct program){.inside = 0.4, .noise = 0.02, .from_s = 0}, 1);
     w->t.tracers[0].estimate_ppm = 3000;
     build(w);
@@ -321,8 +321,8 @@ static void no_baseline(void **state) {
 }
 
 /* A warm-up calls a module twice; what follows for 2 s is not made of its calls. */
-static void warm_up_alone(void **state) {
-    struct world *w = *state;
+TEST(warm_up_alone) {
+    struct world *w = *unit_state;
     add_tracer(w, 2000 * MS, -1);
     add_steps(w, w->process, HEC_STEP_MODULE, 2, 100 * MS, 4);
     assert_int_equal(build(w)->source, HEC_STEP_NONE);
@@ -347,8 +347,8 @@ static void choose(struct world *w) {
 }
 
 /* A device goes by the steps of its own processes; only those of a process without a device are for all others. */
-static void steps_of_each_device(void **state) {
-    struct world *w = *state;
+TEST(steps_of_each_device) {
+    struct world *w = *unit_state;
     uint32_t second = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 20, -1, 0);
     fake_tl_track(&w->t, HEC_TRACK_STREAM, 20, 1, 7);
     fake_tl_track(&w->t, HEC_TRACK_STREAM, 20, 3, 7);
@@ -363,13 +363,4 @@ static void steps_of_each_device(void **state) {
     assert_true(chosen[0] == 10 && chosen[1] == 20 && chosen[2] == 40 && chosen[3] == 20);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(steps_of_each_device), TEST(sources_by_trust), TEST(exact_quantiles), TEST(time_in_the_loader),
-        TEST(busy_within_steps),    TEST(losses),           TEST(estimated_cost),  TEST(hostile_tracers),
-        TEST(measured_cost),        TEST(no_cupti),         TEST(no_baseline),     TEST(interval_is_honest),
-        TEST(warm_up_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(setup, teardown)

@@ -44,26 +44,16 @@ static void check(enum hec_step_source by, int calls, int steps, bool ends) {
     hec_stopper_free(s);
 }
 
-static void test_calls_of_inference(void **state) {
-    (void)state;
+TEST(test_calls_of_inference) {
     check(HEC_STEP_NONE, 9, 0, false);
     check(HEC_STEP_NONE, 10, 0, true);
     check(HEC_STEP_MODULE, 10, 0, true);
 }
 
 /* nanoGPT calls its model 400 times to evaluate it before the first step of training. */
-static void test_an_evaluation_before_a_training(void **state) {
-    (void)state;
+TEST(test_an_evaluation_before_a_training) {
     check(HEC_STEP_OPTIMIZER, 400, 0, false);
     check(HEC_STEP_OPTIMIZER, 400, 9, false);
     check(HEC_STEP_OPTIMIZER, 400, 10, true);
     check(HEC_STEP_MARKED, 400, 400, false);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls_of_inference),
-        cmocka_unit_test(test_an_evaluation_before_a_training),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,8 +49,7 @@ static void write_random(const struct hec_sink *s, struct store_list *list, size
     }
 }
 
-static void every_kind_comes_back(void **unused) {
-    (void)unused;
+TEST(every_kind_comes_back) {
     static const size_t sizes[] = {1, 2, 31, 32, 33, 1000, 60000, 200000};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const char *path = store_path("kinds.hec");
@@ -81,8 +80,7 @@ static void every_kind_comes_back(void **unused) {
 }
 
 /* Many small commits: open blocks are rewritten, closed when full, and never there twice. */
-static void open_blocks_grow(void **unused) {
-    (void)unused;
+TEST(open_blocks_grow) {
     const char *path = store_path("grow.hec");
     struct hec_writer *writer = store_create(path, ORIGIN);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -112,8 +110,7 @@ static void open_blocks_grow(void **unused) {
 
 /* The first track, and the first series, are silent until their blocks are closed, while only others have open ones; then
  * they go on. */
-static void silent_for_a_while(void **unused) {
-    (void)unused;
+TEST(silent_for_a_while) {
     const char *path = store_path("silent.hec");
     struct hec_writer *writer = store_create(path, ORIGIN);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -141,8 +138,7 @@ static void silent_for_a_while(void **unused) {
 }
 
 /* A program that ends without closing its file, as when it is killed. */
-static void killed(void **unused) {
-    (void)unused;
+TEST(killed) {
     const char *path = store_path("killed.hec");
     struct store_list list = {0};
     uint64_t before = store_random_state;
@@ -178,8 +174,7 @@ static void killed(void **unused) {
 }
 
 /* A pass over kernels does not unpack, nor look at, what is not a kernel. */
-static void unwanted_blocks_are_not_read(void **unused) {
-    (void)unused;
+TEST(unwanted_blocks_are_not_read) {
     const char *path = store_path("unwanted.hec");
     struct hec_writer *writer = store_create(path, ORIGIN);
     struct store_list list = {0};
@@ -201,8 +196,7 @@ static void unwanted_blocks_are_not_read(void **unused) {
 }
 
 /* Whatever comes late, blocks of a chain overlap only where they must, and the pass is in order. */
-static void late_activities(void **unused) {
-    (void)unused;
+TEST(late_activities) {
     const char *path = store_path("late.hec");
     struct hec_writer *writer = store_create(path, ORIGIN);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -233,8 +227,7 @@ static void refuse_one(const struct hec_sink *s, struct hec_activity a) {
 }
 
 /* What makes no sense is refused and counted; a launch that makes none is unknown. */
-static void nonsense(void **unused) {
-    (void)unused;
+TEST(nonsense) {
     const char *path = store_path("nonsense.hec");
     struct hec_writer *writer = store_create(path, 0);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -311,8 +304,7 @@ static int got_tracer(void *context, const struct hec_tracer *tracer) {
     return 0;
 }
 
-static void definitions(void **unused) {
-    (void)unused;
+TEST(definitions) {
     const char *path = store_path("definitions.hec");
     struct hec_writer *writer = store_create(path, ORIGIN);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -375,8 +367,7 @@ static void definitions(void **unused) {
 }
 
 /* The device of calls is a column more, and only where one is known: files without it are as they were. */
-static void devices_of_calls(void **unused) {
-    (void)unused;
+TEST(devices_of_calls) {
     int64_t bytes[2];
     for (int known = 0; known < 2; known++) {
         const char *path = store_path(known ? "devices.hec" : "none.hec");
@@ -416,8 +407,7 @@ static void devices_of_calls(void **unused) {
 }
 
 /* Totals are in the file at every commit, for plain SQL and for the report. */
-static void totals(void **unused) {
-    (void)unused;
+TEST(totals) {
     const char *path = store_path("totals.hec");
     struct hec_writer *writer = store_create(path, ORIGIN);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -454,8 +444,7 @@ static bool file_holds(const char *path, const char *text) {
     return system(command) == 0;
 }
 
-static void copies(void **unused) {
-    (void)unused;
+TEST(copies) {
     const char *from = store_path("from.hec"), *to = store_path("to.hec");
     struct hec_writer *writer = store_create(from, ORIGIN);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -489,8 +478,7 @@ static int stop_at_once(void *context, const struct hec_activity *activities, si
     return 42;
 }
 
-static void visitors_may_stop(void **unused) {
-    (void)unused;
+TEST(visitors_may_stop) {
     const char *path = store_path("stop.hec");
     struct hec_writer *writer = store_create(path, ORIGIN);
     struct store_list list = {0};
@@ -506,20 +494,4 @@ static void visitors_may_stop(void **unused) {
     hec_reader_close(reader);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_comes_back),
-        cmocka_unit_test(open_blocks_grow),
-        cmocka_unit_test(silent_for_a_while),
-        cmocka_unit_test(killed),
-        cmocka_unit_test(unwanted_blocks_are_not_read),
-        cmocka_unit_test(late_activities),
-        cmocka_unit_test(nonsense),
-        cmocka_unit_test(definitions),
-        cmocka_unit_test(devices_of_calls),
-        cmocka_unit_test(totals),
-        cmocka_unit_test(copies),
-        cmocka_unit_test(visitors_may_stop),
-    };
-    return cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
-}
+ALL_TESTS(store_folder_make, store_folder_remove)

@@ -31,8 +31,7 @@ static void add_kernels(const struct hec_sink *s, struct store_list *list, int64
 }
 
 /* Full for a while: nothing is lost, neither of closed blocks nor of open ones, nor a name. */
-static void disk_full_for_a_while(void **unused) {
-    (void)unused;
+TEST(disk_full_for_a_while) {
     const char *path = store_path("recovers.hec");
     struct hec_writer *writer = store_create(path, 0);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -67,8 +66,7 @@ static void disk_full_for_a_while(void **unused) {
 }
 
 /* Full for longer than memory is for: what the file has stays, the newest is refused, kept + lost = given. */
-static void disk_full_for_long(void **unused) {
-    (void)unused;
+TEST(disk_full_for_long) {
     const char *path = store_path("drops.hec");
     struct hec_writer *writer = store_create(path, 0);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -106,8 +104,7 @@ static void disk_full_for_long(void **unused) {
 }
 
 /* Still full at the end: what the file has not got is counted. */
-static void disk_full_at_the_end(void **unused) {
-    (void)unused;
+TEST(disk_full_at_the_end) {
     struct hec_writer *writer = store_create(store_path("end.hec"), 0);
     const struct hec_sink *s = hec_writer_sink(writer);
     store_define(s);
@@ -122,8 +119,7 @@ static void disk_full_at_the_end(void **unused) {
 }
 
 /* More tracks than there is memory for open blocks: blocks are closed early, and nothing is lost. */
-static void many_tracks(void **unused) {
-    (void)unused;
+TEST(many_tracks) {
     const char *path = store_path("tracks.hec");
     struct hec_writer *writer = store_create(path, 0);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -149,8 +145,7 @@ static void many_tracks(void **unused) {
 }
 
 /* Tables end; what has no room has no id, and kernels keep their names for longer than their configurations. */
-static void tables_end(void **unused) {
-    (void)unused;
+TEST(tables_end) {
     static struct hec_definitions d;
     hec_definitions_init(&d);
     for (uint32_t i = 1; i <= HEC_DEFINITIONS_TRACKS_MAX + 5; i++) {
@@ -214,8 +209,7 @@ static int count_all(void *context, const struct hec_activity *activities, size_
     return 0;
 }
 
-static void many_threads(void **unused) {
-    (void)unused;
+TEST(many_threads) {
     const char *path = store_path("threads.hec");
     struct hec_writer *writer = store_create(path, 0);
     pthread_t threads[4];
@@ -247,8 +241,7 @@ static void many_threads(void **unused) {
 }
 
 /* Blocks with any bytes changed, cut off or added: unpacked to what keeps all promises, or refused. */
-static void bytes_from_anywhere(void **unused) {
-    (void)unused;
+TEST(bytes_from_anywhere) {
     struct hec_packer *packer = hec_packer_new();
     struct hec_activity_limits limits = {.tracks = STORE_TRACKS};
     for (int kind = 0; kind < HEC_ACTIVITY_KIND_COUNT; kind++)
@@ -307,8 +300,7 @@ static void bytes_from_anywhere(void **unused) {
 }
 
 /* Numbers of any size come back, and so do the widest blocks there can be. */
-static void widest_numbers(void **unused) {
-    (void)unused;
+TEST(widest_numbers) {
     static int64_t in[HEC_NUMBERS_MAX], out[HEC_NUMBERS_MAX];
     static unsigned char bytes[HEC_NUMBERS_BYTES_MAX];
     ZSTD_CCtx *compress = ZSTD_createCCtx();
@@ -381,8 +373,7 @@ static int count_copies(void *context, const struct hec_activity *activities, si
 }
 
 /* Some hundred streams at once are in memory, more wait packed, and there is an end to that. */
-static void overlapping_blocks(void **unused) {
-    (void)unused;
+TEST(overlapping_blocks) {
     struct hec_why why = {""};
     struct copies copies = {.copies = 600};
     struct hec_reader *reader = open_overlapping(store_path("packed.hec"), copies.copies);
@@ -393,8 +384,7 @@ static void overlapping_blocks(void **unused) {
 }
 
 /* Blocks that are all alike take a few bytes each: at once they would fill the memory, one after the other the day. */
-static void tiny_blocks(void **unused) {
-    (void)unused;
+TEST(tiny_blocks) {
     static const struct {
         int n, blocks, apart_ns, err;
         const char *sentence;
@@ -429,19 +419,9 @@ static void tiny_blocks(void **unused) {
     }
 }
 
-int main(void) {
+static int begin_all(void **state) {
     signal(SIGXFSZ, SIG_IGN);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(disk_full_for_a_while),
-        cmocka_unit_test(disk_full_for_long),
-        cmocka_unit_test(disk_full_at_the_end),
-        cmocka_unit_test(many_tracks),
-        cmocka_unit_test(tables_end),
-        cmocka_unit_test(many_threads),
-        cmocka_unit_test(bytes_from_anywhere),
-        cmocka_unit_test(widest_numbers),
-        cmocka_unit_test(overlapping_blocks),
-        cmocka_unit_test(tiny_blocks),
-    };
-    return cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
+    return store_folder_make(state);
 }
+
+ALL_TESTS(begin_all, store_folder_remove)

@@ -30,8 +30,7 @@ static bool file_holds(const char *path, const char *text) {
     return system(command) == 0;
 }
 
-static void names_are_taken_out(void **unused) {
-    (void)unused;
+TEST(names_are_taken_out) {
     const char *from = store_path("from.hec"), *to = store_path("to.hec");
     make(from);
     static const char *const drop[] = {"secret", NULL};
@@ -70,8 +69,7 @@ static void names_are_taken_out(void **unused) {
     hec_reader_close(reader);
 }
 
-static void series_are_exact(void **unused) {
-    (void)unused;
+TEST(series_are_exact) {
     const char *from = store_path("from2.hec"), *to = store_path("to2.hec");
     make(from);
     assert_int_equal(hec_store_copy(from, to, false, NULL, NULL), HEC_OK);
@@ -92,8 +90,7 @@ static void series_are_exact(void **unused) {
     hec_reader_close(b);
 }
 
-static void a_bad_source_leaves_nothing(void **unused) {
-    (void)unused;
+TEST(a_bad_source_leaves_nothing) {
     struct hec_why why = {""};
     const char *to = store_path("to3.hec");
     assert_int_equal(hec_store_copy(store_path("absent"), to, false, NULL, &why), HEC_ERR_NOTFOUND);
@@ -106,8 +103,7 @@ static void a_bad_source_leaves_nothing(void **unused) {
     assert_int_equal(system(command), 0);
 }
 
-static void texts(void **unused) {
-    (void)unused;
+TEST(texts) {
     struct hec_store_scrub scrub = {.hostname = true, .uuids = true, .paths = true};
     struct hec_scrubber scrubber = {.scrub = &scrub, .hostname = "n1"};
     static const struct {
@@ -136,8 +132,7 @@ static void texts(void **unused) {
     free(scrubber.uuids);
 }
 
-static void what_may_be_overwritten(void **unused) {
-    (void)unused;
+TEST(what_may_be_overwritten) {
     struct hec_writer *writer = NULL;
     struct hec_why why = {""};
     const char *path = store_path("train.py");
@@ -178,11 +173,4 @@ static void what_may_be_overwritten(void **unused) {
     assert_int_not_equal(access(command, F_OK), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_taken_out),         cmocka_unit_test(series_are_exact),
-        cmocka_unit_test(a_bad_source_leaves_nothing), cmocka_unit_test(texts),
-        cmocka_unit_test(what_may_be_overwritten),
-    };
-    return cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
-}
+ALL_TESTS(store_folder_make, store_folder_remove)

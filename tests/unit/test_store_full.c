@@ -27,8 +27,7 @@ static int note_failure(void *context, enum hec_event_kind kind, int device, int
 }
 
 /* Full for a while: nothing is lost, and the file says that it happened. */
-static void recovers(void **unused) {
-    (void)unused;
+TEST(recovers) {
     const char *path = store_path("recovers.hec");
     struct hec_writer *writer = store_create(path, 0);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -74,8 +73,7 @@ static void recovers(void **unused) {
 }
 
 /* Full for longer than memory is for: the oldest is dropped, what the file had stays, and kept + lost = written. */
-static void drops_the_oldest_and_counts(void **unused) {
-    (void)unused;
+TEST(drops_the_oldest_and_counts) {
     const char *path = store_path("drops.hec");
     struct hec_writer *writer = store_create(path, 0);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -115,8 +113,7 @@ static void drops_the_oldest_and_counts(void **unused) {
 }
 
 /* Still full at the end: told, counted, and the file opens. */
-static void full_at_the_end(void **unused) {
-    (void)unused;
+TEST(full_at_the_end) {
     const char *path = store_path("end.hec");
     struct hec_writer *writer = store_create(path, 0);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -141,8 +138,7 @@ static void full_at_the_end(void **unused) {
 }
 
 /* No room for the file itself. */
-static void full_at_the_beginning(void **unused) {
-    (void)unused;
+TEST(full_at_the_beginning) {
     struct hec_writer *writer;
     struct hec_why why = {""};
     const char *path = store_path("begin.hec");
@@ -161,8 +157,7 @@ static void read_image(struct hec_writer *writer, struct hec_image *image, struc
 }
 
 /* The file cannot be finished: what it has and what waits is whole in memory, and the file stays as it was. */
-static void finishes_in_memory(void **unused) {
-    (void)unused;
+TEST(finishes_in_memory) {
     const char *path = store_path("rescue.hec");
     struct hec_writer *writer = store_create(path, 0);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -200,8 +195,7 @@ static void finishes_in_memory(void **unused) {
 }
 
 /* Memory has an end as well: what does not fit is counted, and the run can be finished and read. */
-static void memory_is_bounded(void **unused) {
-    (void)unused;
+TEST(memory_is_bounded) {
     struct hec_writer *writer;
     struct hec_why why = {""};
     assert_int_equal(hec_writer_create_in_memory(0, &writer, &why), HEC_OK);
@@ -231,8 +225,7 @@ static void memory_is_bounded(void **unused) {
 }
 
 /* What became of the file is seen, and what is there in its place is left alone. */
-static void replaced_by_another(void **unused) {
-    (void)unused;
+TEST(replaced_by_another) {
     char command[1024];
     const char *path = store_path("taken.hec");
     struct hec_writer *writer = store_create(path, 0);
@@ -260,8 +253,7 @@ static void replaced_by_another(void **unused) {
 }
 
 /* Somebody else holds the file's lock: it is busy for a while, and nothing is lost. */
-static void locked_by_another(void **unused) {
-    (void)unused;
+TEST(locked_by_another) {
     const char *path = store_path("locked.hec");
     struct hec_writer *writer = store_create(path, 0);
     sqlite3 *other;
@@ -314,8 +306,7 @@ static int count_units(void *context, const char *name, double count) {
     return 0;
 }
 
-static void many_threads(void **unused) {
-    (void)unused;
+TEST(many_threads) {
     const char *path = store_path("threads.hec");
     struct hec_writer *writer = store_create(path, 0);
     pthread_t threads[4];
@@ -355,18 +346,9 @@ static void many_threads(void **unused) {
     hec_reader_close(reader);
 }
 
-int main(void) {
+static int begin_all(void **state) {
     signal(SIGXFSZ, SIG_IGN);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recovers),
-        cmocka_unit_test(drops_the_oldest_and_counts),
-        cmocka_unit_test(full_at_the_end),
-        cmocka_unit_test(full_at_the_beginning),
-        cmocka_unit_test(finishes_in_memory),
-        cmocka_unit_test(memory_is_bounded),
-        cmocka_unit_test(replaced_by_another),
-        cmocka_unit_test(locked_by_another),
-        cmocka_unit_test(many_threads),
-    };
-    return cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
+    return store_folder_make(state);
 }
+
+ALL_TESTS(begin_all, store_folder_remove)

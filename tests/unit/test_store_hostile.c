@@ -65,8 +65,7 @@ static void assert_refused(const char *path, int err, const char *sentence) {
         fail_msg("\"%s\" does not say \"%s\"", why.text, sentence);
 }
 
-static void sentences(void **unused) {
-    (void)unused;
+TEST(sentences) {
     assert_refused(store_path("absent.hec"), HEC_ERR_NOTFOUND, "cannot open");
     assert_refused(store_folder, HEC_ERR_USAGE, "is not a regular file");
     assert_refused("/dev/null", HEC_ERR_USAGE, "is not a regular file");
@@ -94,8 +93,7 @@ static void sentences(void **unused) {
 
 /* What a file's log and journal are called may lie there as something that never ends to open: also beside what a link
  * leads to, where there is no sentence beforehand. */
-static void fifo_beside(void **unused) {
-    (void)unused;
+TEST(fifo_beside) {
     alarm(100); /* a FIFO that is opened waits for ever */
     load(whole());
     const char *path = store_path("beside.hec"), *linked = store_path("linked.hec");
@@ -124,8 +122,7 @@ static void fifo_beside(void **unused) {
 }
 
 /* Names that SQLite takes for something else are paths here. */
-static void names(void **unused) {
-    (void)unused;
+TEST(names) {
     char *here = getcwd(NULL, 0);
     assert_int_equal(chdir(store_folder), 0);
     static const char *const odd[] = {":memory:", "file:x.hec?mode=memory", "a b'c.hec"};
@@ -142,8 +139,7 @@ static void names(void **unused) {
     free(here);
 }
 
-static void truncated(void **unused) {
-    (void)unused;
+TEST(truncated) {
     load(whole());
     const char *path = store_path("truncated.hec");
     struct hec_why why;
@@ -155,8 +151,7 @@ static void truncated(void **unused) {
 }
 
 /* One to four bits flipped, in every 101 bytes of the file: an error or, where the bit does not matter, none. */
-static void bit_flips(void **unused) {
-    (void)unused;
+TEST(bit_flips) {
     load(whole());
     const char *path = store_path("flipped.hec");
     struct hec_why why;
@@ -176,8 +171,7 @@ static void bit_flips(void **unused) {
 }
 
 /* Whole stretches replaced: by zeros, by 0xff, by another page of the same file. */
-static void bad_pages(void **unused) {
-    (void)unused;
+TEST(bad_pages) {
     load(whole());
     const char *path = store_path("pages.hec");
     unsigned char *copy = malloc(length);
@@ -209,8 +203,7 @@ static void change(const char *path, const char *sql) {
 }
 
 /* Tables that are not tables, and values that no writer makes. */
-static void strange_contents(void **unused) {
-    (void)unused;
+TEST(strange_contents) {
     load(whole());
     const char *path = store_path("strange.hec");
     static const struct {
@@ -333,8 +326,7 @@ static int first_device(void *context, const struct hec_device *device) {
 }
 
 /* What has been added since is absent, and has the value that it always had; the rest is read as it is. */
-static void older_formats(void **unused) {
-    (void)unused;
+TEST(older_formats) {
     static const struct {
         const char *name, *vendor;
     } devices[] = {{"NVIDIA H200", "nvidia"}, {"AMD Instinct MI300X", "amd"}, {NULL, "nvidia"}};
@@ -365,8 +357,7 @@ static void older_formats(void **unused) {
 }
 
 /* Blocks that all begin together would have to wait in memory: there is an end to that. */
-static void overlapping_blocks(void **unused) {
-    (void)unused;
+TEST(overlapping_blocks) {
     load(whole());
     const char *path = store_path("overlap.hec");
     change(path, "WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<1000) "
@@ -376,8 +367,7 @@ static void overlapping_blocks(void **unused) {
 }
 
 /* A table whose pages lead back to itself has rows without end. */
-static void endless_tree(void **unused) {
-    (void)unused;
+TEST(endless_tree) {
     load(whole());
     const char *path = store_path("endless.hec");
     change(path, "WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<40000) "
@@ -420,8 +410,7 @@ static void endless_tree(void **unused) {
 }
 
 /* A run that was killed: two files. It opens where they are, from a folder that cannot be written, and without -shm. */
-static void killed_run(void **unused) {
-    (void)unused;
+TEST(killed_run) {
     char folder[128], path[160], command[512];
     snprintf(folder, sizeof folder, "%s/killed", store_folder);
     snprintf(path, sizeof path, "%s/run.hec", folder);
@@ -467,14 +456,9 @@ static void killed_run(void **unused) {
     assert_int_equal(system(command), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sentences),        cmocka_unit_test(fifo_beside),        cmocka_unit_test(names),
-        cmocka_unit_test(truncated),        cmocka_unit_test(bit_flips),          cmocka_unit_test(bad_pages),
-        cmocka_unit_test(strange_contents), cmocka_unit_test(overlapping_blocks), cmocka_unit_test(endless_tree),
-        cmocka_unit_test(killed_run),       cmocka_unit_test(older_formats),
-    };
-    int failed = cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
+static int end_all(void **state) {
     free(bytes);
-    return failed;
+    return store_folder_remove(state);
 }
+
+ALL_TESTS(store_folder_make, end_all)

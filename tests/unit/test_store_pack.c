@@ -33,8 +33,7 @@ static void check(int n, bool exact, int64_t tolerance_us) {
     assert_int_equal(t_out[n - 1], t_in[n - 1]);
 }
 
-static void random_blocks_come_back(void **unused) {
-    (void)unused;
+TEST(random_blocks_come_back) {
     for (int round = 0; round < 20000; round++) {
         int n = 1 + (int)(random_bits() % HEC_BLOCK_VALUES);
         int bits = (int)(random_bits() % 39); /* 2^38 < 90^6 */
@@ -52,8 +51,7 @@ static void random_blocks_come_back(void **unused) {
     }
 }
 
-static void extremes_come_back(void **unused) {
-    (void)unused;
+TEST(extremes_come_back) {
     for (int i = 0; i < 3; i++) {
         t_in[0] = i == 1 ? HEC_BLOCK_TIME_MAX_US : i == 2 ? -HEC_BLOCK_TIME_MAX_US : 0;
         v_in[0] = i == 1 ? INT64_MAX : i == 2 ? INT64_MIN : 0;
@@ -73,8 +71,7 @@ static void extremes_come_back(void **unused) {
     assert_int_equal(hec_pack_width(HEC_BLOCK_RANGE + 1), HEC_BLOCK_WIDTH_MAX + 1);
 }
 
-static void even_and_constant_take_no_text(void **unused) {
-    (void)unused;
+TEST(even_and_constant_take_no_text) {
     for (int k = 0; k < 500; k++) {
         t_in[k] = 20000 * k + k % 3 * 300;
         v_in[k] = 42;
@@ -92,8 +89,7 @@ static void even_and_constant_take_no_text(void **unused) {
     assert_int_equal(block.r_width, 2);
 }
 
-static void one_missing_in_a_constant(void **unused) {
-    (void)unused;
+TEST(one_missing_in_a_constant) {
     for (int k = 0; k < 10; k++) {
         t_in[k] = 1000000 * k;
         v_in[k] = -7;
@@ -106,8 +102,7 @@ static void one_missing_in_a_constant(void **unused) {
 }
 
 /* Any change of a valid block is refused or gives values in order of time: never a crash. */
-static void damaged_blocks(void **unused) {
-    (void)unused;
+TEST(damaged_blocks) {
     int refused = 0;
     for (int round = 0; round < 100000; round++) {
         int n = 1 + (int)(random_bits() % 20);
@@ -160,8 +155,7 @@ static void damaged_blocks(void **unused) {
     assert_true(refused > 40000);
 }
 
-static void lengths_must_match(void **unused) {
-    (void)unused;
+TEST(lengths_must_match) {
     for (int k = 0; k < 5; k++) {
         t_in[k] = k;
         v_in[k] = k * 100;
@@ -176,16 +170,4 @@ static void lengths_must_match(void **unused) {
     assert_string_equal(unpack(), "a block's missing value is malformed");
     block.v[2] = ' ';
     assert_string_equal(unpack(), "a block's values hold a character that is no digit");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_blocks_come_back),
-        cmocka_unit_test(extremes_come_back),
-        cmocka_unit_test(even_and_constant_take_no_text),
-        cmocka_unit_test(one_missing_in_a_constant),
-        cmocka_unit_test(damaged_blocks),
-        cmocka_unit_test(lengths_must_match),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,8 +40,7 @@ static int see(void *context, const struct hec_activity *a, size_t count) {
 static const int64_t lengths[] = {0, 1, 7, 8, 9, 15, 16, 17, 33, 200};
 #define LENGTHS (sizeof lengths / sizeof lengths[0])
 
-static void all_in_order(void **unused) {
-    (void)unused;
+TEST(all_in_order) {
     for (size_t i = 0; i < LENGTHS; i++) {
         struct source source = {.chunks = lengths[i]};
         struct seen seen = {.in_order = true};
@@ -51,8 +50,7 @@ static void all_in_order(void **unused) {
     }
 }
 
-static void an_error_comes_after_what_was_good(void **unused) {
-    (void)unused;
+TEST(an_error_comes_after_what_was_good) {
     for (size_t i = 0; i < LENGTHS; i++) {
         struct source source = {.chunks = lengths[i], .err = HEC_ERR_CORRUPT};
         struct seen seen = {.in_order = true};
@@ -64,8 +62,7 @@ static void an_error_comes_after_what_was_good(void **unused) {
     }
 }
 
-static void a_visitor_stops_it(void **unused) {
-    (void)unused;
+TEST(a_visitor_stops_it) {
     for (int64_t at = 1; at <= 40; at++) {
         struct source source = {.chunks = 1000, .err = HEC_ERR_CORRUPT};
         struct seen seen = {.in_order = true, .stop_at = at * HEC_AHEAD_CHUNK};
@@ -77,8 +74,7 @@ static void a_visitor_stops_it(void **unused) {
 
 #define VISITORS 3
 
-static void each_visitor_sees_all(void **unused) {
-    (void)unused;
+TEST(each_visitor_sees_all) {
     for (size_t i = 0; i < LENGTHS; i++) {
         struct source source = {.chunks = lengths[i]};
         struct seen seen[VISITORS] = {{.in_order = true}, {.in_order = true}, {.in_order = true}};
@@ -92,8 +88,7 @@ static void each_visitor_sees_all(void **unused) {
     }
 }
 
-static void the_visitor_that_stops_stops_all(void **unused) {
-    (void)unused;
+TEST(the_visitor_that_stops_stops_all) {
     for (int which = 0; which < VISITORS; which++)
         for (int64_t at = 1; at <= 40; at += 13) {
             struct source source = {.chunks = 1000, .err = HEC_ERR_CORRUPT};
@@ -119,8 +114,7 @@ static int ask_more(void *context, const struct hec_activity *activities, size_t
     return 0;
 }
 
-static void the_reader_answers_one_at_a_time(void **unused) {
-    (void)unused;
+TEST(the_reader_answers_one_at_a_time) {
     const char *path = store_path("busy.hec");
     struct hec_writer *writer = store_create(path, 0);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -135,16 +129,4 @@ static void the_reader_answers_one_at_a_time(void **unused) {
     assert_int_equal(list.count, 1);
     store_list_free(&list);
     hec_reader_close(reader);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_in_order),
-        cmocka_unit_test(an_error_comes_after_what_was_good),
-        cmocka_unit_test(a_visitor_stops_it),
-        cmocka_unit_test(each_visitor_sees_all),
-        cmocka_unit_test(the_visitor_that_stops_stops_all),
-        cmocka_unit_test(the_reader_answers_one_at_a_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

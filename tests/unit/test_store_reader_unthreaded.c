@@ -24,8 +24,7 @@ static struct hec_reader *file(struct store_list *list, size_t count) {
     return store_open(path);
 }
 
-static void same_activities(void **unused) {
-    (void)unused;
+TEST(same_activities) {
     struct store_list list = {0};
     struct hec_reader *reader = file(&list, 20000);
     store_list_check(reader, &list, HEC_ACTIVITY_ALL);
@@ -33,8 +32,7 @@ static void same_activities(void **unused) {
     hec_reader_close(reader);
 }
 
-static void each_visitor_sees_all(void **unused) {
-    (void)unused;
+TEST(each_visitor_sees_all) {
     struct store_list list = {0}, one = {0}, other = {0};
     struct hec_reader *reader = file(&list, 20000);
     const struct hec_activity_visitor visitors[] = {{&one, store_list_collect}, {&other, store_list_collect}};
@@ -54,8 +52,7 @@ static int stop(void *context, const struct hec_activity *activities, size_t cou
     return 42;
 }
 
-static void visitors_may_stop(void **unused) {
-    (void)unused;
+TEST(visitors_may_stop) {
     struct store_list list = {0};
     struct hec_reader *reader = file(&list, 20000);
     int calls = 0;
@@ -63,13 +60,4 @@ static void visitors_may_stop(void **unused) {
     assert_int_equal(calls, 1);
     store_list_free(&list);
     hec_reader_close(reader);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_activities),
-        cmocka_unit_test(each_visitor_sees_all),
-        cmocka_unit_test(visitors_may_stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,7 @@ static int got_gpu_process(void *context, const struct hec_gpu_process *process)
     return 0;
 }
 
-static void every_record(void **unused) {
-    (void)unused;
+TEST(every_record) {
     const char *path = store_path("every.hec");
     struct hec_writer *writer = store_create(path, 0);
     hec_writer_set_origin(writer, ORIGIN);
@@ -108,8 +107,7 @@ static int got_phase(void *context, const char *name, int64_t total_ns, int64_t 
     hec_buf_printf(context, "%s %lld %lld\n", name, (long long)total_ns, (long long)count);
     return 0;
 }
-static void lists_in_order(void **unused) {
-    (void)unused;
+TEST(lists_in_order) {
     const char *path = store_path("lists.hec");
     struct hec_writer *writer = store_create(path, ORIGIN);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -141,8 +139,7 @@ static void lists_in_order(void **unused) {
 }
 
 /* Regular, irregular, missing and constant series, with flushes at odd moments, and the same through the view. */
-static void series_and_view(void **unused) {
-    (void)unused;
+TEST(series_and_view) {
     const char *path = store_path("series.hec");
     struct hec_writer *writer = store_create(path, ORIGIN);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -219,8 +216,7 @@ static void series_and_view(void **unused) {
 }
 
 /* Two threads' steps come in turns of a flush: late values find their place, in the block or across blocks. */
-static void late_values(void **unused) {
-    (void)unused;
+TEST(late_values) {
     const char *path = store_path("late.hec");
     struct hec_writer *writer = store_create(path, 0);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -246,8 +242,7 @@ static void late_values(void **unused) {
 }
 
 /* A series that falls silent gives its block away and may come back; extremes of 64 bits survive. */
-static void silence_and_extremes(void **unused) {
-    (void)unused;
+TEST(silence_and_extremes) {
     const char *path = store_path("silent.hec");
     struct hec_writer *writer = store_create(path, 0);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -267,8 +262,7 @@ static void silence_and_extremes(void **unused) {
     hec_reader_close(reader);
 }
 
-static void long_texts_are_cut(void **unused) {
-    (void)unused;
+TEST(long_texts_are_cut) {
     const char *path = store_path("long.hec");
     char *text = malloc(100001);
     memset(text, 'x', 100000);
@@ -295,8 +289,7 @@ static int stop_at_once(void *context, const int64_t *t_ns, const int64_t *value
     return 42;
 }
 
-static void visitors_may_stop(void **unused) {
-    (void)unused;
+TEST(visitors_may_stop) {
     const char *path = store_path("stop.hec");
     struct hec_writer *writer = store_create(path, 0);
     store_fill(hec_writer_sink(writer), 0, 100);
@@ -310,8 +303,7 @@ static void visitors_may_stop(void **unused) {
 
 /* Times from clocks that are not ours, devices that are not there, more facts than fit, names that no longer fit: what the
  * writer refuses it counts, and what it takes the reader reads. */
-static void extremes_are_refused_by_the_writer(void **unused) {
-    (void)unused;
+TEST(extremes_are_refused_by_the_writer) {
     static const int64_t times[] = {INT64_MIN, -(INT64_C(1) << 61), -1, 0, ORIGIN, INT64_C(1) << 61, INT64_MAX};
     static const int devices[] = {INT_MIN, -1, 0, HEC_DEVICE_MAX - 1, HEC_DEVICE_MAX, INT_MAX};
     const char *path = store_path("extremes.hec");
@@ -359,12 +351,4 @@ static void extremes_are_refused_by_the_writer(void **unused) {
     hec_reader_close(reader);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_record),         cmocka_unit_test(lists_in_order),
-        cmocka_unit_test(series_and_view),      cmocka_unit_test(late_values),
-        cmocka_unit_test(silence_and_extremes), cmocka_unit_test(long_texts_are_cut),
-        cmocka_unit_test(visitors_may_stop),    cmocka_unit_test(extremes_are_refused_by_the_writer),
-    };
-    return cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
-}
+ALL_TESTS(store_folder_make, store_folder_remove)

@@ -10,8 +10,7 @@ _Static_assert(HEC_LIMITS_SHIFT > 0, "small limits");
 /* ---- the step function ---- */
 
 /* The highest sum at any instant, counted one by one; where steps had to be joined, the answer may be too high. */
-static void coverage(void **unused) {
-    (void)unused;
+TEST(coverage) {
     enum { TIMES = 1000, MOST = 200 };
     for (int round = 0; round < 6; round++) {
         struct hec_overlap overlap = {0};
@@ -35,8 +34,7 @@ static void coverage(void **unused) {
 }
 
 /* Far more steps than are kept: the latest stay exact, what was there before is never forgotten. */
-static void coverage_is_bounded(void **unused) {
-    (void)unused;
+TEST(coverage_is_bounded) {
     struct hec_overlap overlap = {0};
     for (int64_t i = 0; i < 5 * HEC_OVERLAP_STEPS_MAX; i++) /* one after the other, and one beside them */
         assert_true(hec_overlap_add(&overlap, i * 10, i * 10 + 5, 3, 5));
@@ -115,8 +113,7 @@ static void flood(const struct flood *f) {
     check(writer, path, (size_t)f->activities, f->much);
 }
 
-static void floods(void **unused) {
-    (void)unused;
+TEST(floods) {
     static const struct flood cases[] = {
         {"at past times", 1, 350 << 10, 0, 1000000000, false, true},
         {"at one time", 1, 350 << 10, 0, 0, false, true},
@@ -138,8 +135,7 @@ static int count_values(void *context, const int64_t *t_ns, const int64_t *value
 }
 
 /* A series whose values come in runs from the beginning again and again, as of a process with one ring after the other. */
-static void series(void **unused) {
-    (void)unused;
+TEST(series) {
     for (int rounds = 2; rounds <= 40; rounds += 38) {
         const char *path = store_path("series.hec");
         struct hec_writer *writer = store_create(path, 0);
@@ -161,12 +157,4 @@ static void series(void **unused) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(coverage),
-        cmocka_unit_test(coverage_is_bounded),
-        cmocka_unit_test(floods),
-        cmocka_unit_test(series),
-    };
-    return cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
-}
+ALL_TESTS(store_folder_make, store_folder_remove)

@@ -43,8 +43,8 @@ static const struct hec_device_timeline *build(struct world *w) {
     return w->out.device_count ? &w->out.devices[0] : NULL;
 }
 
-static void no_trace(void **state) {
-    struct world *w = *state;
+TEST(no_trace) {
+    struct world *w = *unit_state;
     struct hec_timeline_input none = {0};
     struct hec_why why;
     assert_int_equal(fake_pass_timeline(&none, &w->out, &why), 0);
@@ -57,8 +57,8 @@ static void no_trace(void **state) {
     assert_int_equal(w->out.kernel_count, 0);
 }
 
-static void one_activity(void **state) {
-    struct world *w = *state;
+TEST(one_activity) {
+    struct world *w = *unit_state;
     fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 5 * US, 5 * US)->name = fake_tl_kernel(&w->t, "k", 64);
     const struct hec_device_timeline *d = build(w);
     near(d->window_s, 0);
@@ -72,8 +72,8 @@ static void one_activity(void **state) {
 }
 
 /* Two streams: 0-10 and 4-6 compute, 8-20 comm, 30-40 copy, 35-50 compute. */
-static void overlaps(void **state) {
-    struct world *w = *state;
+TEST(overlaps) {
+    struct world *w = *unit_state;
     uint32_t gemm = fake_tl_kernel(&w->t, "gemm", 256), nccl = fake_tl_kernel(&w->t, "ncclKernel_AllReduce", 512);
     fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 0, 10 * US)->name = gemm;
     fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 4 * US, 6 * US)->name = gemm;
@@ -104,7 +104,7 @@ static void overlaps(void **state) {
     near(pinned->seconds, 10e-6);
 }
 
-static void copies_by_direction(void **state) {
+TEST(copies_by_direction) {
     static const struct {
         uint8_t from, to, flags;
         enum hec_copy_direction direction;
@@ -120,7 +120,7 @@ static void copies_by_direction(void **state) {
         {HEC_MEMORY_UNKNOWN, HEC_MEMORY_DEVICE, 0, HEC_COPY_OTHER, HEC_COPY_HOST_OTHER},
         {200, HEC_MEMORY_DEVICE, 0, HEC_COPY_OTHER, HEC_COPY_HOST_OTHER},
     };
-    struct world *w = *state;
+    struct world *w = *unit_state;
     int64_t expected[HEC_COPY_DIRECTION_COUNT][HEC_COPY_HOST_COUNT] = {0};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct hec_activity *a = fake_tl_add(&w->t, HEC_ACTIVITY_COPY, w->stream, (int64_t)i * 10, (int64_t)i * 10 + 5);
@@ -142,8 +142,8 @@ static void copies_by_direction(void **state) {
 }
 
 /* Two configurations of one name make one row, with the numbers of the more frequent one. */
-static void kernel_rows(void **state) {
-    struct world *w = *state;
+TEST(kernel_rows) {
+    struct world *w = *unit_state;
     uint32_t small = fake_tl_kernel(&w->t, "_ZN2at6native6kernelIfEEvPT_", 64);
     uint32_t large = fake_tl_kernel(&w->t, "_ZN2at6native6kernelIfEEvPT_", 1024);
     uint32_t nccl = fake_tl_kernel(&w->t, "_Z20ncclDevKernel_Gather4Args", 512);
@@ -176,8 +176,8 @@ static void kernel_rows(void **state) {
 }
 
 /* Launches: unknown and impossible ones are left out; of a graph the first node alone waits for the launch. */
-static void launches(void **state) {
-    struct world *w = *state;
+TEST(launches) {
+    struct world *w = *unit_state;
     uint32_t k = fake_tl_kernel(&w->t, "k", 64);
     int64_t launch[] = {0, 2, HEC_TIME_UNKNOWN, 99, 50, 50, 50};
     for (int i = 0; i < 7; i++) {
@@ -198,9 +198,8 @@ static void launches(void **state) {
 
 /* A graph of 20000 nodes, launched at once; then as many kernels, each launched far ahead of its start; then a queue of
  * 1000, and launches that come in no order. */
-static void deep_queues(void **state) {
+TEST(deep_queues) {
     static struct hec_queue_depth queue;
-    (void)state;
     hec_queue_depth_init(&queue);
     for (int64_t i = 0; i < 20000; i++)
         hec_queue_depth_add(&queue, 5, 10 + i);
@@ -220,8 +219,8 @@ static void deep_queues(void **state) {
 }
 
 /* Windows 0-100 and 200-300; activity goes on beyond a border, and nothing is known between. */
-static void duty_cycle(void **state) {
-    struct world *w = *state;
+TEST(duty_cycle) {
+    struct world *w = *unit_state;
     uint32_t k = fake_tl_kernel(&w->t, "k", 64);
     fake_tl_add(&w->t, HEC_ACTIVITY_WINDOW, w->process, 0, 100 * US);
     fake_tl_add(&w->t, HEC_ACTIVITY_WINDOW, w->process, 200 * US, 300 * US);
@@ -239,8 +238,8 @@ static void duty_cycle(void **state) {
 }
 
 /* Times and ids that make no sense are left out; the rest counts. */
-static void nonsense(void **state) {
-    struct world *w = *state;
+TEST(nonsense) {
+    struct world *w = *unit_state;
     uint32_t k = fake_tl_kernel(&w->t, "k", 64);
     fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, INT64_MIN, INT64_MAX)->name = k;
     fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, -5, INT64_MAX)->name = k;
@@ -257,8 +256,8 @@ static void nonsense(void **state) {
     near(d->busy_s, 10e-9);
 }
 
-static void errors_are_passed_on(void **state) {
-    struct world *w = *state;
+TEST(errors_are_passed_on) {
+    struct world *w = *unit_state;
     uint32_t k = fake_tl_kernel(&w->t, "k", 64);
     for (int i = 0; i < 100; i++)
         fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, i * 10, i * 10 + 5)->name = k;
@@ -274,8 +273,8 @@ static void errors_are_passed_on(void **state) {
 }
 
 /* Devices of several processes come by index, each with its own numbers. */
-static void two_devices(void **state) {
-    struct world *w = *state;
+TEST(two_devices) {
+    struct world *w = *unit_state;
     uint32_t k = fake_tl_kernel(&w->t, "k", 64), far = fake_tl_track(&w->t, HEC_TRACK_STREAM, 11, 3, 7);
     fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, far, 0, 10 * US)->name = k;
     fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 5 * US, 25 * US)->name = k;
@@ -293,8 +292,8 @@ static void two_devices(void **state) {
 }
 
 /* Quantiles are within 1 % of the exact ones. */
-static void quantiles(void **state) {
-    struct world *w = *state;
+TEST(quantiles) {
+    struct world *w = *unit_state;
     uint32_t k = fake_tl_kernel(&w->t, "k", 64);
     int64_t at = 0;
     for (int i = 1; i <= 999; i++) {
@@ -311,12 +310,4 @@ static void quantiles(void **state) {
     near(q.mean, 500e-6);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(no_trace),    TEST(one_activity), TEST(overlaps),    TEST(copies_by_direction),
-        TEST(kernel_rows), TEST(launches),     TEST(deep_queues), TEST(duty_cycle),
-        TEST(nonsense),    TEST(two_devices),  TEST(quantiles),   TEST(errors_are_passed_on),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(setup, teardown)

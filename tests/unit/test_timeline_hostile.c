@@ -114,7 +114,7 @@ static void possible(const struct hec_timeline *timeline) {
     assert_true(isnan(timeline->trace.coverage) || (timeline->trace.coverage >= 0 && timeline->trace.coverage <= 1));
 }
 
-static void anything(void **unused) {
+TEST(anything) {
     static struct fake_timeline timeline;
     static struct fake_run run;
     static struct hec_summary summary;
@@ -123,7 +123,6 @@ static void anything(void **unused) {
     struct hec_report_style style = {.utf8 = true};
     struct hec_buf out;
     struct hec_why why;
-    (void)unused;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         state = seed * 0x9e3779b97f4a7c15u;
         fill(&timeline);
@@ -146,9 +145,4 @@ static void anything(void **unused) {
         fake_tl_free(&timeline);
         fake_free(&run);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(anything)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

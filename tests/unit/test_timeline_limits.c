@@ -8,8 +8,7 @@
 #define MS INT64_C(1000000)
 
 /* All are counted, with their units; durations are of those in the list. */
-static void steps_beyond_the_list(void **state) {
-    (void)state;
+TEST(steps_beyond_the_list) {
     static struct fake_timeline t;
     struct hec_timeline out;
     struct hec_why why;
@@ -30,8 +29,7 @@ static void steps_beyond_the_list(void **state) {
     fake_tl_free(&t);
 }
 
-static void windows_beyond_the_list(void **state) {
-    (void)state;
+TEST(windows_beyond_the_list) {
     struct hec_windows windows = {0};
     for (int i = 0; i < HEC_WINDOWS_KEPT + 10; i++)
         assert_int_equal(hec_windows_add(&windows, &(struct hec_window){1, 1, 2 * i, 2 * i + 1}), 0);
@@ -63,8 +61,7 @@ static int rows_of(size_t devices, struct hec_kernel_row **rows) {
     return count;
 }
 
-static void kernels_beyond_their_rows(void **state) {
-    (void)state;
+TEST(kernels_beyond_their_rows) {
     static const struct {
         size_t devices;
         int rows, alone; /* alone: names with a row of their own */
@@ -91,13 +88,4 @@ static void kernels_beyond_their_rows(void **state) {
             assert_true(rows[i].name[0] == '(' || rows[i].seconds > 12 - cases[c].alone - 0.5);
         free(rows);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_beyond_the_list),
-        cmocka_unit_test(windows_beyond_the_list),
-        cmocka_unit_test(kernels_beyond_their_rows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 #include "diagnose/timeline/device.h"
 #include "unit.h"
 
-static void mangled(void **state) {
+TEST(mangled) {
     static const char *const rows[][2] = {
         {"_Z5saxpyifPfS_", "saxpy"},
         {"_ZN2at6native12_GLOBAL__N_16kernelIfLi4EEEvPT_i", "at::native::(anonymous namespace)::kernel<float, 4>"},
@@ -42,7 +42,6 @@ static void mangled(void **state) {
         {"", ""},
     };
     char out[512];
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         hec_kernel_readable(rows[i][0], out, sizeof out);
         assert_string_equal(out, rows[i][1]);
@@ -52,7 +51,7 @@ static void mangled(void **state) {
 }
 
 /* The names of the simulated GPU are names that a compiler could have made. */
-static void simulated(void **state) {
+TEST(simulated) {
     static const char *const names[] = {
 #define SIM_PACE(activity, device_ns, host_ns)
 #define SIM_KERNEL(activity, part, ns, grid, block, registers, shared, name) name,
@@ -61,7 +60,6 @@ static void simulated(void **state) {
 #undef SIM_PACE
     };
     char out[2048];
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         hec_kernel_readable(names[i], out, sizeof out);
         bool mangled_name = strncmp(names[i], "_Z", 2) == 0;
@@ -71,14 +69,13 @@ static void simulated(void **state) {
 }
 
 /* Whatever comes in, something comes out: every prefix, and every byte changed, of a long name; deep and exponential ones. */
-static void hostile(void **state) {
+TEST(hostile) {
     static const char name[] =
         "_ZN2at6native27unrolled_elementwise_kernelIZZZNS0_23direct_copy_kernel_cudaERNS_18Tensor"
         "IteratorBaseEENKUlvE0_clEvENKUlvE5_clEvEUlfE_NS_6detail5ArrayIPcLi2EEELi4E23TrivialOf"
         "fsetCalculatorILi1EjESC_NS0_6memory12LoadWithCastILi1EEENSD_13StoreWithCastILi1EEEEEviT_";
     static const char letters[] = "IJEZNSTKPRXLULD_0129aceilmnop";
     char copy[sizeof name], out[512], deep[4096];
-    (void)state;
     for (size_t i = 0; i < sizeof name - 1; i++) {
         memcpy(copy, name, sizeof name);
         copy[i] = '\0';
@@ -101,25 +98,14 @@ static void hostile(void **state) {
     hec_kernel_readable(deep, out, sizeof out);
 }
 
-static void communication(void **state) {
+TEST(communication) {
     static const char *const yes[] = {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
                                       "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)",
                                       "void ncclKernel_x(int)",
                                       "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"};
     static const char *const no[] = {"sgemm", "", "_Z", "_Znccl", "void my_nccl_like(int)", "_Z6mynccli"};
-    (void)state;
     for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++)
         assert_int_equal(hec_kernel_class_of(yes[i]), HEC_KERNEL_CLASS_COMM);
     for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
         assert_int_not_equal(hec_kernel_class_of(no[i]), HEC_KERNEL_CLASS_COMM);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mangled),
-        cmocka_unit_test(simulated),
-        cmocka_unit_test(hostile),
-        cmocka_unit_test(communication),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@ static struct hec_occupancy of(int major, int minor, int threads, int registers,
     return hec_occupancy_of(major, minor, &k);
 }
 
-static void table(void **state) {
+TEST(table) {
     static const struct {
         int major, minor, threads, registers;
         int64_t shared;
@@ -31,7 +31,6 @@ static void table(void **state) {
         {12, 0, 128, 32, 50000, 8.0 / 48, "shared"},
         {10, 0, 512, 128, 0, 16.0 / 64, "registers"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct hec_occupancy o = of(rows[i].major, rows[i].minor, rows[i].threads, rows[i].registers, rows[i].shared);
         assert_true(fabs(o.limit - rows[i].limit) < 1e-9);
@@ -39,8 +38,7 @@ static void table(void **state) {
     }
 }
 
-static void unknown(void **state) {
-    (void)state;
+TEST(unknown) {
     assert_true(isnan(of(5, 2, 128, 32, 0).limit)); /* not in the table */
     assert_true(isnan(of(0, 0, 128, 32, 0).limit)); /* no capability known */
     assert_true(isnan(of(9, 0, -1, 32, 0).limit));  /* imports */
@@ -50,9 +48,4 @@ static void unknown(void **state) {
     assert_true(isnan(of(9, 0, 128, 32, 400000).limit)); /* could never have run */
     assert_true(isnan(of(9, 0, 128, 32, INT64_MAX).limit));
     assert_string_equal(of(5, 2, 128, 32, 0).limiter, "");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(table), cmocka_unit_test(unknown)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,8 +71,7 @@ static const char *page(struct hec_top_view *view, int rows, int columns, bool u
 #define HAS(page_, what) assert_non_null(strstr(page_, what))
 #define LACKS(page_, what) assert_null(strstr(page_, what))
 
-static void wide_shows_all(void **unused) {
-    (void)unused;
+TEST(wide_shows_all) {
     struct hec_top_view view = {0};
     add_device("NVIDIA H200", 512);
     add_process(41, 0, 300, 3000, "ann", "/usr/bin/python3 train.py");
@@ -85,8 +84,7 @@ static void wide_shows_all(void **unused) {
     LACKS(shown, "not shown");
 }
 
-static void narrow_says_what_is_left_out(void **unused) {
-    (void)unused;
+TEST(narrow_says_what_is_left_out) {
     struct hec_top_view view = {0};
     for (int i = 0; i < 8; i++)
         add_device("NVIDIA H200", 500 + i);
@@ -110,8 +108,7 @@ static void narrow_says_what_is_left_out(void **unused) {
     assert_int_equal(view.scroll, 1);
 }
 
-static void any_size_will_do(void **unused) {
-    (void)unused;
+TEST(any_size_will_do) {
     for (int i = 0; i < 5; i++) {
         add_device(i ? "NVIDIA H200" : "\u30c6\u30b9\u30c8 a\u0301 device with a long name", i ? 100 * i : NAN);
         add_process(100 + i, i, 10 * i, NAN, "\u30c6\u30b9\u30c8", "\u30c6\u30b9\u30c8 \u30c6\u30b9\u30c8");
@@ -132,8 +129,7 @@ static void any_size_will_do(void **unused) {
             }
 }
 
-static void missing_is_no_zero(void **unused) {
-    (void)unused;
+TEST(missing_is_no_zero) {
     struct hec_top_view view = {0};
     const char *shown = page(&view, 24, 80, true);
     HAS(shown, "looking for GPUs");
@@ -163,8 +159,7 @@ static void missing_is_no_zero(void **unused) {
     hec_buf_free(&json);
 }
 
-static void hostile_texts_are_shown_harmlessly(void **unused) {
-    (void)unused;
+TEST(hostile_texts_are_shown_harmlessly) {
     struct hec_top_view view = {0};
     add_device("GPU\033[2J", 1);
     add_process(1, 0, 1, 1, "\033]0;x\a", "a\033[31mb\x9b\xff\u202e\nc");
@@ -175,8 +170,7 @@ static void hostile_texts_are_shown_harmlessly(void **unused) {
     HAS(shown, "a?[31mb????c\n");
 }
 
-static void sorts_and_filters(void **unused) {
-    (void)unused;
+TEST(sorts_and_filters) {
     struct hec_top_view view = {0};
     int order[HEC_TOP_PROCESSES_MAX];
     add_device("NVIDIA H200", 1);
@@ -214,16 +208,14 @@ static void sorts_and_filters(void **unused) {
     assert_int_equal(sort, HEC_TOP_SORT_COUNT);
 }
 
-static void help_fits(void **unused) {
-    (void)unused;
+TEST(help_fits) {
     struct hec_top_view view = {.help = true};
     const char *shown = page(&view, 24, 80, true);
     HAS(shown, "not measured; never 0");
     LACKS(shown, "\u2026");
 }
 
-static void scrolls(void **unused) {
-    (void)unused;
+TEST(scrolls) {
     struct hec_top_view view = {.sort = HEC_TOP_PID};
     add_device("NVIDIA H200", 1);
     for (int i = 0; i < 50; i++)
@@ -239,16 +231,10 @@ static void scrolls(void **unused) {
     HAS(page(&view, 24, 80, true), " 1000 ");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(wide_shows_all, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(narrow_says_what_is_left_out, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(any_size_will_do, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(missing_is_no_zero, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hostile_texts_are_shown_harmlessly, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(sorts_and_filters, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(help_fits, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(scrolls, set_up, tear_down),
-    };
-    return !setlocale(LC_CTYPE, "C.UTF-8") || cmocka_run_group_tests(tests, NULL, NULL) > 0;
+static int set_locale(void **unused) {
+    (void)unused;
+    return setlocale(LC_CTYPE, "C.UTF-8") ? 0 : -1;
 }
+
+ALL_TESTS(set_locale, NULL)
+EACH_TEST(set_up, tear_down)

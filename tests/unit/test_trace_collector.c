@@ -17,8 +17,7 @@ static void open_traced(struct process *process) {
 }
 
 /* What is not matched only waits for its neighbours. */
-static void test_no_calls_no_waiting(void **state) {
-    (void)state;
+TEST(test_no_calls_no_waiting) {
     struct process p;
     open_traced(&p);
     kernel(&p, 500, 20, 99, 10 * MS);
@@ -30,8 +29,7 @@ static void test_no_calls_no_waiting(void **state) {
     process_end(&p, 4 * S);
 }
 
-static void test_device_records(void **state) {
-    (void)state;
+TEST(test_device_records) {
     struct process p;
     open_traced(&p);
     kernel(&p, 100, 20, 11, 1 * MS);
@@ -72,8 +70,7 @@ static void test_device_records(void **state) {
     }
 }
 
-static void test_order_on_a_track(void **state) {
-    (void)state;
+TEST(test_order_on_a_track) {
     struct process p;
     open_traced(&p);
     uint32_t seed = 1;
@@ -92,8 +89,7 @@ static void test_order_on_a_track(void **state) {
     process_end(&p, 1 * S);
 }
 
-static void test_windows(void **state) {
-    (void)state;
+TEST(test_windows) {
     struct process p;
     open_traced(&p);
     GIVE(&p, HEC_TRACE_WINDOW, 100, 2 * S, HEC_TRACE_WINDOW_OPEN, hec_trace_window,
@@ -115,8 +111,7 @@ static void test_windows(void **state) {
 }
 
 /* A killed process cannot say how long its last window was open; what came from it does. */
-static void test_window_of_a_killed_process(void **state) {
-    (void)state;
+TEST(test_window_of_a_killed_process) {
     struct process p;
     open_traced(&p);
     GIVE(&p, HEC_TRACE_WINDOW, 100, 2 * S, HEC_TRACE_WINDOW_OPEN, hec_trace_window,
@@ -128,8 +123,7 @@ static void test_window_of_a_killed_process(void **state) {
 }
 
 /* A ring that claims windows without end costs a few; the rest is counted and reported. */
-static void test_windows_are_bounded(void **state) {
-    (void)state;
+TEST(test_windows_are_bounded) {
     struct process p;
     open_traced(&p);
     for (uint32_t i = 1; i <= 100000; i++)
@@ -142,8 +136,7 @@ static void test_windows_are_bounded(void **state) {
     assert_non_null(kept_event(HEC_EVENT_NOTE, "windows of the trace left out"));
 }
 
-static void test_tracer_row_and_holder(void **state) {
-    (void)state;
+TEST(test_tracer_row_and_holder) {
     struct process p;
     open_traced(&p);
     GIVE(&p, HEC_TRACE_COUNTS, 100, 2 * S, 0, hec_trace_counts,
@@ -177,8 +170,7 @@ static void test_tracer_row_and_holder(void **state) {
     assert_non_null(kept_event(HEC_EVENT_TRACE_LOST, ": 7 records"));
 }
 
-static void test_another_version(void **state) {
-    (void)state;
+TEST(test_another_version) {
     struct process p;
     process_open(&p, 4242);
     GIVE(&p, HEC_TRACE_PROCESS, 1, 10, 0, hec_trace_process, {.abi = HEC_TRACE_ABI + 1, .mode = HEC_TRACE_AUTO});
@@ -189,8 +181,7 @@ static void test_another_version(void **state) {
 }
 
 /* CUDA's numbers are the process's own: the bus id or the UUID says which device it is. */
-static void test_devices(void **state) {
-    (void)state;
+TEST(test_devices) {
     struct hec_device_table table;
     hec_device_table_init(&table);
     struct process p;
@@ -223,8 +214,7 @@ static void test_devices(void **state) {
     hec_device_table_free(&table);
 }
 
-static void test_nonsense_is_counted(void **state) {
-    (void)state;
+TEST(test_nonsense_is_counted) {
     struct process p;
     process_open(&p, 4242);
     kernel(&p, 500, 20, 0, 1 * MS); /* before its process */
@@ -251,8 +241,7 @@ static void test_nonsense_is_counted(void **state) {
 }
 
 /* A kernel whose definition was lost kept the device busy all the same. */
-static void test_kernel_without_definition(void **state) {
-    (void)state;
+TEST(test_kernel_without_definition) {
     struct process p;
     process_open(&p, 4242);
     give_process(&p);
@@ -262,8 +251,7 @@ static void test_kernel_without_definition(void **state) {
     assert_int_equal(kept.activities[0].name, 0);
 }
 
-static void test_after_the_end(void **state) {
-    (void)state;
+TEST(test_after_the_end) {
     struct process p;
     open_traced(&p);
     p.run->end_ns = at_us(&p, 1000);
@@ -275,8 +263,7 @@ static void test_after_the_end(void **state) {
 }
 
 /* More than may be held leaves early; nothing is lost by it, and everything given out again is freed. */
-static void test_bounded_hold(void **state) {
-    (void)state;
+TEST(test_bounded_hold) {
     struct process p;
     open_traced(&p);
     p.run->held = HEC_TRACE_HELD_MAX - 100; /* as if other processes held so many */
@@ -289,23 +276,5 @@ static void test_bounded_hold(void **state) {
     assert_int_equal(kept.count, 1000);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_device_records, keep_begin),
-        cmocka_unit_test_setup(test_no_calls_no_waiting, keep_begin),
-        cmocka_unit_test_setup(test_order_on_a_track, keep_begin),
-        cmocka_unit_test_setup(test_windows, keep_begin),
-        cmocka_unit_test_setup(test_windows_are_bounded, keep_begin),
-        cmocka_unit_test_setup(test_window_of_a_killed_process, keep_begin),
-        cmocka_unit_test_setup(test_tracer_row_and_holder, keep_begin),
-        cmocka_unit_test_setup(test_another_version, keep_begin),
-        cmocka_unit_test_setup(test_devices, keep_begin),
-        cmocka_unit_test_setup(test_nonsense_is_counted, keep_begin),
-        cmocka_unit_test_setup(test_kernel_without_definition, keep_begin),
-        cmocka_unit_test_setup(test_after_the_end, keep_begin),
-        cmocka_unit_test_setup(test_bounded_hold, keep_begin),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    free(kept.activities);
-    return failed;
-}
+ALL_TESTS(NULL, keep_end)
+EACH_TEST(keep_begin, NULL)

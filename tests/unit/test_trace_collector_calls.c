@@ -26,8 +26,7 @@ static uint64_t bad(const struct process *process) {
 #define CALL(class, ns, ...)                                                                                           \
     { .duration_ns = ns, .function = 9, .call_class = HEC_TRACE_CALL_##class, __VA_ARGS__ }
 
-static void test_every_class(void **state) {
-    (void)state;
+TEST(test_every_class) {
     static const struct {
         struct hec_trace_call call;
         int kind, detail;
@@ -84,8 +83,7 @@ static void test_every_class(void **state) {
 }
 
 /* A call of up to 1 us explains no gap; it is received all the same. */
-static void test_short_calls(void **state) {
-    (void)state;
+TEST(test_short_calls) {
     static const struct hec_trace_call rows[] = {
         CALL(OTHER, 1000),  CALL(ALLOC, 900), CALL(FREE, 0),
         CALL(MODULE, 1000), CALL(COPY, 1000), CALL(ALLOC, 1001), /* this one is reported */
@@ -99,8 +97,7 @@ static void test_short_calls(void **state) {
     assert_int_equal(kept.activities[0].end_ns - kept.activities[0].start_ns, 1001);
 }
 
-static void test_bursts(void **state) {
-    (void)state;
+TEST(test_bursts) {
     static const struct {
         struct hec_trace_burst burst;
         int pauses, in_calls;
@@ -134,8 +131,7 @@ static void test_bursts(void **state) {
 }
 
 /* One record at a time: counted as bad, or told with what cannot be believed left out. */
-static void test_hostile_calls(void **state) {
-    (void)state;
+TEST(test_hostile_calls) {
     static const struct {
         struct hec_trace_call call;
         bool bad;
@@ -162,7 +158,7 @@ static void test_hostile_calls(void **state) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct process p;
-        keep_begin(state);
+        keep_begin(unit_state);
         open_traced(&p);
         call(&p, 100, rows[i].call);
         assert_int_equal(bad(&p), rows[i].bad);
@@ -177,8 +173,7 @@ static void test_hostile_calls(void **state) {
     }
 }
 
-static void test_hostile_bursts(void **state) {
-    (void)state;
+TEST(test_hostile_bursts) {
     static const struct hec_trace_burst rows[] = {
         {.duration_ns = 5000, .launches = 0},
         {.duration_ns = 5000, .launches = 3, .graphs = 4},
@@ -199,8 +194,7 @@ static void test_hostile_bursts(void **state) {
 }
 
 /* CUDA's number of a device is the process's own; calls wait until it is known which of NVML's it is. */
-static void test_devices_listed_late(void **state) {
-    (void)state;
+TEST(test_devices_listed_late) {
     struct hec_device_table table;
     hec_device_table_init(&table);
     struct process p;
@@ -231,8 +225,7 @@ static void test_devices_listed_late(void **state) {
 }
 
 /* Who never tells its devices, or names none of NVML's, does not hold its calls back for ever. */
-static void test_devices_never_listed(void **state) {
-    (void)state;
+TEST(test_devices_never_listed) {
     struct hec_device_table table;
     hec_device_table_init(&table);
     hec_device_table_add(&table, &(struct hec_device){.index = 0, .pci_bus_id = "00000000:AF:00.0"});
@@ -250,17 +243,5 @@ static void test_devices_never_listed(void **state) {
     hec_device_table_free(&table);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_every_class, keep_begin),
-        cmocka_unit_test_setup(test_short_calls, keep_begin),
-        cmocka_unit_test_setup(test_bursts, keep_begin),
-        cmocka_unit_test_setup(test_hostile_calls, keep_begin),
-        cmocka_unit_test_setup(test_hostile_bursts, keep_begin),
-        cmocka_unit_test_setup(test_devices_listed_late, keep_begin),
-        cmocka_unit_test_setup(test_devices_never_listed, keep_begin),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    free(kept.activities);
-    return failed;
-}
+ALL_TESTS(NULL, keep_end)
+EACH_TEST(keep_begin, NULL)

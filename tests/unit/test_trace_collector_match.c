@@ -68,11 +68,10 @@ static void steps(struct process *p, uint32_t first, uint32_t count, double star
                 launch(p, start_us + 10 * i, function_of(i), now_us);
 }
 
-static void test_kernels_get_their_calls(void **state) {
-    (void)state;
+TEST(test_kernels_get_their_calls) {
     for (int device_first = 0; device_first < 2; device_first++) {
         struct process p;
-        keep_begin(state);
+        keep_begin(unit_state);
         open_matching(&p, getpid(), 0);
         steps(&p, 0, 300, 1000, 100 * MS, device_first != 0);
         for (double t = 200 * MS; t <= 6 * S; t += 100 * MS)
@@ -100,8 +99,7 @@ static double launch_us(uint32_t i, uint32_t ahead) {
 }
 
 /* The host is as far ahead as CUDA lets it, 1000 launches, and never waits. */
-static void test_deep_queue(void **state) {
-    (void)state;
+TEST(test_deep_queue) {
     const uint32_t count = 20000, ahead = 1000;
     struct process p;
     open_matching(&p, getpid(), 0);
@@ -123,8 +121,7 @@ static void test_deep_queue(void **state) {
 }
 
 /* Nothing is waited for longer than match.h says; a call alone is reported as the call that it is. */
-static void test_without_partner(void **state) {
-    (void)state;
+TEST(test_without_partner) {
     struct process p;
     open_matching(&p, getpid(), 0);
     GIVE(&p, HEC_TRACE_CALL, 100, 1 * MS, 0, hec_trace_call,
@@ -165,8 +162,7 @@ static void test_without_partner(void **state) {
 }
 
 /* A copy may block the host, so its call is reported as well, unless it was short. */
-static void test_copies_are_reported_twice(void **state) {
-    (void)state;
+TEST(test_copies_are_reported_twice) {
     struct process p;
     open_matching(&p, getpid(), 0);
     for (uint32_t i = 0; i < 100; i++) {
@@ -200,8 +196,7 @@ static void test_copies_are_reported_twice(void **state) {
     assert_true(call->amount == 4096 + 512 * (double)function_of(1));
 }
 
-static void test_graph_nodes_share_one_launch(void **state) {
-    (void)state;
+TEST(test_graph_nodes_share_one_launch) {
     struct process p;
     open_matching(&p, getpid(), 0);
     for (uint32_t i = 0; i < 50; i++) {
@@ -226,11 +221,10 @@ static void test_graph_nodes_share_one_launch(void **state) {
 }
 
 /* Order says little where something is missing: nothing is matched from then on, and all is reported. */
-static void test_nothing_matched_after_a_loss(void **state) {
+TEST(test_nothing_matched_after_a_loss) {
     for (int dropped_by_cupti = 0; dropped_by_cupti < 2; dropped_by_cupti++) {
         struct process p;
-        (void)state;
-        keep_begin(state);
+        keep_begin(unit_state);
         open_matching(&p, getpid(), 0);
         steps(&p, 0, 300, 1000, 100 * MS, false); /* waits to be matched when the loss is seen */
         if (dropped_by_cupti)
@@ -249,8 +243,7 @@ static void test_nothing_matched_after_a_loss(void **state) {
 }
 
 /* What was decided before stays. */
-static void test_matched_before_a_loss(void **state) {
-    (void)state;
+TEST(test_matched_before_a_loss) {
     struct process p;
     open_matching(&p, getpid(), 0);
     steps(&p, 0, 300, 1000, 100 * MS, false);
@@ -267,12 +260,12 @@ static void test_matched_before_a_loss(void **state) {
 }
 
 /* CUPTI's beginning is the process's word. */
-static void test_attached_at_any_time(void **state) {
+TEST(test_attached_at_any_time) {
     int64_t now_ns = hec_clock_mono_ns();
     const int64_t times_ns[] = {INT64_MIN, -1, 1, now_ns, now_ns + 3600 * HEC_NS_PER_S, INT64_MAX};
     for (size_t i = 0; i < sizeof times_ns / sizeof times_ns[0]; i++) {
         struct process p;
-        keep_begin(state);
+        keep_begin(unit_state);
         open_matching(&p, getpid(), times_ns[i]);
         steps(&p, 0, 300, 1000, 100 * MS, false);
         give_attached(&p, ~times_ns[i]); /* a later word changes nothing that hurts */
@@ -289,8 +282,7 @@ static void test_attached_at_any_time(void **state) {
 }
 
 /* The same ids, streams and handles in two processes: each finds its own. */
-static void test_two_processes(void **state) {
-    (void)state;
+TEST(test_two_processes) {
     struct process p[2];
     for (int i = 0; i < 2; i++)
         open_matching(&p[i], 5000 + i, 0);
@@ -310,8 +302,7 @@ static void test_two_processes(void **state) {
 }
 
 /* The end comes while all of it waits. */
-static void test_ends_with_much_pending(void **state) {
-    (void)state;
+TEST(test_ends_with_much_pending) {
     const uint32_t count = 60000;
     struct process p;
     open_matching(&p, getpid(), 0);
@@ -339,8 +330,7 @@ static void test_ends_with_much_pending(void **state) {
 }
 
 /* Memory runs out in between: what cannot wait goes on at once. */
-static void test_no_memory_to_wait_in(void **state) {
-    (void)state;
+TEST(test_no_memory_to_wait_in) {
     struct process p;
     open_matching(&p, getpid(), 0);
     size_t all = p.run->budget.left;
@@ -357,21 +347,5 @@ static void test_no_memory_to_wait_in(void **state) {
     assert_true(left_out == 0 || kept_event(HEC_EVENT_NOTE, text)); /* counted, not lost */
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_kernels_get_their_calls, keep_begin),
-        cmocka_unit_test_setup(test_deep_queue, keep_begin),
-        cmocka_unit_test_setup(test_without_partner, keep_begin),
-        cmocka_unit_test_setup(test_copies_are_reported_twice, keep_begin),
-        cmocka_unit_test_setup(test_graph_nodes_share_one_launch, keep_begin),
-        cmocka_unit_test_setup(test_nothing_matched_after_a_loss, keep_begin),
-        cmocka_unit_test_setup(test_matched_before_a_loss, keep_begin),
-        cmocka_unit_test_setup(test_attached_at_any_time, keep_begin),
-        cmocka_unit_test_setup(test_two_processes, keep_begin),
-        cmocka_unit_test_setup(test_ends_with_much_pending, keep_begin),
-        cmocka_unit_test_setup(test_no_memory_to_wait_in, keep_begin),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    free(kept.activities);
-    return failed;
-}
+ALL_TESTS(NULL, keep_end)
+EACH_TEST(keep_begin, NULL)

@@ -57,8 +57,7 @@ static void connect_ring(struct hec_ring *ring, uint32_t records, enum hec_ring_
     close(fd);
 }
 
-static void test_nobody_came(void **state) {
-    (void)state;
+TEST(test_nobody_came) {
     poll_now();
     finish();
     assert_int_equal(kept.tracer_count, 1);
@@ -69,8 +68,7 @@ static void test_nobody_came(void **state) {
 }
 
 /* What a process wrote before it ended is read, also when nobody polled in between. */
-static void test_short_process(void **state) {
-    (void)state;
+TEST(test_short_process) {
     pid_t child = fork();
     if (child == 0) {
         struct hec_ring ring;
@@ -85,8 +83,7 @@ static void test_short_process(void **state) {
     assert_int_equal(kept.tracers[0].lost, 0);
 }
 
-static void test_full_ring_is_reported(void **state) {
-    (void)state;
+TEST(test_full_ring_is_reported) {
     struct hec_ring ring;
     connect_ring(&ring, 64, HEC_RING_TRACE);
     write_kernels(&ring, 100);
@@ -100,8 +97,7 @@ static void test_full_ring_is_reported(void **state) {
 }
 
 /* The second ring of a pid: its program was replaced, and the row of the process counts both. */
-static void test_exec(void **state) {
-    (void)state;
+TEST(test_exec) {
     struct hec_ring first, second;
     connect_ring(&first, 64, HEC_RING_TRACE);
     write_kernels(&first, 10);
@@ -118,8 +114,7 @@ static void test_exec(void **state) {
 }
 
 /* Rings of one pid that claim the largest losses: their sum stops at the largest number, and does not turn negative. */
-static void test_large_counts_of_one_process(void **state) {
-    (void)state;
+TEST(test_large_counts_of_one_process) {
     struct hec_ring rings[6];
     for (int i = 0; i < 6; i++) {
         connect_ring(&rings[i], 64, HEC_RING_TRACE);
@@ -141,8 +136,7 @@ static void test_large_counts_of_one_process(void **state) {
         hec_ring_unmap(&rings[i]);
 }
 
-static void test_what_is_not_taken(void **state) {
-    (void)state;
+TEST(test_what_is_not_taken) {
     struct hec_ring marks, huge;
     connect_ring(&marks, 64, HEC_RING_MARKS);
     connect_ring(&huge, 1u << 21, HEC_RING_TRACE);
@@ -158,8 +152,7 @@ static void test_what_is_not_taken(void **state) {
 
 /* A program whose clock is not the machine's (libfaketime), and times that nobody has: the row of the process has times
  * of this run all the same, and says why it has no more. */
-static void test_shifted_clock(void **state) {
-    (void)state;
+TEST(test_shifted_clock) {
     static const int64_t shifted[] = {INT64_C(1) << 61, INT64_MAX, INT64_MIN, -1, 0, 1};
     struct hec_trace_process process = {.abi = HEC_TRACE_ABI, .mode = HEC_TRACE_AUTO};
     struct hec_trace_kernel kernel = {.duration_ns = 1000, .stream = 7};
@@ -189,8 +182,7 @@ static void test_shifted_clock(void **state) {
 }
 
 /* Abandoned without finish: nothing is reported, everything is freed. */
-static void test_close_alone(void **state) {
-    (void)state;
+TEST(test_close_alone) {
     struct hec_ring ring;
     connect_ring(&ring, 64, HEC_RING_TRACE);
     write_kernels(&ring, 10);
@@ -198,8 +190,7 @@ static void test_close_alone(void **state) {
     hec_ring_unmap(&ring);
 }
 
-static void test_no_socket(void **state) {
-    (void)state;
+TEST(test_no_socket) {
     struct hec_observe_options none = {0};
     struct hec_why why;
     void *self;
@@ -209,19 +200,5 @@ static void test_no_socket(void **state) {
     assert_non_null(strstr(why.text, "no/such/folder/trace"));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_nobody_came, begin, end),
-        cmocka_unit_test_setup_teardown(test_short_process, begin, end),
-        cmocka_unit_test_setup_teardown(test_full_ring_is_reported, begin, end),
-        cmocka_unit_test_setup_teardown(test_exec, begin, end),
-        cmocka_unit_test_setup_teardown(test_large_counts_of_one_process, begin, end),
-        cmocka_unit_test_setup_teardown(test_what_is_not_taken, begin, end),
-        cmocka_unit_test_setup_teardown(test_shifted_clock, begin, end),
-        cmocka_unit_test_setup_teardown(test_close_alone, begin, end),
-        cmocka_unit_test(test_no_socket),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    free(kept.activities);
-    return failed;
-}
+ALL_TESTS(NULL, keep_end)
+EACH_TEST(begin, end)

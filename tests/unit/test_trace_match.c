@@ -39,8 +39,7 @@ static void table(const struct world_options *rows, size_t count, struct expecte
 #define AHEAD .queue_ns = 1e10, .first_ns = 100e6
 #define TABLE(rows, right, wrong) table(rows, sizeof(rows) / sizeof *(rows), (struct expected){right, wrong})
 
-static void nothing_lost(void **state) {
-    (void)state;
+TEST(nothing_lost) {
     static const struct world_options rows[] = {
         {.name = "whole, host-bound", BASE, .host_bound = true},
         {.name = "whole, device-bound", BASE},
@@ -67,8 +66,7 @@ static void nothing_lost(void **state) {
     TABLE(rows, 999000, 0);
 }
 
-static void one_percent_lost(void **state) {
-    (void)state;
+TEST(one_percent_lost) {
     static const struct world_options rows[] = {
         {.name = "1 % of records", BASE, .lost_records = 0.01},
         {.name = "1 % of records, host-bound", BASE, .lost_records = 0.01, .host_bound = true},
@@ -82,8 +80,7 @@ static void one_percent_lost(void **state) {
     TABLE(rows, 850000, 12000);
 }
 
-static void some_have_none(void **state) {
-    (void)state;
+TEST(some_have_none) {
     static const struct world_options rows[] = {
         {.name = "whole, 1 % of the launches fail", BASE, .failed = 0.01},
         {.name = "whole, two threads, two streams", BASE, .threads = 2},
@@ -91,8 +88,7 @@ static void some_have_none(void **state) {
     TABLE(rows, 930000, 500);
 }
 
-static void much_lost(void **state) {
-    (void)state;
+TEST(much_lost) {
     static const struct world_options rows[] = {
         {.name = "30 % of records", BASE, .lost_records = 0.3},
         {.name = "30 % of calls", BASE, .lost_calls = 0.3},
@@ -105,8 +101,7 @@ static void much_lost(void **state) {
     TABLE(rows, 0, 5000);
 }
 
-static void bursts_and_repeats(void **state) {
-    (void)state;
+TEST(bursts_and_repeats) {
     static const struct world_options rows[] = {
         {.name = "bursts of 700 records", BASE, .burst = 700},
         {.name = "bursts of 5000 records", BASE, .burst = 5000},
@@ -115,8 +110,7 @@ static void bursts_and_repeats(void **state) {
     TABLE(rows, 0, 30000);
 }
 
-static void late_starts(void **state) {
-    (void)state;
+TEST(late_starts) {
     static const struct world_options rows[] = {
         {.name = "calls before records", BASE, .records_from = 0.3},
         {.name = "calls before records, told", BASE, .records_from = 0.3, .reported_since = true},
@@ -152,8 +146,7 @@ static void count_call(void *context, const struct hec_trace_match_call *call) {
 }
 
 /* Whatever is sent, each activity comes back once, and memory stays within the budget. */
-static void forged(void **state) {
-    (void)state;
+TEST(forged) {
     struct hec_trace_budget budget = {(size_t)32 << 20};
     struct hec_trace_match *match = hec_trace_match_new(&budget);
     struct world world = {.random = 88172645463325252u};
@@ -191,8 +184,7 @@ static void forged(void **state) {
 
 /* One image at a time through a graph of 41 nodes, 20000 in 2.5 s, whose records come in bursts: a node for which there is no room would be
  * without its launch. */
-static void many_nodes(void **state) {
-    (void)state;
+TEST(many_nodes) {
     enum { GRAPHS = 20000, NODES = 41, EACH_NS = 127000, BURST_NS = 1000000000 };
     uint64_t counts[2] = {0}, launched = 0;
     struct hec_trace_budget budget = {(size_t)256 << 20};
@@ -225,13 +217,4 @@ static void many_nodes(void **state) {
     hec_trace_match_free(match);
     assert_int_equal(launched, GRAPHS * NODES);
     assert_int_equal(counts[0], GRAPHS * NODES);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_lost), cmocka_unit_test(one_percent_lost),   cmocka_unit_test(some_have_none),
-        cmocka_unit_test(much_lost),    cmocka_unit_test(bursts_and_repeats), cmocka_unit_test(late_starts),
-        cmocka_unit_test(forged),       cmocka_unit_test(many_nodes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,8 +79,7 @@ static struct hec_trace_call call(size_t n) {
     return payload(nth(HEC_TRACE_CALL, n)).call;
 }
 
-static void test_a_burst(void **state) {
-    (void)state;
+TEST(test_a_burst) {
     launch(0, 4 * US);
     launch(10 * US, 4 * US);                            /* after 6 us: no pause */
     launch(34 * US, 6 * US);                            /* after 20 us: one */
@@ -111,16 +110,14 @@ static void test_a_burst(void **state) {
 }
 
 /* The names are defined when the tracer starts. */
-static void test_names(void **state) {
-    (void)state;
+TEST(test_names) {
     synchronise(0, US);
     read_ring();
     assert_string_equal(name_of(call(0).function), "cuStreamSynchronize");
     assert_int_equal(count(HEC_RING_NAME), hec_trampolines_count());
 }
 
-static void test_times(void **state) {
-    (void)state;
+TEST(test_times) {
     launch(100 * MS, 4 * US);
     synchronise(200 * MS, US);
     read_ring();
@@ -129,8 +126,7 @@ static void test_times(void **state) {
     assert_in_range(nth(HEC_TRACE_CALL, 0)->t_ns - begin_ns - 200 * MS + 100 * US, 0, 200 * US);
 }
 
-static void test_where_a_burst_ends(void **state) {
-    (void)state;
+TEST(test_where_a_burst_ends) {
     launch(0, 4 * US);
     launch(504 * US + 100, 4 * US); /* 500 us and a little apart */
     launch(520 * US, 49 * US);      /* slow, but not for want of room */
@@ -169,8 +165,7 @@ static void test_where_a_burst_ends(void **state) {
     assert_int_equal(burst(0).launches, 250);
 }
 
-static void test_single(void **state) {
-    (void)state;
+TEST(test_single) {
     launch(0, 4 * US);
     hec_callers_single(true);
     launch(10 * US, 4 * US);
@@ -185,8 +180,7 @@ static void test_single(void **state) {
     assert_int_equal(burst(0).launches + burst(1).launches, 2);
 }
 
-static void test_sweep(void **state) {
-    (void)state;
+TEST(test_sweep) {
     launch(0, 4 * US); /* 500 ms ago */
     hec_callers_sweep(false);
     read_ring();
@@ -210,8 +204,7 @@ static struct hec_callers_totals totals(void) {
     return now;
 }
 
-static void test_totals(void **state) {
-    (void)state;
+TEST(test_totals) {
     const struct hec_caller_call copies = {.call_class = HEC_TRACE_CALL_COPY},
                                  gets = {.call_class = HEC_TRACE_CALL_ALLOC};
     struct hec_caller *caller = hec_caller_enter();
@@ -248,8 +241,7 @@ static struct hec_trace_reported reported(const char *function, enum hec_trace_c
                                        .device = 2};
 }
 
-static void test_reported(void **state) {
-    (void)state;
+TEST(test_reported) {
     begin_ns = hec_out_now_ns() - 2 * MS; /* a simulator tells soon */
     struct hec_trace_reported one = reported("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 0, 4 * US);
     hec_callers_reported(&one);
@@ -324,8 +316,7 @@ static void end_group(pthread_t threads[THREADS], uintptr_t count) {
         pthread_join(threads[i], NULL);
 }
 
-static void test_more_threads_than_slots(void **state) {
-    (void)state;
+TEST(test_more_threads_than_slots) {
     static pthread_t threads[THREADS];
     uint32_t none = 0;
     start_group(threads, THREADS);
@@ -349,8 +340,7 @@ static void test_more_threads_than_slots(void **state) {
     assert_null(hec_caller_enter());
 }
 
-static void test_slots_are_used_again(void **state) {
-    (void)state;
+TEST(test_slots_are_used_again) {
     static pthread_t threads[THREADS];
     launch(0, 4 * US); /* this thread lives on */
     struct hec_caller *mine = hec_caller_enter();
@@ -389,8 +379,7 @@ static void *enter_once(void *unused) {
 }
 
 /* In the child nothing is recorded, and what the parent had is forgotten. */
-static void test_fork(void **state) {
-    (void)state;
+TEST(test_fork) {
     launch(0, 4 * US);
     pid_t child = fork();
     if (child == 0) {
@@ -424,8 +413,7 @@ static void *call_on_one_core(void *core) {
     return NULL;
 }
 
-static void test_delays(void **state) {
-    (void)state;
+TEST(test_delays) {
     if (access("/proc/self/schedstat", R_OK) != 0)
         skip();
     pthread_t threads[2];
@@ -452,30 +440,11 @@ static void test_delays(void **state) {
     hec_delay_forget();
 }
 
-static void test_cost(void **state) {
-    (void)state;
+TEST(test_cost) {
     assert_true(hec_callers_cost_ps() > 0);
     read_ring();
     assert_int_equal(count(HEC_TRACE_BURST) + count(HEC_TRACE_CALL), 0);
     assert_int_equal(totals().calls, 0);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_burst),
-        TEST(test_names),
-        TEST(test_times),
-        TEST(test_where_a_burst_ends),
-        TEST(test_single),
-        TEST(test_sweep),
-        TEST(test_totals),
-        TEST(test_reported),
-        TEST(test_more_threads_than_slots),
-        TEST(test_slots_are_used_again),
-        TEST(test_fork),
-        TEST(test_delays),
-        TEST(test_cost),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(set_up, tear_down)

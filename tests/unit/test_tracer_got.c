@@ -72,8 +72,7 @@ static void protect(ElfW(Addr) base, int protection) {
     assert_int_equal(to.found, 1);
 }
 
-static void test_got(void **state) {
-    (void)state;
+TEST(test_got) {
     void *library = load("got_library"), *now = load("got_user_now"), *lazy = load("got_user_lazy");
     struct link_map *map;
     assert_int_equal(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
@@ -135,9 +134,4 @@ static void test_got(void **state) {
     assert_int_equal(hec_got_generation(), generation);
     dlclose(gone);
     assert_true(hec_got_generation() != generation);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_got)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,8 +40,7 @@ static void check(int (*call)(int, int), int zeroed, int mixed, int page) {
     assert_int_equal(call(2, 1), page);
 }
 
-static void test_data(void **state) {
-    (void)state;
+TEST(test_data) {
     void *library = got_load("got_library"), *table = got_load("got_table");
     char name[] = "libgot_table.so", other[] = "libgot_absent.so";
     got_function real = (got_function)dlsym(library, "got_call");
@@ -91,9 +90,4 @@ static void test_data(void **state) {
     assert_int_equal(call(4, 1), 2); /* beyond 64 MB */
     assert_int_equal(real(1), 2);
     assert_int_equal(hec_got_patch_data(hooks, 3, 0, wants, agree, name), 0); /* once */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_data)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,15 +42,7 @@ static void check_symbols(const char *library, const char *file, bool executable
     assert_int_equal(hec_got_patch_symbols(&hook, 1), 0);
 }
 
-static void test_symbols(void **state) {
-    (void)state;
-    check_symbols("got_merged", "/libgot_merged.so", true);
-    check_symbols("got_library", "/libgot_library.so", false);
-    check_symbols("got_sysv", "/libgot_sysv.so", false); /* found without a hash of GNU's */
-}
-
-static void test_slots(void **state) {
-    (void)state;
+TEST(test_slots) {
     struct hec_got_hook hook = {"got_other", dlsym(got_load("got_library"), "got_other"), (void *)shim};
     static const char *const users[][2] = {{"got_user_now", "/libgot_user_now.so"},
                                            {"got_user_merged", "/libgot_user_merged.so"},
@@ -65,6 +57,12 @@ static void test_slots(void **state) {
         assert_int_equal(got_run(handle, "got_user_other", 1), 101);
         assert_int_equal(got_run(handle, "got_user_call", 1), 2);
     }
+}
+
+TEST(test_symbols) {
+    check_symbols("got_merged", "/libgot_merged.so", true);
+    check_symbols("got_library", "/libgot_library.so", false);
+    check_symbols("got_sysv", "/libgot_sysv.so", false); /* found without a hash of GNU's */
 }
 
 static const struct dl_phdr_info nowhere;
@@ -85,8 +83,7 @@ static void **map(int protection, int flags, int file) {
     return word;
 }
 
-static void test_protections(void **state) {
-    (void)state;
+TEST(test_protections) {
     static const struct {
         int protection;
         const char *flags;
@@ -109,8 +106,7 @@ static void test_protections(void **state) {
     }
 }
 
-static void test_shared(void **state) {
-    (void)state;
+TEST(test_shared) {
     char path[] = "shared.XXXXXX";
     int file = mkstemp(path);
     assert_true(file >= 0);
@@ -126,8 +122,7 @@ static void test_shared(void **state) {
 }
 
 /* A system that lets no page be writable and executable: nothing happens. */
-static void test_refused(void **state) {
-    (void)state;
+TEST(test_refused) {
     enum { GOOD = 40, NOT_HERE = 41 };
     void **word = map(PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     void **data = map(PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -150,8 +145,7 @@ static void test_refused(void **state) {
 }
 
 /* More mappings than the table has room for. */
-static void test_many(void **state) {
-    (void)state;
+TEST(test_many) {
     enum { PAGES = 20000 };
     char *area = mmap(NULL, (size_t)PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(area, MAP_FAILED);
@@ -173,11 +167,4 @@ static void test_many(void **state) {
         hec_got_pages_change(&nowhere, (void **)(area + 8 * 4096), NULL, (void *)3)); /* the next is writable */
     hec_got_unlock();
     munmap(area, (size_t)PAGES * 4096);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slots),       cmocka_unit_test(test_symbols),
-                                       cmocka_unit_test(test_protections), cmocka_unit_test(test_shared),
-                                       cmocka_unit_test(test_refused),     cmocka_unit_test(test_many)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,7 @@
 
 /* ---- clocks ---- */
 
-static void test_clock_maps(void **state) {
-    (void)state;
+TEST(test_clock_maps) {
     struct hec_clock clock;
     hec_clock_reset(&clock);
     assert_true(hec_clock_map(&clock, 5) == INT64_MIN);
@@ -22,8 +21,7 @@ static void test_clock_maps(void **state) {
     assert_in_range(hec_clock_map(&clock, 1700000002000000000u) - (1002 * S + 20000), 0, 2);
 }
 
-static void test_clock_of_ticks(void **state) {
-    (void)state;
+TEST(test_clock_of_ticks) {
     struct hec_clock clock;
     hec_clock_reset(&clock);
     hec_clock_add(&clock, 1000000000000u, 50 * S); /* 2.5 ticks a ns */
@@ -32,8 +30,7 @@ static void test_clock_of_ticks(void **state) {
     assert_in_range(mapped - 51 * S + 1000, 0, 2000);
 }
 
-static void test_clock_steps(void **state) {
-    (void)state;
+TEST(test_clock_steps) {
     struct hec_clock clock;
     hec_clock_reset(&clock);
     hec_clock_add(&clock, 1700000000000000000u, 1000 * S);
@@ -60,8 +57,7 @@ static void test_clock_steps(void **state) {
 
 /* ---- since when a window is complete ---- */
 
-static void test_lead(void **state) {
-    (void)state;
+TEST(test_lead) {
     hec_lead_reset(1000 * MS);
     assert_true(hec_lead_complete_ns(2000 * MS) == 1000 * MS);
     /* what was launched before may run until a stream's first record */
@@ -89,8 +85,7 @@ static void test_lead(void **state) {
 
 static char candidates[24][HEC_LIBRARY_PATH_MAX];
 
-static void test_library_mapped_first(void **state) {
-    (void)state;
+TEST(test_library_mapped_first) {
     struct hec_library_places places = {
         .cupti = {"/opt/venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcupti.so.13"},
         .cupti_count = 1,
@@ -102,8 +97,7 @@ static void test_library_mapped_first(void **state) {
     assert_string_equal(candidates[1], "/usr/local/cuda-12.4/targets/x86_64-linux/lib/libcupti.so.12");
 }
 
-static void test_library_wheels(void **state) {
-    (void)state;
+TEST(test_library_wheels) {
     struct hec_library_places places = {
         .cudart = "/v/site-packages/nvidia/cuda_runtime/lib/libcudart.so.12",
         .packages = "/v/site-packages",
@@ -122,20 +116,9 @@ static void test_library_wheels(void **state) {
     assert_int_equal(hec_library_candidates(&places, 13, candidates, 3), 3);
 }
 
-static void test_library_major(void **state) {
-    (void)state;
+TEST(test_library_major) {
     assert_int_equal(hec_library_major("/usr/lib/libcudart.so.12"), 12);
     assert_int_equal(hec_library_major("libcudart.so.11.0"), 11);
     assert_int_equal(hec_library_major("/x.so.9/libcudart.so"), 0);
     assert_int_equal(hec_library_major("libcudart-a1b2.so.13.0.48"), 13);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clock_maps),           cmocka_unit_test(test_clock_of_ticks),
-        cmocka_unit_test(test_clock_steps),          cmocka_unit_test(test_lead),
-        cmocka_unit_test(test_library_mapped_first), cmocka_unit_test(test_library_wheels),
-        cmocka_unit_test(test_library_major),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,8 +205,7 @@ static void assert_clean(const struct reported *reported) {
     assert_true(reported->process.flags & HEC_TRACE_CALLS_SEEN);
 }
 
-static void test_full(void **state) {
-    (void)state;
+TEST(test_full) {
     static const struct {
         const char *folder;
         uint32_t version;
@@ -246,8 +245,7 @@ static void test_full(void **state) {
     }
 }
 
-static void test_graphs(void **state) {
-    (void)state;
+TEST(test_graphs) {
     struct reported reported;
     RUN(&reported, "full", "cupti-13", NULL, "cuda_program", "kernels=200", "graph=50");
     assert_int_equal(reported.count[HEC_TRACE_KERNEL], number(&reported, "kernels"));
@@ -276,8 +274,7 @@ static void assert_calls_alone(const struct reported *reported, uint64_t kernels
     assert_clean(reported);
 }
 
-static void test_off_and_missing(void **state) {
-    (void)state;
+TEST(test_off_and_missing) {
     struct reported reported;
     RUN(&reported, "off", "cupti-13", NULL, "cuda_program", "kernels=10");
     assert_int_equal(reported.rings, 0);
@@ -300,8 +297,7 @@ static void test_off_and_missing(void **state) {
     assert_int_equal(number(&reported, "kernels"), 10);
 }
 
-static void test_forks(void **state) {
-    (void)state;
+TEST(test_forks) {
     struct reported reported;
     static const char *const modes[] = {"full", "auto"};
     for (size_t m = 0; m < 2; m++) {
@@ -320,8 +316,7 @@ static void test_forks(void **state) {
     }
 }
 
-static void test_lookups(void **state) {
-    (void)state;
+TEST(test_lookups) {
     static const char *const ways[] = {"by=0", "by=1", "by=2", "by=3"};
     struct reported reported;
     for (size_t w = 0; w < 4; w++) {
@@ -330,8 +325,7 @@ static void test_lookups(void **state) {
     }
 }
 
-static void test_auto(void **state) {
-    (void)state;
+TEST(test_auto) {
     struct reported reported;
     /* it waits for the device: 2 s after the first launch there is a window of 2 s */
     RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=6", "batch=10", "ns=50000");
@@ -357,8 +351,7 @@ static void test_auto(void **state) {
     assert_calls_alone(&reported, 100);
 }
 
-static void test_memory(void **state) {
-    (void)state;
+TEST(test_memory) {
     struct reported reported;
     RUN(&reported, "full", "cupti-13", HEC_TRACE_ENV_MEMORY "=33", "cuda_program", "seconds=3", "batch=100", "ns=2000");
     assert_int_equal(reported.why, 1);
@@ -369,8 +362,7 @@ static void test_memory(void **state) {
     assert_clean(&reported);
 }
 
-static void test_another_user(void **state) {
-    (void)state;
+TEST(test_another_user) {
     struct reported reported;
     static const char *const clients[] = {"cupti_client", "cupti_client_late"};
     for (size_t c = 0; c < 2; c++) {
@@ -406,11 +398,4 @@ static int tear_down(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full),   cmocka_unit_test(test_graphs),       cmocka_unit_test(test_off_and_missing),
-        cmocka_unit_test(test_forks),  cmocka_unit_test(test_lookups),      cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_memory), cmocka_unit_test(test_another_user),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+ALL_TESTS(set_up, tear_down)

@@ -110,8 +110,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void test_kernels_of_versions(void **state) {
-    (void)state;
+TEST_WITH(test_kernels_of_versions, set_up, tear_down) {
     static const uint32_t sizes[] = {200, 208, 216, 224, 232, 248}; /* 11.8, 12.0, 13.0, 13.1, 13.3, 13.4 */
     int64_t now = hec_out_now_ns();
     for (size_t v = 0; v < sizeof sizes / sizeof sizes[0]; v++) {
@@ -152,8 +151,7 @@ static void test_kernels_of_versions(void **state) {
     assert_int_equal(totals.bad, 0);
 }
 
-static void test_copies(void **state) {
-    (void)state;
+TEST_WITH(test_copies, set_up, tear_down) {
     static const uint32_t sizes[] = {88, 96, 112};
     int64_t now = hec_out_now_ns();
     for (size_t v = 0; v < 3; v++) {
@@ -196,8 +194,7 @@ static void test_copies(void **state) {
     }
 }
 
-static void test_graphs(void **state) {
-    (void)state;
+TEST_WITH(test_graphs, set_up, tear_down) {
     int64_t now = hec_out_now_ns();
     uint8_t *record = append(51, 56);
     PUT(record, 4, uint32_t, 12);
@@ -219,8 +216,7 @@ static void test_graphs(void **state) {
     assert_int_equal(hec_records_totals().kept, 0);
 }
 
-static void test_bad_records(void **state) {
-    (void)state;
+TEST_WITH(test_bad_records, set_up, tear_down) {
     int64_t now = hec_out_now_ns();
     kernel("fine", 1, now, now + 10);
     kernel("backwards", 2, now + 10, now);
@@ -250,8 +246,7 @@ static void test_bad_records(void **state) {
     assert_int_equal(hec_records_totals().bad, 9);
 }
 
-static void test_names(void **state) {
-    (void)state;
+TEST_WITH(test_names, set_up, tear_down) {
     int64_t now = hec_out_now_ns();
     static char reused[64] = "first";
     char text[9000];
@@ -273,8 +268,7 @@ static void test_names(void **state) {
     assert_string_equal(name_of(payload(nth(HEC_TRACE_CONFIG, 0)).config.name), "second");
 }
 
-static void test_configs_overflow(void **state) {
-    (void)state;
+TEST_WITH(test_configs_overflow, set_up, tear_down) {
     int64_t now = hec_out_now_ns();
     size_t configs = 0, kernels = 0;
     for (uint32_t i = 0; i < HEC_INTERN_CONFIGS + 3000; i++) {
@@ -291,8 +285,7 @@ static void test_configs_overflow(void **state) {
     assert_true(u.kernel.config > HEC_INTERN_CONFIGS);
 }
 
-static void test_names_overflow(void **state) {
-    (void)state;
+TEST_WITH(test_names_overflow, set_up, tear_down) {
     char text[32];
     for (uint32_t i = 0; i < HEC_INTERN_NAMES + 10; i++) {
         snprintf(text, sizeof text, "kernel %u", i);
@@ -305,8 +298,7 @@ static void test_names_overflow(void **state) {
     assert_int_equal(hec_intern_name(""), 0);
 }
 
-static void test_ring_full(void **state) {
-    (void)state;
+TEST_WITH(test_ring_full, set_up, tear_down) {
     int64_t now = hec_out_now_ns();
     struct hec_ring_record record = {0};
     while (hec_out_write(&record, HEC_TRACE_COUNTS))
@@ -325,8 +317,7 @@ static void test_ring_full(void **state) {
     assert_string_equal(name_of(payload(nth(HEC_TRACE_CONFIG, 0)).config.name), "did not fit");
 }
 
-static void test_buffers(void **state) {
-    (void)state;
+TEST(test_buffers) {
     static uint8_t *taken[HEC_TRACER_BUFFERS];
     assert_null(hec_buffers_take());
     assert_int_equal(hec_buffers_open(), 0);
@@ -346,14 +337,4 @@ static void test_buffers(void **state) {
     assert_int_equal(hec_buffers_out(), 0);
     hec_buffers_forget();
     assert_false(hec_buffers_ours(taken[0]));
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_kernels_of_versions), TEST(test_copies),    TEST(test_graphs),
-        TEST(test_bad_records),         TEST(test_names),     TEST(test_configs_overflow),
-        TEST(test_names_overflow),      TEST(test_ring_full), cmocka_unit_test(test_buffers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,8 +181,7 @@ static void assert_went_through(size_t row) {
     }
 }
 
-static void test_rows(void **state) {
-    (void)state;
+TEST(test_rows) {
     size_t calls = 0;
     int most = 0;
     read_ring();
@@ -230,8 +229,7 @@ static struct hec_trace_call recorded(const char *name, uint64_t a, uint64_t b, 
     return payload(nth(HEC_TRACE_CALL, 0)).call;
 }
 
-static void test_what_is_recorded(void **state) {
-    (void)state;
+TEST(test_what_is_recorded) {
     read_ring();
     struct hec_trace_call call = recorded("cuMemcpyHtoDAsync_v2", 0x1000, PINNED, 4096, 0x77);
     assert_int_equal(call.amount, 4096);
@@ -286,8 +284,7 @@ static void *looked_up(bool second, const char *symbol, int expected) {
     return found;
 }
 
-static void test_lookups(void **state) {
-    (void)state;
+TEST(test_lookups) {
     extern const char __executable_start[], etext[];
     for (int second = 0; second < 2; second++) {
         for (size_t i = 0; i < ROWS; i++)
@@ -311,8 +308,7 @@ static void test_lookups(void **state) {
             assert_ptr_equal(looked_up(second, rows[i].name, 0), rows[i].driver);
 }
 
-static void test_names(void **state) {
-    (void)state;
+TEST(test_names) {
     assert_int_equal(hec_trampolines_count(), ROWS + 5); /* lookups and getters */
     for (uint32_t row = 0; row < hec_trampolines_count(); row++)
         assert_int_equal(hec_trampolines_row(hec_trampolines_name(row)), row);
@@ -321,9 +317,4 @@ static void test_names(void **state) {
     hec_trampolines_set_real(hec_trampolines_count(), NULL);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {TEST(test_rows), TEST(test_what_is_recorded), TEST(test_names),
-                                       TEST(test_lookups)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(set_up, tear_down)

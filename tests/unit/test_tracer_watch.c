@@ -62,8 +62,7 @@ static const struct {
     {"it ends before", {{1900, 1000, 0, 0, 0.9}}, 0, 0},
 };
 
-static void test_looks(void **state) {
-    (void)state;
+TEST(test_looks) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct player player = {.now.t_ns = 1000 * S};
         int64_t ms = 0;
@@ -90,8 +89,7 @@ static bool stays(double before, double after, double zigzag, int intervals) {
     return hec_watch_free(&watch, opened, opened + intervals * HEC_WATCH_SAMPLE_NS);
 }
 
-static void test_stays(void **state) {
-    (void)state;
+TEST(test_stays) {
     assert_true(stays(1000000, 1000000, 0, 40));
     assert_true(stays(1000000, 1100000, 0, 40)); /* faster */
     assert_true(stays(1000000, 996000, 0, 40));  /* by 0.4 % slower */
@@ -107,8 +105,7 @@ static void test_stays(void **state) {
     assert_false(stays(0, 0, 0, 40));
 }
 
-static void test_samples(void **state) {
-    (void)state;
+TEST(test_samples) {
     struct hec_watch watch = {0};
     struct hec_callers_totals now = {.t_ns = 1000 * S};
     hec_watch_sample(&watch, &now);
@@ -127,10 +124,4 @@ static void test_samples(void **state) {
         hec_watch_free(&watch, now.t_ns - 20 * S, now.t_ns);
     }
     assert_int_equal(watch.count, 2 + 3 * HEC_WATCH_SAMPLES);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_looks), cmocka_unit_test(test_stays),
-                                       cmocka_unit_test(test_samples)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,9 +18,8 @@ static struct hec_unmix *begin(int classes, int counters, double limit_w) {
 
 /* 30 s of six activities in random pieces of 10 to 150 ms, as measured on an H200: in bursts the first one draws more
  * than the limit of 700 W. */
-static void test_six_activities(void **state) {
+TEST(test_six_activities) {
     static const double watts[6] = {830, 652, 593, 124, 130, 120};
-    (void)state;
     world_draw(&world, 7);
     world.classes = 6;
     for (int c = 0; c < 6; c++) {
@@ -59,8 +58,7 @@ static void test_six_activities(void **state) {
 }
 
 /* Readings all before the pieces, or each just before or after its time: the same result, bit for bit. */
-static void test_order_of_input(void **state) {
-    (void)state;
+TEST(test_order_of_input) {
     world_draw(&world, 8);
     world_make(&world);
     struct hec_unmix *first = begin(world.classes, 0, NAN), *mixed = begin(world.classes, 0, NAN);
@@ -125,8 +123,7 @@ static void with_hole(struct hec_unmix *unmix, int64_t hole_ns) {
 }
 
 /* A damaged file may leap decades, once or between all its pieces: nothing is done for time without a reading. */
-static void test_leaps(void **state) {
-    (void)state;
+TEST(test_leaps) {
     alarm(100); /* what takes so long has no end */
     for (int first = 0; first < 2; first++) {
         struct hec_unmix_options options = {.classes = 2, .limit_w = NAN, .readings_first = first};
@@ -176,8 +173,7 @@ static void loop(struct hec_unmix *unmix, int seconds, bool apart) {
     }
 }
 
-static void test_never_apart(void **state) {
-    (void)state;
+TEST(test_never_apart) {
     struct hec_unmix *unmix = begin(4, 0, NAN); /* class 3 never occurs */
     loop(unmix, 20, true);
     assert_int_equal(hec_unmix_solve(unmix, &result), 0);
@@ -202,8 +198,7 @@ static void test_never_apart(void **state) {
     hec_unmix_free(unmix);
 }
 
-static void test_too_short(void **state) {
-    (void)state;
+TEST(test_too_short) {
     struct hec_unmix *unmix = begin(3, 0, NAN);
     loop(unmix, 1, true);
     hec_unmix_total(unmix, 200, 0);
@@ -228,8 +223,7 @@ static void test_too_short(void **state) {
 }
 
 /* 50 ms of a class in a minute, and a class that no reading covers: flagged, and the others none the worse. */
-static void test_little_and_unseen(void **state) {
-    (void)state;
+TEST(test_little_and_unseen) {
     world_draw(&world, 9);
     world.classes = 3;
     world_make(&world);
@@ -256,8 +250,7 @@ static void test_little_and_unseen(void **state) {
 }
 
 /* A class that the readings want below zero is 0, with a one-sided interval; the sum still holds. */
-static void test_at_zero(void **state) {
-    (void)state;
+TEST(test_at_zero) {
     struct hec_unmix *unmix = begin(3, 0, NAN);
     uint32_t random = 1;
     int64_t t = 0;
@@ -282,8 +275,7 @@ static void test_at_zero(void **state) {
 }
 
 /* Gaps, overlaps, NAN, readings out of order, too long, too late, outside: left out, not guessed. */
-static void test_awkward_input(void **state) {
-    (void)state;
+TEST(test_awkward_input) {
     struct hec_unmix *unmix = begin(2, 1, NAN);
     assert_int_equal(hec_unmix_piece(unmix, 2, 0, 1), HEC_ERR_USAGE);
     assert_int_equal(hec_unmix_piece(unmix, -1, 0, 1), HEC_ERR_USAGE);
@@ -316,8 +308,7 @@ static void test_awkward_input(void **state) {
 }
 
 /* A trace that was on half of the time: the readings of those halves, the time of the others, and the total of all. */
-static void test_part_of_the_time(void **state) {
-    (void)state;
+TEST(test_part_of_the_time) {
     world_draw(&world, 11);
     world.length_ms = 60000;
     world.classes = 4;
@@ -344,8 +335,7 @@ static void test_part_of_the_time(void **state) {
 }
 
 /* All 32 classes, twenty minutes: blocks of time grow, memory does not. */
-static void test_long_and_many(void **state) {
-    (void)state;
+TEST(test_long_and_many) {
     struct hec_unmix *unmix = begin(HEC_UNMIX_CLASSES, 0, NAN);
     uint64_t random = 88172645463325252u;
     int64_t t = 0;
@@ -371,15 +361,4 @@ static void test_long_and_many(void **state) {
         assert_near(result.class[c].value, 100 + 10 * c, 6);
     }
     hec_unmix_free(unmix);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_six_activities),   cmocka_unit_test(test_leaps),
-        cmocka_unit_test(test_order_of_input),   cmocka_unit_test(test_never_apart),
-        cmocka_unit_test(test_too_short),        cmocka_unit_test(test_little_and_unseen),
-        cmocka_unit_test(test_at_zero),          cmocka_unit_test(test_awkward_input),
-        cmocka_unit_test(test_part_of_the_time), cmocka_unit_test(test_long_and_many),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,10 +80,9 @@ static void hold(double covered, int least, int most) {
 
 /* Joules within 3 % wherever a class has 5 % of them; two in a thousand may be further, and then not by half as much
  * again. */
-static void test_both_sources(void **state) {
+TEST(test_both_sources) {
     static struct world w;
     struct score score = {0};
-    (void)state;
     for (int i = 0; i < some(MIXTURES); i++) {
         world_draw(&w, 10000 + (uint64_t)i);
         run(&w, true, true, &score);
@@ -93,10 +92,9 @@ static void test_both_sources(void **state) {
     assert_true(score.off <= (all() ? score.large / 500 : 1) && score.worst < 0.045);
 }
 
-static void test_power_alone(void **state) {
+TEST(test_power_alone) {
     static struct world w;
     struct score score = {0};
-    (void)state;
     for (int i = 0; i < some(MIXTURES / 4); i++) {
         world_draw(&w, 20000 + (uint64_t)i);
         run(&w, true, false, &score);
@@ -104,10 +102,9 @@ static void test_power_alone(void **state) {
     hold(print("power alone", &score), 920, 985);
 }
 
-static void test_windows_alone(void **state) {
+TEST(test_windows_alone) {
     static struct world w;
     struct score score = {0};
-    (void)state;
     for (int i = 0; i < some(MIXTURES / 4); i++) {
         world_draw(&w, 30000 + (uint64_t)i);
         run(&w, false, true, &score);
@@ -117,10 +114,9 @@ static void test_windows_alone(void **state) {
 
 /* Steps that are all alike: less can be known, but what is reported holds. In steps of 50 ms the delay of the sensor
  * cannot be found from the watts, and power samples alone say nothing. */
-static void test_rhythm(void **state) {
+TEST(test_rhythm) {
     static const double step_ms[] = {50, 200, 600};
     static struct world w;
-    (void)state;
     for (int k = 0; k < 3; k++) {
         struct score score = {0}, alone = {0};
         for (int i = 0; i < some(150); i++) {
@@ -138,11 +134,10 @@ static void test_rhythm(void **state) {
 }
 
 /* Utilisation counters: shares within their intervals, and close. */
-static void test_counters(void **state) {
+TEST(test_counters) {
     static struct world w;
     static struct hec_unmix_result result;
     struct score score = {0};
-    (void)state;
     for (int i = 0; i < some(MIXTURES / 4); i++) {
         struct hec_unmix *unmix;
         world_draw(&w, 40000 + (uint64_t)i);
@@ -168,12 +163,4 @@ static void test_counters(void **state) {
     }
     hold(print("counters", &score), 920, 985);
     assert_true(score.worst < 0.06);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_both_sources), cmocka_unit_test(test_power_alone), cmocka_unit_test(test_windows_alone),
-        cmocka_unit_test(test_rhythm),       cmocka_unit_test(test_counters),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

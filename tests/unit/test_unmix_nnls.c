@@ -136,8 +136,7 @@ static void check(bool total, bool upper_too) {
         assert_near(sum, 1.5, 1e-12);
 }
 
-static void test_against_every_choice(void **state) {
-    (void)state;
+TEST(test_against_every_choice) {
     for (int round = 0; round < 1000; round++) {
         check(false, false);
         check(true, false);
@@ -145,8 +144,7 @@ static void test_against_every_choice(void **state) {
     }
 }
 
-static void test_refused(void **state) {
-    (void)state;
+TEST(test_refused) {
     double a[4] = {1, 0, 0, 1}, b[2] = {1, 1}, zero[2] = {0, 0}, more[2] = {INFINITY, INFINITY}, one[2] = {1, 1}, x[2];
     uint8_t at[2];
     struct hec_nnls p = {2, a, b, zero, more, one, -1};
@@ -163,21 +161,11 @@ static void test_refused(void **state) {
     assert_int_equal(hec_nnls_solve(&p, x, at), HEC_ERR_USAGE);
 }
 
-static void test_student(void **state) {
+TEST(test_student) {
     static const struct {
         double freedom, t, tolerance;
     } known[] = {{2, 4.3027, 0.15},   {3, 3.1824, 0.02},   {5, 2.5706, 0.002},
                  {10, 2.2281, 0.001}, {60, 2.0003, 0.001}, {1e9, 1.96, 0.001}};
-    (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_near(hec_student_975(known[i].freedom), known[i].t, known[i].tolerance);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_every_choice),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_student),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,8 +45,7 @@ static double only(pattern *expected) {
     return expected ? expected(&device) : 0;
 }
 
-static void test_full(void **state) {
-    (void)state;
+TEST(test_full) {
     telemetry(1, 0.95, 0.4, 0.3, 0.05, 690); /* GEMM */
     assert_true(only(hec_use_full) > 0.65);
     telemetry(1, 0.85, 0.5, 0.4, 0.1, 531); /* ResNet-18, batch 128 */
@@ -57,8 +56,7 @@ static void test_full(void **state) {
     only(hec_use_full);
 }
 
-static void test_transfers(void **state) {
-    (void)state;
+TEST(test_transfers) {
     telemetry(0.02, 0.01, 0.01, 0.05, 50, 130); /* pinned copies */
     double sure = only(hec_use_transfers);
     telemetry(0.4, 0.35, 0.2, 0.2, 5, 220); /* pageable copies and little work */
@@ -67,24 +65,21 @@ static void test_transfers(void **state) {
     only(hec_use_transfers);
 }
 
-static void test_thin(void **state) {
-    (void)state;
+TEST(test_thin) {
     telemetry(0.31, 0, 0, 0, 0.29, 121); /* tiny element-wise kernels on an H200, launched from Python */
     assert_true(only(hec_use_thin) > 0.6);
     telemetry(0.8, 0.45, 0.15, 0.1, 0.1, 220);
     only(hec_use_thin);
 }
 
-static void test_waits(void **state) {
-    (void)state;
+TEST(test_waits) {
     telemetry(0.012, 0.008, 0.004, 0.004, 0.05, 123); /* a slow loader in the main process, on an H200 */
     assert_true(only(hec_use_waits) > 0.6);
     telemetry(0.4, 0.3, 0.2, 0.1, 0.2, 260);
     assert_true(only(hec_use_waits) < 0.6);
 }
 
-static void test_none_of_them(void **state) {
-    (void)state;
+TEST(test_none_of_them) {
     telemetry(1, 0.6, 0.5, 0.3, 0.2, 330);
     only(NULL);
     telemetry(1, 0.95, 0.5, 0.3, 0.2, NAN); /* the power is unknown */
@@ -99,8 +94,7 @@ static void test_none_of_them(void **state) {
 }
 
 /* What others do as well shows nothing. */
-static void test_shared(void **state) {
-    (void)state;
+TEST(test_shared) {
     for (int others = HEC_OTHERS_MAYBE; others <= HEC_OTHERS_BUSY; others++) {
         telemetry(1, 0.95, 0.4, 0.3, 0.05, 690);
         only(hec_use_full);
@@ -113,8 +107,7 @@ static void test_shared(void **state) {
     }
 }
 
-static void test_without_gpm(void **state) {
-    (void)state;
+TEST(test_without_gpm) {
     telemetry(1, 0, 0, 0, 0, 600);
     without_gpm();
     assert_true(only(hec_use_full) <= HEC_USE_CONFIDENCE_DRIVER);
@@ -126,8 +119,7 @@ static void test_without_gpm(void **state) {
     only(NULL);
 }
 
-static void test_nothing(void **state) {
-    (void)state;
+TEST(test_nothing) {
     telemetry(0, 0, 0, 0, 0.0001, 82);
     device.activity.from_s = device.activity.to_s = NAN;
     only(hec_use_nothing);
@@ -138,13 +130,4 @@ static void test_nothing(void **state) {
     only(hec_use_nothing);
     device.activity.readings = 0;
     only(NULL);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full),    cmocka_unit_test(test_transfers),    cmocka_unit_test(test_thin),
-        cmocka_unit_test(test_waits),   cmocka_unit_test(test_none_of_them), cmocka_unit_test(test_without_gpm),
-        cmocka_unit_test(test_nothing), cmocka_unit_test(test_shared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,8 +64,7 @@ static void check_sums(int64_t duration_ns, int64_t from_ns, int64_t longest_ns,
     hec_view_free(view);
 }
 
-static void states_add_up_to_the_ledger(void **unused) {
-    (void)unused;
+TEST(states_add_up_to_the_ledger) {
     check_sums(10 * S, 0, 1000000, 20000, 4096);                     /* of a run whose end is known */
     check_sums(10 * S, -3 * S, 1000000, 20000, 300);                 /* begins before it */
     check_sums(0, 0, 1000000, 20000, 128);                           /* the end is not known: cells grow */
@@ -74,10 +73,9 @@ static void states_add_up_to_the_ledger(void **unused) {
     check_sums(5, 0, 3, 8, 4096);                                    /* fewer nanoseconds than cells */
 }
 
-static void what_does_not_count_is_gone(void **unused) {
+TEST(what_does_not_count_is_gone) {
     struct hec_view *view = hec_view_new(1);
     struct hec_state_piece piece = {.start_ns = 0, .end_ns = 100, .state = HEC_STATE_HOST, .traced = true};
-    (void)unused;
     view->duration_ns = 1000;
     view->state_cells = 128;
     assert_int_equal(hec_view_piece(view, 3, &piece), 0);
@@ -98,8 +96,7 @@ static void what_does_not_count_is_gone(void **unused) {
 
 /* ---- steps ---- */
 
-static void steps_keep_their_extremes(void **unused) {
-    (void)unused;
+TEST(steps_keep_their_extremes) {
     for (size_t count = 0; count <= 30000; count = count ? count * 7 : 1) {
         struct hec_step_list steps = {.beyond = 11};
         struct hec_view_steps out = {0};
@@ -156,10 +153,9 @@ static void make_power(struct fake_run *run) {
     fake_fill(run, HEC_GPU_CONTEXTS, 0, 0.5, 100, 0.5, 1);
 }
 
-static void gaps_stay_and_extremes_are_kept(void **unused) {
+TEST(gaps_stay_and_extremes_are_kept) {
     struct fake_run run;
     struct hec_summary s;
-    (void)unused;
     make_power(&run);
     build(&run, 1, &s);
     const struct hec_view_series *power = series_of(&s, HEC_GPU_POWER);
@@ -188,10 +184,9 @@ static void gaps_stay_and_extremes_are_kept(void **unused) {
     fake_free(&run);
 }
 
-static void the_same_run_gives_the_same_bits(void **unused) {
+TEST(the_same_run_gives_the_same_bits) {
     struct fake_run run;
     struct hec_summary s[3];
-    (void)unused;
     make_power(&run);
     build(&run, 1, &s[0]);
     build(&run, 1, &s[1]);
@@ -211,10 +206,9 @@ static void the_same_run_gives_the_same_bits(void **unused) {
 }
 
 /* Runs that share a page have less of it each; no cells are made for a length that cannot be. */
-static void a_page_has_an_end(void **unused) {
+TEST(a_page_has_an_end) {
     struct fake_run run;
     struct hec_summary s;
-    (void)unused;
     make_power(&run);
     build(&run, 1000, &s);
     size_t cells = 0;
@@ -235,11 +229,10 @@ static void a_page_has_an_end(void **unused) {
 
 /* ---- the stretch ---- */
 
-static void a_stretch_has_an_end(void **unused) {
+TEST(a_stretch_has_an_end) {
     struct fake_run run;
     struct fake_timeline t;
     struct hec_summary s;
-    (void)unused;
     fake_init(&run, 1);
     run.devices[run.device_count++] = fake_device(0);
     fake_tl_init(&t);
@@ -258,17 +251,4 @@ static void a_stretch_has_an_end(void **unused) {
     hec_summary_free(&s);
     fake_tl_free(&t);
     fake_free(&run);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states_add_up_to_the_ledger),
-        cmocka_unit_test(what_does_not_count_is_gone),
-        cmocka_unit_test(steps_keep_their_extremes),
-        cmocka_unit_test(gaps_stay_and_extremes_are_kept),
-        cmocka_unit_test(the_same_run_gives_the_same_bits),
-        cmocka_unit_test(a_page_has_an_end),
-        cmocka_unit_test(a_stretch_has_an_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

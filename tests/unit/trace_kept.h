@@ -122,4 +122,10 @@ static int keep_begin(void **state) {
     return activities ? 0 : -1;
 }
 
+static int keep_end(void **state) {
+    (void)state;
+    free(kept.activities);
+    return 0;
+}
+
 #endif
