@@ -249,11 +249,32 @@ static inline void fake_assert_reads(struct fake_run *run, int times) {
     }
 }
 
+static inline void fake_event(struct fake_run *run, enum hec_event_kind kind, int device, int64_t t_ns,
+                              const char *text) {
+    run->events[run->event_count++] = (struct fake_event){kind, device, t_ns, text};
+}
+
+static inline void fake_unit(struct fake_run *run, const char *name, double count) {
+    run->units[run->unit_count].name = name;
+    run->units[run->unit_count++].count = count;
+}
+
+static inline void fake_phase(struct fake_run *run, const char *name, double seconds) {
+    run->phases[run->phase_count].name = name;
+    run->phases[run->phase_count++].count = seconds;
+}
+
+/* A process on the device from then on to the end; visible: its pid is one of this namespace. */
+static inline void fake_on_device(struct fake_run *run, int index, int32_t pid, int64_t first_ns, int visible) {
+    run->gpu_processes[run->gpu_process_count++] = (struct hec_gpu_process){
+        .device = index, .pid = pid, .first_ns = first_ns, .last_ns = run->input.end_ns, .visible = visible};
+}
+
+/* By a process of the command. */
 static inline void fake_used(struct fake_run *run, int index, int32_t pid) {
     run->processes[run->process_count++] =
         (struct hec_process){.pid = pid, .parent = 1, .end_ns = -1, .name = "python"};
-    run->gpu_processes[run->gpu_process_count++] = (struct hec_gpu_process){
-        .device = index, .pid = pid, .first_ns = 1000000000, .last_ns = run->input.end_ns, .visible = 1};
+    fake_on_device(run, index, pid, 1000000000, 1);
 }
 
 static inline void fake_free(struct fake_run *run) {
@@ -262,6 +283,7 @@ static inline void fake_free(struct fake_run *run) {
         free(run->series[i].v);
         free(run->series[i].valid);
     }
+    run->series_count = 0;
 }
 
 #endif

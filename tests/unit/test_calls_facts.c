@@ -1,7 +1,6 @@
 /* What is reported of calls, copies, late loads and chains: counted where they are due, in the span of the steps. */
 #include "diagnose/states/calls.h"
 #include "diagnose/states/state.h"
-#include "fake_pass.h"
 #include "fake_timeline.h"
 #include "unit.h"
 

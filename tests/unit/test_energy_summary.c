@@ -1,31 +1,12 @@
 /* A whole run in memory to its summary. */
 #include "diagnose/meter/attribution.h"
 #include "diagnose/meter/use.h"
-#include "unit/fake_run.h"
-#include "unit.h"
-
-static struct fake_run run;
-static struct hec_summary summary;
-
-static void build(void) {
-    struct hec_price price = hec_price_default();
-    struct hec_why why;
-    int err = hec_summary_build(&run.input, &price, &summary, &why);
-    if (err)
-        fail_msg("%d: %s", err, why.text);
-}
-
-static void done(void) {
-    hec_summary_free(&summary);
-    fake_free(&run);
-}
+#include "recorded_run.h"
 
 /* A context held for 5 s: its ledger adds up to the run and to the counter, exactly. */
 TEST(test_held_context) {
-    fake_init(&run, 6);
-    fake_worker(&run, 0, 120, 0, 0, 0);
-    fake_used(&run, 0, 4321);
-    build();
+    run_begin_with(6, 120, 0, 0, 0);
+    summarise();
     const struct hec_ledger_device *d = summary.devices[0].ledger;
     assert_non_null(d);
     assert_string_equal(summary.devices[0].watts->why, "");
@@ -45,7 +26,6 @@ TEST(test_held_context) {
     assert_int_equal(summary.job.findings.count, 1);
     assert_int_equal(summary.job.findings.list[0].cause, HEC_CAUSE_IDLE);
     assert_near(summary.job.findings.list[0].seconds.best, 0.9 * 5 / 6, 0.03);
-    done();
 }
 
 static struct fake_series *series_of(enum hec_metric metric) {
@@ -59,39 +39,29 @@ static struct fake_series *series_of(enum hec_metric metric) {
 /* Reinforcement learning: 0.1 ms of the policy each 30 ms of the environment. The counter reads 3 permille again and again: the
  * program works, and the device waits for it. A context without work reads 1 to 3 permille now and then, as an H100 did. */
 TEST(test_little_steady_work) {
-    fake_init(&run, 23);
-    fake_worker(&run, 0, 123, 3, 1, 0);
-    fake_used(&run, 0, 4321);
+    run_begin_with(23, 123, 3, 1, 0);
     memset(series_of(HEC_GPU_UTIL)->v, 0, series_of(HEC_GPU_UTIL)->count * sizeof(int64_t)); /* it misses all of it */
-    build();
+    summarise();
     assert_true(hec_use_waits(&summary.devices[0].readings) > 0);
     for (int i = 0; i < summary.job.findings.count; i++)
         assert_int_not_equal(summary.job.findings.list[i].cause, HEC_CAUSE_IDLE);
     assert_null(summary.devices[0].ledger); /* it works, and nobody saw when */
-    done();
-    fake_init(&run, 23);
-    fake_worker(&run, 0, 120, 0, 0, 0);
-    fake_used(&run, 0, 4321);
+    run_begin_with(23, 120, 0, 0, 0);
     struct fake_series *engine = series_of(HEC_GPM_GR_ACTIVE);
     for (size_t k = 30; k < engine->count; k += 12)
         engine->v[k] = 1 + (int64_t)k / 12 % 3;
-    build();
+    summarise();
     assert_true(hec_use_nothing(&summary.devices[0].readings) > 0);
     assert_int_equal(summary.job.findings.list[0].cause, HEC_CAUSE_IDLE);
-    done();
 }
 
 TEST(test_one_gpu) {
-    fake_init(&run, 23);
-    fake_worker(&run, 0, 620, 1000, 920, 450);
-    fake_used(&run, 0, 4321);
-    run.units[run.unit_count].name = "sample";
-    run.units[run.unit_count++].count = 46000;
-    run.phases[run.phase_count].name = "train";
-    run.phases[run.phase_count++].count = 20;
+    run_begin_with(23, 620, 1000, 920, 450);
+    fake_unit(&run, "sample", 46000);
+    fake_phase(&run, "train", 20);
     fake_fill(&run, HEC_HOST_CPU_BUSY, 0, 0.5, 23, 0.5, 250);
     fake_fill(&run, HEC_TREE_CPU, 0, 1, 23, 1, 46000);
-    build();
+    summarise();
     const struct hec_device_summary *d = &summary.devices[0].readings;
     double truth = 82 + 2 * 120 + 20 * 620;
     assert_int_equal(summary.device_count, 1);
@@ -123,73 +93,62 @@ TEST(test_one_gpu) {
     assert_non_null(strstr(summary.host.package_why, "powercap"));
     assert_near(summary.self.cpu_share, 0.05 / 23, 1e-9);
     assert_int_equal(summary.phase_count, 1);
-    done();
 }
 
 /* The same input twice: the same result, bit for bit. */
 TEST(test_deterministic) {
-    static struct hec_summary again;
-    fake_init(&run, 8);
+    run_begin(8);
     fake_worker(&run, 0, 620, 1000, 920, 450);
-    build();
-    again = summary;
-    build();
-    assert_memory_equal(again.devices, summary.devices, sizeof *summary.devices);
-    free(again.devices);
-    done();
+    summarise();
+    struct hec_device_diagnosis again = summary.devices[0];
+    summarise();
+    assert_memory_equal(&again, &summary.devices[0], sizeof again);
 }
 
 TEST(test_others_are_not_charged) {
-    fake_init(&run, 13);
+    run_begin(13);
     fake_worker(&run, 0, 500, 1000, 900, 400);
     fake_worker(&run, 1, 300, 1000, 900, 400);
     fake_used(&run, 0, 10);
-    run.gpu_processes[run.gpu_process_count++] =
-        (struct hec_gpu_process){.device = 1, .pid = 99, .first_ns = -1, .last_ns = run.input.end_ns, .visible = 1};
-    build();
+    fake_on_device(&run, 1, 99, -1, 1);
+    summarise();
     assert_true(summary.devices[0].readings.used);
     assert_false(summary.devices[1].readings.used);
     assert_int_equal(summary.devices[1].readings.shared_with, 1);
     assert_true(summary.devices[1].readings.energy.valid);
     assert_near(summary.joules, summary.devices[0].readings.energy.joules, 0);
-    done();
 }
 
 TEST(test_assumed_where_pids_are_hidden) {
-    fake_init(&run, 8);
+    run_begin(8);
     fake_worker(&run, 0, 500, 1000, 900, 400);
-    run.gpu_processes[run.gpu_process_count++] =
-        (struct hec_gpu_process){.device = 0, .pid = 10, .first_ns = 0, .last_ns = run.input.end_ns, .visible = 0};
+    fake_on_device(&run, 0, 10, 0, 0);
     /* a member of the tree that happens to have the same number: of another namespace, so no proof */
     run.processes[run.process_count++] = (struct hec_process){.pid = 10, .end_ns = -1, .name = "sh"};
-    build();
+    summarise();
     assert_true(summary.devices[0].readings.used);
     assert_non_null(strstr(summary.devices[0].readings.used_why, "assumed: "));
-    done();
 }
 
 TEST(test_hidden_device_is_not_assumed) {
-    fake_init(&run, 8);
+    run_begin(8);
     fake_worker(&run, 0, 500, 1000, 900, 400);
     run.devices[0].visible = 0;
-    build();
+    summarise();
     assert_false(summary.devices[0].readings.used);
     assert_true(isnan(summary.joules));
-    done();
 }
 
 /* A pid that is used again, long after the member of the tree ended, is a stranger. */
 TEST(test_reused_pid) {
-    fake_init(&run, 60);
+    run_begin(60);
     fake_worker(&run, 0, 500, 1000, 900, 400);
     run.processes[run.process_count++] =
         (struct hec_process){.pid = 10, .start_ns = 0, .end_ns = 2000000000, .name = "sh"};
-    run.gpu_processes[run.gpu_process_count++] = (struct hec_gpu_process){
-        .device = 0, .pid = 10, .first_ns = 30000000000, .last_ns = run.input.end_ns, .visible = 1};
-    build();
+    fake_on_device(&run, 0, 10, 30000000000, 1);
+    summarise();
     assert_false(summary.devices[0].readings.used);
     assert_int_equal(summary.devices[0].readings.shared_with, 1);
-    done();
 }
 
 /* ---- who used a device, of many ---- */
@@ -312,114 +271,98 @@ TEST(test_many_processes) {
 }
 
 TEST(test_lost_device) {
-    fake_init(&run, 8);
-    fake_worker(&run, 0, 500, 1000, 900, 400);
-    fake_used(&run, 0, 10);
-    run.events[run.event_count++] = (struct fake_event){HEC_EVENT_DEVICE_LOST, 0, 7990000000, "GPU 0 is lost"};
-    build();
+    run_begin_with(8, 500, 1000, 900, 400);
+    fake_event(&run, HEC_EVENT_DEVICE_LOST, 0, 7990000000, "GPU 0 is lost");
+    summarise();
     assert_false(summary.devices[0].readings.energy.valid);
     assert_non_null(strstr(summary.devices[0].readings.energy.why, "lost at 7.99 s"));
     assert_true(isnan(summary.joules));
     assert_true(isnan(summary.dollars));
     assert_true(isnan(summary.units[0].joules_per_unit));
-    done();
 }
 
 TEST(test_no_gpu) {
-    fake_init(&run, 5);
-    run.events[run.event_count++] = (struct fake_event){HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, 0,
-                                                        "nvml: there is no NVIDIA driver on this machine"};
+    run_begin(5);
+    fake_event(&run, HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, 0,
+               "nvml: there is no NVIDIA driver on this machine");
     run.events[run.event_count++] =
         (struct fake_event){HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, 0, "rapl: the counters are for root only"};
-    build();
+    summarise();
     assert_int_equal(summary.device_count, 0);
     assert_string_equal(summary.energy_unavailable, "there is no NVIDIA driver on this machine");
     assert_string_equal(summary.host.package_why, "the counters are for root only");
     assert_true(isnan(summary.joules));
     assert_int_equal(summary.unit_count, 1);
     assert_true(summary.units[0].is_default);
-    done();
 }
 
 TEST(test_rapl) {
-    fake_init(&run, 10);
+    run_begin(10);
     for (int t = 0; t <= 10; t++) {
         fake_add(&run, HEC_RAPL_PACKAGE_ENERGY, 0, t, 1000000000 + t * 50000000LL);
         fake_add(&run, HEC_RAPL_PACKAGE_ENERGY, 1, t, t * 30000000LL);
     }
     fake_fill(&run, HEC_HOST_CPU_BUSY, 0, 0.5, 10, 0.5, 500);
     fake_fill(&run, HEC_RAPL_DRAM_ENERGY, 0, 0, 5, 1, 7);
-    build();
+    summarise();
     assert_near(summary.host.package_joules, 800, 1e-6);
     assert_true(isnan(summary.host.dram_joules));
     assert_non_null(strstr(summary.host.dram_why, "only 50 %"));
     assert_near(summary.self.joules, 800 * 0.05 / (0.5 * 16 * 10), 1e-9);
-    done();
 }
 
 /* hec was killed, or the run goes on: the length comes from the readings, and what of the device is still to be read is no
  * gap. */
 TEST(test_cut_off) {
-    fake_init(&run, 12);
-    fake_worker(&run, 0, 500, 1000, 900, 400);
-    fake_used(&run, 0, 10);
+    run_begin_with(12, 500, 1000, 900, 400);
     fake_fill(&run, HEC_SELF_CPU, 0, 0, 13, 1, 10);
     run.input.end_ns = 0;
     run.input.complete = false;
     run.input.exit_code = -1;
-    build();
+    summarise();
     assert_near(summary.seconds, 12.03, 0.02);
     assert_true(summary.devices[0].readings.energy.valid);
     assert_near(summary.joules, 82 + 240 + (summary.seconds - 3) * 500, summary.bound_joules);
-    done();
 }
 
 TEST(test_events_are_bounded) {
-    fake_init(&run, 1);
+    run_begin(1);
     for (int i = 0; i < 99; i++)
-        run.events[run.event_count++] = (struct fake_event){HEC_EVENT_KNOB, HEC_DEVICE_NONE, i, "batch=32"};
-    run.events[run.event_count++] = (struct fake_event){HEC_EVENT_DEVICE_LOST, 0, 99, "lost"};
-    build();
+        fake_event(&run, HEC_EVENT_KNOB, HEC_DEVICE_NONE, i, "batch=32");
+    fake_event(&run, HEC_EVENT_DEVICE_LOST, 0, 99, "lost");
+    summarise();
     assert_int_equal(summary.event_count, HEC_SUMMARY_EVENTS_MAX);
     assert_int_equal(summary.events_omitted, 100 - HEC_SUMMARY_EVENTS_MAX);
     assert_int_equal(summary.events[HEC_SUMMARY_EVENTS_MAX - 1].kind, HEC_EVENT_DEVICE_LOST);
-    done();
 }
 
 TEST(test_gpu_hours) {
     struct hec_price price = hec_price_default();
-    fake_init(&run, 36);
-    fake_worker(&run, 0, 500, 1000, 900, 400);
-    fake_used(&run, 0, 10);
+    run_begin_with(36, 500, 1000, 900, 400);
     price.dollars_per_gpu_hour = 4;
     assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
     assert_near(summary.dollars, 0.04 + summary.joules / 3.6e6 * 0.13, 1e-9);
-    done();
 }
 
 TEST(test_errors_are_passed_on) {
     struct hec_price price = hec_price_default();
     struct hec_why why;
-    fake_init(&run, 8);
+    run_begin(8);
     fake_worker(&run, 0, 500, 1000, 900, 400);
     run.fail = HEC_ERR_CORRUPT;
     assert_int_equal(hec_summary_build(&run.input, &price, &summary, &why), HEC_ERR_CORRUPT);
     assert_string_equal(why.text, "the file is damaged");
     assert_null(summary.devices);
-    fake_free(&run);
 }
 
 /* Without GPM the driver's utilisation serves, and is trusted less. */
 TEST(test_without_gpm) {
-    fake_init(&run, 13);
-    fake_worker(&run, 0, 620, 1000, 920, 450);
-    fake_used(&run, 0, 10);
+    run_begin_with(13, 620, 1000, 920, 450);
     for (int i = 0; i < run.series_count; i++)
         if (strncmp(hec_metric_info(run.series[i].metric)->name, "gpm", 3) == 0)
             run.series[i].count = 0;
-    build();
+    summarise();
     assert_false(summary.devices[0].readings.activity.has_gpm);
     assert_true(hec_use_full(&summary.devices[0].readings) > 0 && hec_use_full(&summary.devices[0].readings) < 0.5);
     assert_near(summary.devices[0].readings.energy.idle_context_watts, 120, 1);
-    done();
 }

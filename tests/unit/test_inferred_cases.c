@@ -1,5 +1,4 @@
 /* Single cases of what calls say of a device: threads, events, frees, processes whose calls were not timed. */
-#include "fake_inferred.h"
 #include "fake_timeline.h"
 #include "unit.h"
 

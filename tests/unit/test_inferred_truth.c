@@ -2,7 +2,6 @@
  * CUPTI reports them and once as calls alone do. The truth lies within the bounds of every state, and what most of the
  * idle time is due to is the same, with the engine's counter, with a glimpse of the device and with neither. */
 #include "diagnose/meter/meter.h"
-#include "fake_inferred.h"
 #include "inferred_programs.h"
 #include "unit.h"
 

@@ -1,7 +1,6 @@
 /* The ledger: adds up to the window in nanoseconds and to the total in millijoules whatever it is given, counts what a
  * count of every microsecond counts, and its bounds hold what was left out between windows. */
 #include "diagnose/states/ledger.h"
-#include "fake_pass.h"
 #include "fake_timeline.h"
 #include "unit.h"
 

@@ -7,30 +7,23 @@
 #include "fake_dossier.h"
 #include "report/words/findings.h"
 #include "report/run/report.h"
-#include "unit/fake_run.h"
-#include "unit.h"
+#include "recorded_run.h"
+#include "report_json.h"
 
 #include <dirent.h>
-#include <jansson.h>
 
 #define UNKNOWN                                                                                                        \
     { NAN, NAN, NAN }
 
-static struct fake_run run;
-static struct hec_summary summary;
 static struct fake_dossier of;
 static struct hec_finding list[6];
-static struct hec_buf out;
 static struct hec_report_style style;
 
 static int start(void **state) {
-    struct hec_price price = hec_price_default();
     (void)state;
-    fake_init(&run, 60);
-    fake_worker(&run, 0, 620, 1000, 920, 450);
-    fake_used(&run, 0, 4321);
+    run_begin_with(60, 620, 1000, 920, 450);
     style = (struct hec_report_style){.utf8 = true};
-    assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
+    summarise();
     hec_findings_free(&summary.job.findings); /* what the tests put there is theirs */
     fake_dossier(&of, 0);
     struct hec_ledger_device *ledger = &of.ledger;
@@ -54,13 +47,16 @@ static void traced(void) {
     summary.devices[0].watts = &of.watts;
 }
 
+static int start_traced(void **state) {
+    start(state);
+    traced();
+    return 0;
+}
+
 static int finish(void **state) {
     (void)state;
     fake_dossier_untraced(&summary.devices[0]); /* it is no dossier's own */
     summary.job.findings = (struct hec_findings){0};
-    hec_buf_free(&out);
-    hec_summary_free(&summary);
-    fake_free(&run);
     return 0;
 }
 
@@ -95,31 +91,9 @@ static struct hec_finding *starved(void) {
 }
 
 static void print(void) {
-    int count = 0, width = 0;
-    hec_buf_free(&out);
-    hec_buf_init(&out, 1 << 20);
-    assert_int_equal(hec_report_terminal(&summary, &style, &out), 0);
-    if (getenv("SHOW"))
-        print_message("%s\n", hec_buf_text(&out));
-    for (const char *c = hec_buf_text(&out); *c; c++) {
-        if (*c == '\n')
-            width = 0, count++;
-        else if (((unsigned char)*c & 0xc0) != 0x80 && ++width > (style.columns ? style.columns : 80))
-            fail_msg("a line is too wide:\n%s", hec_buf_text(&out));
-        assert_true(*c == '\n' || (unsigned char)*c >= 0x20);
-    }
-    if (style.brief)
-        assert_true(count <= 15);
-}
-
-static void says(const char *words) {
-    if (!strstr(hec_buf_text(&out), words))
-        fail_msg("\"%s\" is missing in:\n%s", words, hec_buf_text(&out));
-}
-
-static void says_not(const char *words) {
-    if (strstr(hec_buf_text(&out), words))
-        fail_msg("\"%s\" is in:\n%s", words, hec_buf_text(&out));
+    assert_int_equal(hec_report_terminal(&summary, &style, page()), 0);
+    int count = lines(style.columns ? style.columns : 80);
+    assert_true(!style.brief || count <= 15);
 }
 
 static void headline(const char *expected) {
@@ -128,8 +102,7 @@ static void headline(const char *expected) {
     assert_string_equal(text, expected);
 }
 
-TEST_WITH(test_headlines, start, finish) {
-    traced();
+TEST(test_headlines) {
     headline("no cause stands out: the H200 was busy 60 % of 60.0 s");
     struct hec_finding *f = starved();
     headline(
@@ -265,9 +238,7 @@ TEST(test_words) {
 }
 
 /* What a rule found is in the JSON as it is. */
-TEST_WITH(test_json_has_the_numbers, start, finish) {
-    json_error_t error;
-    traced();
+TEST(test_json_has_the_numbers) {
     struct hec_finding *f = starved();
     struct hec_evidence held = HEC_FACT(HELD_BY_LINE, 5.25, 41);
     held.file = "/a/b.py";
@@ -276,11 +247,8 @@ TEST_WITH(test_json_has_the_numbers, start, finish) {
     hec_finding_add(f, HEC_FACT(WAIT, 0.2, 0.5));
     f->evidence[3].device = 1;
     f->lever = HEC_ANSWER(LOADER_WORKERS, 4, 14);
-    hec_buf_free(&out);
-    hec_buf_init(&out, 1 << 20);
-    assert_int_equal(hec_report_json(&summary, 1, &out), 0);
-    json_t *report = json_loads(hec_buf_text(&out), 0, &error);
-    json_t *found = json_array_get(json_object_get(report, "findings"), 0);
+    assert_int_equal(hec_report_json(&summary, 1, page()), 0);
+    parse();
     json_t *expected = json_pack(
         "[{s:s,s:f,s:s,s:{},s:n,s:n,s:s},{s:s,s:f,s:s,s:{s:f},s:s,s:n,s:s},{s:s,s:f,s:s,s:{s:n,s:f},s:n,s:n,s:s},"
         "{s:s,s:f,s:s,s:{s:f},s:n,s:i,s:s}]",
@@ -290,19 +258,17 @@ TEST_WITH(test_json_has_the_numbers, start, finish) {
         "transfers", "value", 2e9, "unit", "B/s", "more", "share_of_link", "to_host", 1.0, "name", "device", "text",
         "PCIe 2 GB/s from the device", "what", "wait", "value", 0.2, "unit", "s/step", "more", "whole", 0.5, "name",
         "device", 1, "text", "GPU 1: the device waits 200 ms a step of 500 ms for the loader");
-    assert_true(expected && json_equal(json_object_get(found, "evidence"), expected));
+    assert_true(expected && json_equal(value_at("findings.0.evidence"), expected));
     json_decref(expected);
-    assert_string_equal(json_string_value(json_object_get(found, "lever_id")), "loader_workers");
+    assert_text_at("findings.0.lever_id", "loader_workers");
     expected = json_pack("{s:f,s:f}", "num_workers", 4.0, "idle_cores", 14.0);
-    assert_true(json_equal(json_object_get(found, "lever_parameters"), expected));
-    assert_true(json_is_true(json_object_get(found, "actionable")));
+    assert_true(json_equal(value_at("findings.0.lever_parameters"), expected));
+    assert_true(json_is_true(value_at("findings.0.actionable")));
     json_decref(expected);
-    json_decref(report);
 }
 
 /* A V100's tensor cores take fp16 alone: the rule's snippets, which say bf16 and TF32, do not fit it. */
-TEST_WITH(test_a_snippet_of_its_own, start, finish) {
-    traced();
+TEST(test_a_snippet_of_its_own) {
     find(HEC_CAUSE_PRECISION, 0.3, 0.5)->lever.id = HEC_LEVER_FP16;
     print();
     says("scaler.scale(loss).backward()");
@@ -347,12 +313,9 @@ TEST_WITH(test_caveats, start, finish) {
     print();
     says("note       only 5 steps: set-up and loop are not separated");
     says("a profiler slows the host");
-    hec_buf_free(&out);
-    hec_buf_init(&out, 1 << 20);
-    assert_int_equal(hec_report_json(&summary, 1, &out), 0);
-    json_t *report = json_loads(hec_buf_text(&out), 0, NULL);
-    assert_int_equal(json_array_size(json_object_get(report, "caveats")), 2);
-    json_decref(report);
+    assert_int_equal(hec_report_json(&summary, 1, page()), 0);
+    parse();
+    assert_int_equal(json_array_size(value_at("caveats")), 2);
 }
 
 TEST_WITH(test_without_a_trace, start, finish) {
@@ -415,8 +378,7 @@ TEST_WITH(test_shared, start, finish) {
     style.columns = 0;
 }
 
-TEST_WITH(test_a_finding_whole, start, finish) {
-    traced();
+TEST(test_a_finding_whole) {
     starved();
     find(HEC_CAUSE_LAUNCH, 0.1, 0.09);
     find(HEC_CAUSE_NONE, 0, 0.9);
@@ -450,8 +412,7 @@ static void on_what_watts_rest(const char *how) {
 }
 
 /* A line under the ledger, but for watts that were measured. */
-TEST_WITH(test_on_what_watts_rest, start, finish) {
-    traced();
+TEST(test_on_what_watts_rest) {
     on_what_watts_rest("estimated: its steps are too alike");
     says("\n             watts estimated: its steps are too alike\n");
     on_what_watts_rest("rough: too few readings");
@@ -464,8 +425,7 @@ TEST_WITH(test_on_what_watts_rest, start, finish) {
     says_not("\n             watts");
 }
 
-TEST_WITH(test_at_the_end_of_run, start, finish) {
-    traced();
+TEST(test_at_the_end_of_run) {
     starved();
     find(HEC_CAUSE_LAUNCH, 0.1, 0.09);
     style.brief = true;
@@ -476,8 +436,7 @@ TEST_WITH(test_at_the_end_of_run, start, finish) {
     says_not("launch");
 }
 
-TEST_WITH(test_dollars_where_they_count, start, finish) {
-    traced();
+TEST(test_dollars_where_they_count) {
     starved()->saved_s = 0.4 * summary.seconds;
     print();
     says_not("kJ, $");
@@ -486,8 +445,7 @@ TEST_WITH(test_dollars_where_they_count, start, finish) {
     says("about 7.1 kJ, $0.020");
 }
 
-TEST_WITH(test_hostile_text, start, finish) {
-    traced();
+TEST(test_hostile_text) {
     struct hec_finding *f = starved();
     f->title = HEC_FACT(USED_BY, NAN);
     f->title.name = "\033[2Jstarved\n";
@@ -503,7 +461,7 @@ TEST_WITH(test_hostile_text, start, finish) {
     says_not("\033");
 }
 
-TEST_WITH(test_places, start, finish) {
+TEST(test_places) {
     char text[128];
     const char *file = "/home/somebody/project/loader/images.py";
     assert_string_equal(hec_place_words(text, sizeof text, file, 41, "fetch", 60),
@@ -521,8 +479,7 @@ TEST_WITH(test_places, start, finish) {
                     room);
 }
 
-TEST_WITH(test_scale_out_and_latency, start, finish) {
-    traced();
+TEST(test_scale_out_and_latency) {
     summary.job.findings.scale_out =
         (struct hec_scale_out){.verdict = HEC_SCALE_OUT, .reason = HEC_SCALE_FULL, .utilisation = 0.9};
     summary.job.findings.latency = (struct hec_latency){
@@ -546,17 +503,14 @@ TEST_WITH(test_scale_out_and_latency, start, finish) {
 }
 
 /* Of every cause all is said. */
-TEST_WITH(test_explain, start, finish) {
-    json_error_t error;
+TEST(test_explain) {
     for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
         const struct hec_cause_words *words = hec_cause_words((enum hec_cause)cause);
         assert_true(strlen(words->meaning) > 40 && strlen(words->detection) > 40 && strlen(words->saving) >= 5);
         assert_true(hec_limit_next((enum hec_cause)cause, NULL) && hec_advice_next((enum hec_cause)cause, NULL));
         for (const struct hec_advice *a = NULL; (a = hec_advice_next((enum hec_cause)cause, a));)
             assert_true(a->framework[0] && a->text[0] && (!a->code || a->code[strlen(a->code) - 1] == '\n'));
-        hec_buf_free(&out);
-        hec_buf_init(&out, 1 << 20);
-        assert_int_equal(hec_report_explain((enum hec_cause)cause, false, &style, &out), 0);
+        assert_int_equal(hec_report_explain((enum hec_cause)cause, false, &style, page()), 0);
         says(hec_cause_title((enum hec_cause)cause));
         says("signs");
         says("answer");
@@ -566,9 +520,9 @@ TEST_WITH(test_explain, start, finish) {
     hec_limit_words(words, sizeof words, HEC_CAUSE_COPY, "{COPY_LEAST}, {STATE_SMALL_BYTES}, {FINDING_SURE}.");
     assert_string_equal(words, "5 %, 64 KiB, 0.3.");
     assert_string_equal(hec_limit_words(words, 9, HEC_CAUSE_DATA, "at most {STATE_SMALL_BYTES}"), "at most ");
-    hec_buf_clear(&out);
-    assert_int_equal(hec_report_explain(HEC_CAUSE_COUNT, true, &style, &out), 0);
-    json_t *root = json_loads(hec_buf_text(&out), 0, &error);
-    assert_int_equal(json_array_size(json_object_get(root, "causes")), HEC_CAUSE_COUNT);
-    json_decref(root);
+    assert_int_equal(hec_report_explain(HEC_CAUSE_COUNT, true, &style, page()), 0);
+    parse();
+    assert_int_equal(json_array_size(value_at("causes")), HEC_CAUSE_COUNT);
 }
+
+EACH_TEST(start_traced, finish)

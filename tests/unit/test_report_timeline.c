@@ -1,54 +1,17 @@
 /* The timeline in the reports: what is said, that it fits, and names of kernels that are shortened. */
 #include "base/trace.h"
-#include "fake_timeline.h"
+#include "recorded_run.h"
 #include "report/run/report.h"
 #include "report/words/timeline.h"
-#include "unit/fake_run.h"
-#include "unit.h"
-
-#include <jansson.h>
+#include "report_json.h"
 
 #define MS INT64_C(1000000)
 
-static struct fake_run run;
-static struct fake_timeline timeline;
-static struct hec_summary summary;
-static struct hec_buf out;
 static struct hec_report_style style;
 
 static void print(void) {
-    struct hec_price price = hec_price_default();
-    hec_summary_free(&summary);
-    run.input.timeline = timeline.input;
-    assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
-    hec_buf_free(&out);
-    hec_buf_init(&out, 1 << 20);
-    assert_int_equal(hec_report_terminal(&summary, &style, &out), 0);
-    if (getenv("SHOW"))
-        print_message("%s\n", hec_buf_text(&out));
-}
-
-static void says(const char *words) {
-    if (!strstr(hec_buf_text(&out), words))
-        fail_msg("\"%s\" is missing in:\n%s", words, hec_buf_text(&out));
-}
-
-static void says_not(const char *words) {
-    if (strstr(hec_buf_text(&out), words))
-        fail_msg("\"%s\" is in:\n%s", words, hec_buf_text(&out));
-}
-
-static int lines(int widest) {
-    int count = 0, width = 0;
-    for (const char *c = hec_buf_text(&out); *c; c++) {
-        if (*c == '\n') {
-            count++;
-            width = 0;
-        } else if (((unsigned char)*c & 0xc0) != 0x80 && ++width > widest) {
-            fail_msg("a line is wider than %d:\n%s", widest, hec_buf_text(&out));
-        }
-    }
-    return count;
+    summarise();
+    assert_int_equal(hec_report_terminal(&summary, &style, page()), 0);
 }
 
 static const char *second_kernel;
@@ -108,28 +71,23 @@ static void fill_steps(void) {
 
 static int setup(void **state) {
     (void)state;
-    fake_init(&run, 60);
+    run_begin(60);
     fake_tl_init(&timeline);
     style = (struct hec_report_style){.utf8 = true};
     second_kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
     return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
-    hec_buf_free(&out);
-    hec_summary_free(&summary);
-    fake_tl_free(&timeline);
-    fake_free(&run);
-    return 0;
-}
-
-TEST(measured) {
+static void fill_all(void) {
     fake_worker(&run, 0, 620, 1000, 920, 450);
-    run.devices[0].cuda_major = 9;
     fake_used(&run, 0, 4321);
     fill(0);
     fill_steps();
+}
+
+TEST(measured) {
+    fill_all();
+    run.devices[0].cuda_major = 9;
     print();
     lines(80);
     says("timeline busy 80 % of 60.0 s: compute 60 %, comm 10 %, copies 10 %");
@@ -208,8 +166,7 @@ TEST(findings_of_devices_that_are_alike) {
     findings->count = 2;
     for (int all = 0; all < 2; all++) {
         style.all = all;
-        hec_buf_clear(&out);
-        assert_int_equal(hec_report_terminal(&summary, &style, &out), 0);
+        assert_int_equal(hec_report_terminal(&summary, &style, page()), 0);
         says(all ? "Findings  1  GPU 0: held up by" : "Findings  1  GPU 0 (and alike GPU 1): held up by");
         (all ? says : says_not)("          2  GPU 1: held up by");
     }
@@ -239,53 +196,36 @@ TEST(without_trace) {
 
 /* The interval of a measured slowdown. */
 TEST(measured_slowdown) {
-    fake_worker(&run, 0, 620, 1000, 920, 450);
-    fake_used(&run, 0, 4321);
-    fill(0);
-    fill_steps();
+    fill_all();
     print();
     struct hec_trace_cost *t = &summary.trace;
     t->overhead = 0.021;
     t->overhead_low = -0.002;
     t->overhead_high = 0.044;
     t->overhead_measured = true;
-    hec_buf_clear(&out);
-    assert_int_equal(hec_report_terminal(&summary, &style, &out), 0);
+    assert_int_equal(hec_report_terminal(&summary, &style, page()), 0);
     says("slowdown 2.1 % (-0.20 % to 4.4 %, measured)");
     t->overhead_measured = false;
-    hec_buf_clear(&out);
-    assert_int_equal(hec_report_terminal(&summary, &style, &out), 0);
+    assert_int_equal(hec_report_terminal(&summary, &style, page()), 0);
     says("slowdown about 2.1 % (at most 4.4 %, estimated)");
 }
 
 TEST(json) {
-    struct hec_buf text;
-    fake_worker(&run, 0, 620, 1000, 920, 450);
-    fake_used(&run, 0, 4321);
-    fill(0);
-    fill_steps();
-    print();
-    hec_buf_init(&text, 1 << 20);
-    assert_int_equal(hec_report_json(&summary, 1, &text), 0);
-    json_t *root = json_loads(hec_buf_text(&text), 0, NULL);
-    assert_non_null(root);
-    json_t *d = json_object_get(json_array_get(json_object_get(root, "devices"), 0), "timeline");
-    assert_true(fabs(json_number_value(json_object_get(d, "compute_us")) - 36e6) < 1);
-    assert_true(fabs(json_number_value(json_object_get(d, "comm_overlap")) - 0.5) < 1e-9);
-    json_t *copied = json_array_get(json_object_get(d, "copied"), 0);
-    assert_string_equal(json_string_value(json_object_get(copied, "direction")), "host_to_device");
-    assert_string_equal(json_string_value(json_object_get(copied, "host_memory")), "pageable");
-    json_t *kernel = json_array_get(json_object_get(root, "kernels"), 1);
-    assert_true(json_is_true(json_object_get(kernel, "communication")));
-    assert_int_equal(json_array_size(json_object_get(kernel, "grid")), 3);
-    json_t *steps = json_object_get(root, "steps"), *trace = json_object_get(root, "trace");
-    assert_string_equal(json_string_value(json_object_get(steps, "source")), "optimizer");
-    assert_true(fabs(json_number_value(json_object_get(steps, "data_share")) - 0.2) < 1e-9);
-    assert_string_equal(json_string_value(json_object_get(trace, "mode")), "auto");
-    assert_true(json_is_null(json_object_get(trace, "overhead_low")));
-    assert_int_equal(json_integer_value(json_object_get(trace, "lost")), 7);
-    json_decref(root);
-    hec_buf_free(&text);
+    fill_all();
+    summarise();
+    assert_int_equal(hec_report_json(&summary, 1, page()), 0);
+    parse();
+    assert_near(number_at("devices.0.timeline.compute_us"), 36e6, 1);
+    assert_near(number_at("devices.0.timeline.comm_overlap"), 0.5, 1e-9);
+    assert_text_at("devices.0.timeline.copied.0.direction", "host_to_device");
+    assert_text_at("devices.0.timeline.copied.0.host_memory", "pageable");
+    assert_true(json_is_true(value_at("kernels.1.communication")));
+    assert_int_equal(json_array_size(value_at("kernels.1.grid")), 3);
+    assert_text_at("steps.source", "optimizer");
+    assert_near(number_at("steps.data_share"), 0.2, 1e-9);
+    assert_text_at("trace.mode", "auto");
+    assert_null_at("trace.overhead_low");
+    assert_int_equal(json_integer_value(value_at("trace.lost")), 7);
 }
 
 /* Cells of a row, and no markup but ours: pipes that end a cell, counted as readers of GitHub's Markdown do. */
@@ -311,22 +251,16 @@ static int cells_of(const char *line, size_t length) {
 }
 
 TEST(markdown) {
-    struct hec_buf text;
     int cells = 0;
     bool before = false;
     second_kernel = "nccl|All`Reduce\\|@somebody<script>alert(1)</script>\n| x | https://example.org\033[2J";
     run.input.command = "a `|` b\n<img src=x onerror=alert(1)> @somebody";
-    fake_worker(&run, 0, 620, 1000, 920, 450);
-    fake_used(&run, 0, 4321);
-    run.units[run.unit_count].name = "s|<b>`x`@you http://x";
-    run.units[run.unit_count++].count = 600;
-    fill(0);
-    fill_steps();
-    print();
-    hec_buf_init(&text, 1 << 20);
-    assert_int_equal(hec_report_markdown(&summary, &text), 0);
-    assert_true(strlen(hec_buf_text(&text)) < 8000);
-    for (const char *line = hec_buf_text(&text); *line; line += strcspn(line, "\n") + 1) {
+    fake_unit(&run, "s|<b>`x`@you http://x", 600);
+    fill_all();
+    summarise();
+    assert_int_equal(hec_report_markdown(&summary, page()), 0);
+    assert_true(strlen(hec_buf_text(&out)) < 8000);
+    for (const char *line = hec_buf_text(&out); *line; line += strcspn(line, "\n") + 1) {
         size_t length = strcspn(line, "\n");
         bool table = line[0] == '|';
         int found = cells_of(line, length);
@@ -336,13 +270,11 @@ TEST(markdown) {
         cells = found;
         before = table;
     }
-    assert_null(strchr(hec_buf_text(&text), '\033'));
-    assert_non_null(strstr(hec_buf_text(&text), "600 s\\|\\<b\\>\\`x\\`@<!-- -->you http:<!-- -->//xs"));
-    assert_ptr_equal(strstr(hec_buf_text(&text), "**starved for data: the H200 idled 18 %"), hec_buf_text(&text));
-    assert_non_null(
-        strstr(hec_buf_text(&text), "`vectorized_elementwise_kernel<4, FillFunctor<float>, Array<char*, 1>>` |"));
-    assert_non_null(strstr(hec_buf_text(&text), "`a '|' b?<img src=x onerror=alert(1)> @somebody`\n"));
-    hec_buf_free(&text);
+    says_not("\033");
+    says("600 s\\|\\<b\\>\\`x\\`@<!-- -->you http:<!-- -->//xs");
+    assert_ptr_equal(strstr(hec_buf_text(&out), "**starved for data: the H200 idled 18 %"), hec_buf_text(&out));
+    says("`vectorized_elementwise_kernel<4, FillFunctor<float>, Array<char*, 1>>` |");
+    says("`a '|' b?<img src=x onerror=alert(1)> @somebody`\n");
 }
 
 TEST(names) {
@@ -408,4 +340,4 @@ TEST(names) {
         }
 }
 
-EACH_TEST(setup, teardown)
+EACH_TEST(setup, NULL)

@@ -1,6 +1,5 @@
 /* One gap a rule of state.h, with times as on a real device (microseconds), and the samples that fall into them. */
 #include "diagnose/states/state.h"
-#include "fake_pass.h"
 #include "fake_timeline.h"
 #include "unit.h"
 

@@ -2,7 +2,6 @@
  * every one: thousands of small cases with ties, zero lengths, nested calls, phases, several threads, processes, devices
  * and duty-cycled windows. Lengths are small, so is what counts as close (rules 1, 4 and 12) or long (rule 8). */
 #include "diagnose/states/state.h"
-#include "fake_pass.h"
 #include "fake_timeline.h"
 #include "unit.h"
 

@@ -2,7 +2,6 @@
 #include "base/trace.h"
 #include "diagnose/states/state.h"
 #include "diagnose/timeline/trace_cost.h"
-#include "fake_pass.h"
 #include "fake_timeline.h"
 #include "unit.h"
 

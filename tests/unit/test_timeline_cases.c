@@ -1,7 +1,6 @@
 /* The timeline of small cases that can be worked out by hand. */
 #include "base/trace.h"
 #include "diagnose/timeline/queue_depth.h"
-#include "fake_pass.h"
 #include "fake_timeline.h"
 #include "unit.h"
 

@@ -1,7 +1,6 @@
 /* Activities of a damaged file: any field may hold anything. The analysis and the exports must end, and what they say
  * must be possible. */
 #include "base/trace.h"
-#include "fake_pass.h"
 #include "fake_timeline.h"
 #include "report/export/export.h"
 #include "report/run/report.h"

@@ -1,6 +1,5 @@
 /* The timeline of random activities against a bitmap: thousands of small cases with ties, zero lengths, windows, several
  * devices and processes. */
-#include "fake_pass.h"
 #include "fake_timeline.h"
 #include "unit.h"
 
