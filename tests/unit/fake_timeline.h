@@ -243,23 +243,23 @@ struct fake_inferred {
 };
 
 /* False: nothing is inferred. */
-static inline bool fake_inferred_begin(struct fake_inferred *w, struct hec_meter *meter,
+static inline bool fake_inferred_begin(struct fake_inferred *f, struct hec_meter *meter,
                                        const struct hec_timeline_input *input) {
     struct hec_pass_consumer consumer;
     bool any = false;
-    int err = hec_pass_open(input, &w->pass, NULL);
+    int err = hec_pass_open(input, &f->pass, NULL);
     if (!err)
-        err = hec_inferred_begin(&w->pass, &w->inferred, &consumer);
+        err = hec_inferred_begin(&f->pass, &f->inferred, &consumer);
     if (!err)
-        err = hec_pass_run(&w->pass, &consumer, 1, NULL);
+        err = hec_pass_run(&f->pass, &consumer, 1, NULL);
     if (!err)
-        err = hec_inferred_decide(w->inferred, meter, 0, &any, NULL);
+        err = hec_inferred_decide(f->inferred, meter, 0, &any, NULL);
     return !err && any;
 }
 
-static inline void fake_inferred_free(struct fake_inferred *w) {
-    hec_inferred_free(w->inferred);
-    hec_pass_close(&w->pass);
+static inline void fake_inferred_free(struct fake_inferred *f) {
+    hec_inferred_free(f->inferred);
+    hec_pass_close(&f->pass);
 }
 
 #endif

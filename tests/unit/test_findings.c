@@ -9,18 +9,18 @@
 #define BF16 "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT"
 #define ALL_REDUCE "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
-static struct rule_world w;
 static struct hec_findings found;
 
 static void healthy(int devices) {
-    world_begin(&w, devices);
+    world_begin(devices);
     for (int i = 0; i < devices; i++) {
-        world_kernel(&w, i, BF16, 1, 1500);
-        world_counters(&w, i, 0.97, 0.22, 0.7, 0.02, 0.2);
+        world_kernel(i, BF16, 1, 1500);
+        world_counters(i, 0.97, 0.22, 0.7, 0.02, 0.2);
     }
 }
 
 static void build(void) {
+    hec_findings_free(&found);
     hec_job_find(&w.summary, &w.summary.job);
     assert_int_equal(hec_findings_build(&w.summary, NULL, &found), 0);
     w.summary.job.findings = found;
@@ -34,9 +34,8 @@ static int place_of(enum hec_cause cause, int device) {
 }
 
 TEST(test_names) {
-    for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
+    for (int i = 0; i < HEC_CAUSE_COUNT; i++)
         assert_int_equal(hec_cause_find(hec_cause_name((enum hec_cause)i)), i);
-    }
     assert_int_equal(hec_cause_find("nothing"), HEC_CAUSE_COUNT);
     assert_string_equal(hec_cause_name(HEC_CAUSE_COUNT), "?");
     assert_string_equal(hec_scale_name(HEC_SCALE_OUT), "scale_out");
@@ -72,7 +71,7 @@ TEST(test_evidence_is_cut) {
 
 TEST(test_healthy_goes_first) {
     healthy(1);
-    w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.8;
+    d->throttled_share[HEC_THROTTLE_POWER] = 0.8;
     build();
     assert_int_equal(found.list[0].cause, HEC_CAUSE_NONE);
     assert_true(place_of(HEC_CAUSE_THROTTLE, 0) > 0); /* reported, not worth acting on */
@@ -83,17 +82,16 @@ TEST(test_healthy_goes_first) {
 
 TEST(test_worth_goes_before_healthy) {
     healthy(1);
-    world_kernel(&w, 0, SGEMM, 1, 500);
-    w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.8;
+    world_kernel(0, SGEMM, 1, 500);
+    d->throttled_share[HEC_THROTTLE_POWER] = 0.8;
     build();
     assert_int_equal(found.list[0].cause, HEC_CAUSE_PRECISION);
     assert_true(found.list[0].joules.best >= HEC_FINDING_WORTH && found.list[0].actionable);
-    assert_true(fabs(found.list[0].saved_j - found.list[0].joules.best * RULE_WORLD_RUN_J) < 1e-6);
-    assert_true(fabs(found.list[0].saved_s - found.list[0].seconds.best * RULE_WORLD_RUN_S) < 1e-9);
+    assert_near(found.list[0].saved_j, found.list[0].joules.best * RULE_WORLD_RUN_J, 1e-6);
+    assert_near(found.list[0].saved_s, found.list[0].seconds.best * RULE_WORLD_RUN_S, 1e-9);
     assert_false(found.list[1].actionable); /* healthy */
     assert_int_equal(place_of(HEC_CAUSE_NONE, 0), 1);
     assert_true(place_of(HEC_CAUSE_THROTTLE, 0) > 1);
-    hec_findings_free(&found);
 }
 
 /* What the rule saves of the run is a share of the steady steps, where it fits into them: a program that runs ahead of its device has
@@ -101,7 +99,7 @@ TEST(test_worth_goes_before_healthy) {
 TEST(test_of_a_step) {
     for (int ahead = 0; ahead < 2; ahead++) {
         healthy(1);
-        world_kernel(&w, 0, SGEMM, 1, 500);
+        world_kernel(0, SGEMM, 1, 500);
         for (int s = 0; s < HEC_STATE_COUNT && ahead; s++)
             w.of[0].steady.rows[s].seconds /= 20;
         build();
@@ -110,55 +108,48 @@ TEST(test_of_a_step) {
         assert_int_equal(isnan(f->step_seconds.best), ahead);
         assert_int_equal(isnan(f->step_joules.best), ahead);
         assert_true(ahead || (f->step_seconds.best >= f->seconds.best && f->step_seconds.best < 1));
-        hec_findings_free(&found);
     }
 }
 
 TEST(test_hints_go_after_healthy) {
     healthy(1);
-    world_kernel(&w, 0, "cutlass_80_tensorop_s1688gemm_128x128_16x4_nt_align4", 4, 500);
+    world_kernel(0, "cutlass_80_tensorop_s1688gemm_128x128_16x4_nt_align4", 4, 500);
     build();
     assert_int_equal(found.list[0].cause, HEC_CAUSE_NONE);
     int at = place_of(HEC_CAUSE_PRECISION, 0);
     assert_true(at > 0 && found.list[at].joules.best >= HEC_FINDING_WORTH && !found.list[at].actionable);
     assert_int_equal(found.scale_out.verdict, HEC_SCALE_OUT);
-    hec_findings_free(&found);
 }
 
 /* Joules that can be saved, by how sure it is; seconds where joules are not known. */
 TEST(test_order_of_two) {
     healthy(1);
-    world_kernel(&w, 0, SGEMM, 3, 500);
-    world_kernel(&w, 0, ALL_REDUCE, 0.1, 800);
-    world_state(&w, 0, HEC_STATE_COMM, 15, 200);
+    world_kernel(0, SGEMM, 3, 500);
+    world_kernel(0, ALL_REDUCE, 0.1, 800);
+    world_state(0, HEC_STATE_COMM, 15, 200);
     build();
     assert_int_equal(place_of(HEC_CAUSE_PRECISION, 0), 0);
     assert_int_equal(place_of(HEC_CAUSE_COMM, 0) > 0, 1);
-    hec_findings_free(&found);
     w.of[0].rows[1].seconds = 80 * 0.05; /* there is little fp32 now */
-    world_state(&w, 0, HEC_STATE_COMM, 60, 400);
+    world_state(0, HEC_STATE_COMM, 60, 400);
     build();
     assert_int_equal(place_of(HEC_CAUSE_COMM, 0), 0);
-    hec_findings_free(&found);
-    w.devices[0].readings.energy.valid = false;
+    d->energy.valid = false;
     build();
     assert_int_equal(place_of(HEC_CAUSE_COMM, 0), 0);
     assert_true(isnan(found.list[0].joules.best));
-    hec_findings_free(&found);
 }
 
 TEST(test_each_device_is_judged) {
     healthy(2);
-    world_kernel(&w, 1, SGEMM, 1, 500);
+    world_kernel(1, SGEMM, 1, 500);
     build();
     assert_int_equal(place_of(HEC_CAUSE_PRECISION, 1), 0);
     assert_int_equal(place_of(HEC_CAUSE_PRECISION, 0), -1);
     assert_true(place_of(HEC_CAUSE_NONE, 0) >= 0);
-    hec_findings_free(&found);
     w.devices[1].readings.used = false;
     build();
     assert_int_equal(place_of(HEC_CAUSE_PRECISION, 1), -1);
-    hec_findings_free(&found);
 }
 
 /* ---- lines ---- */
@@ -172,8 +163,8 @@ static void line(enum hec_state state, const char *file, int at, double seconds)
 
 TEST(test_lines_are_attached) {
     healthy(1);
-    world_kernel(&w, 0, ALL_REDUCE, 0.3, 800);
-    world_state(&w, 0, HEC_STATE_COMM, 20, 240);
+    world_kernel(0, ALL_REDUCE, 0.3, 800);
+    world_state(0, HEC_STATE_COMM, 20, 240);
     line(HEC_STATE_COMM, "train.py", 10, 4);
     line(HEC_STATE_COMM, "train.py", 20, 8);
     line(HEC_STATE_COMM, "train.py", 30, 4);  /* as much as the first */
@@ -188,8 +179,7 @@ TEST(test_lines_are_attached) {
     assert_int_equal(f->lines[2].line, 30);
     assert_string_equal(f->lines[0].file, "train.py");
     assert_string_equal(f->lines[0].function, "step");
-    assert_true(fabs(f->lines[0].share - 0.4) < 1e-9);
-    hec_findings_free(&found);
+    assert_near(f->lines[0].share, 0.4, 1e-9);
 }
 
 /* ---- optimise or scale out ---- */
@@ -201,22 +191,19 @@ TEST(test_scale_out) {
     assert_true(found.scale_out.utilisation == 0.95);
     assert_true(found.scale_out.recoverable < 0.1);
     assert_int_equal(found.scale_out.reason, HEC_SCALE_FULL);
-    hec_findings_free(&found);
 }
 
 TEST(test_optimise) {
     healthy(1);
-    world_kernel(&w, 0, SGEMM, 1, 500); /* busy, but much can be had back */
+    world_kernel(0, SGEMM, 1, 500); /* busy, but much can be had back */
     build();
     assert_int_equal(found.scale_out.verdict, HEC_SCALE_OPTIMISE);
     assert_true(found.scale_out.recoverable > 0.1);
-    hec_findings_free(&found);
     healthy(1);
     w.summary.steps.busy_share = 0.69; /* more devices would wait as well */
     build();
     assert_int_equal(found.scale_out.verdict, HEC_SCALE_OPTIMISE);
     assert_int_equal(found.scale_out.reason, HEC_SCALE_IDLE);
-    hec_findings_free(&found);
 }
 
 TEST(test_savings_are_of_what_is_left) {
@@ -233,32 +220,29 @@ TEST(test_savings_are_of_what_is_left) {
 
 TEST(test_scale_unknown) {
     healthy(1);
-    world_untraced(&w);
-    w.devices[0].readings.activity.has_gpm = false;
+    world_untraced();
+    d->activity.has_gpm = false;
     build();
     assert_int_equal(found.scale_out.verdict, HEC_SCALE_UNKNOWN);
     assert_true(isnan(found.scale_out.utilisation));
     assert_int_equal(found.scale_out.reason, HEC_SCALE_NOT_SEEN);
-    hec_findings_free(&found);
-    w.devices[0].readings.used = false;
+    d->used = false;
     build();
     assert_int_equal(found.scale_out.verdict, HEC_SCALE_UNKNOWN);
     assert_int_equal(found.count, 0);
-    hec_findings_free(&found);
     healthy(1);
-    world_untraced(&w); /* the engine's activity stands in: 90 % */
+    world_untraced(); /* the engine's activity stands in: 90 % */
     build();
     assert_true(found.scale_out.utilisation == 0.9);
-    hec_findings_free(&found);
 }
 
 /* Others work on the device, or may: what it would do for the command alone is not known, and each finding says so. */
 TEST(test_shared) {
     for (int others = HEC_OTHERS_MAYBE; others <= HEC_OTHERS_BUSY; others++) {
         healthy(1);
-        world_kernel(&w, 0, SGEMM, 1, 500);
-        w.devices[0].readings.shared_with = 2;
-        w.devices[0].readings.others = (enum hec_others)others;
+        world_kernel(0, SGEMM, 1, 500);
+        d->shared_with = 2;
+        d->others = (enum hec_others)others;
         build();
         assert_int_equal(found.scale_out.verdict, HEC_SCALE_UNKNOWN);
         assert_int_equal(found.scale_out.reason, HEC_SCALE_SHARED);
@@ -271,7 +255,6 @@ TEST(test_shared) {
             assert_int_equal(isnan(f->joules.best) && isnan(f->saved_j), others == HEC_OTHERS_BUSY);
             assert_true(isfinite(f->saved_s));
         }
-        hec_findings_free(&found);
     }
 }
 
@@ -282,15 +265,14 @@ TEST(test_latency_adds_up) {
     struct hec_latency *l = &found.latency;
     build();
     assert_false(l->valid); /* training */
-    hec_findings_free(&found);
     w.summary.steps.source = HEC_STEP_MODULE;
     w.of[0].ledger.steps = 100;
-    world_state(&w, 0, HEC_STATE_COMPUTE, 0.040, 500);
-    world_state(&w, 0, HEC_STATE_COPY, 0.005, 130);
-    world_state(&w, 0, HEC_STATE_COMM, 0.002, 200);
-    world_state(&w, 0, HEC_STATE_LAUNCH, 0.003, 120);
-    world_state(&w, 0, HEC_STATE_HOST, 0.010, 120);
-    world_state(&w, 0, HEC_STATE_STARTUP, 0, 120);
+    world_state(0, HEC_STATE_COMPUTE, 0.040, 500);
+    world_state(0, HEC_STATE_COPY, 0.005, 130);
+    world_state(0, HEC_STATE_COMM, 0.002, 200);
+    world_state(0, HEC_STATE_LAUNCH, 0.003, 120);
+    world_state(0, HEC_STATE_HOST, 0.010, 120);
+    world_state(0, HEC_STATE_STARTUP, 0, 120);
     w.of[0].ledger.rows[HEC_STATE_TAIL].step_seconds = NAN;
     w.of[0].watts.profile.class[HEC_KERNEL_CLASS_GEMM] =
         (struct hec_class_row){.seconds = 60, .point.limit = HEC_LIMIT_MATH};
@@ -301,21 +283,18 @@ TEST(test_latency_adds_up) {
     w.devices[0].watts = &w.of[0].watts;
     build();
     assert_true(l->valid);
-    assert_true(fabs(l->total_s - 0.060) < 1e-12);
-    assert_true(fabs(l->compute_s - 0.024) < 1e-12);
-    assert_true(fabs(l->memory_s - 0.012) < 1e-12);
-    assert_true(fabs(l->batching_s - 0.007) < 1e-12); /* 4 ms of kernels, 3 ms of launching */
-    assert_true(fabs(l->transport_s - 0.007) < 1e-12);
-    assert_true(fabs(l->host_s - 0.010) < 1e-12);
+    assert_near(l->total_s, 0.060, 1e-12);
+    assert_near(l->compute_s, 0.024, 1e-12);
+    assert_near(l->memory_s, 0.012, 1e-12);
+    assert_near(l->batching_s, 0.007, 1e-12); /* 4 ms of kernels, 3 ms of launching */
+    assert_near(l->transport_s, 0.007, 1e-12);
+    assert_near(l->host_s, 0.010, 1e-12);
     double sum = l->compute_s + l->memory_s + l->batching_s + l->transport_s + l->host_s;
-    assert_true(fabs(sum - l->total_s) < 1e-12);
-    hec_findings_free(&found);
+    assert_near(sum, l->total_s, 1e-12);
     w.devices[0].watts = NULL; /* what limits the kernels is not known: all of them compute */
     build();
     assert_true(fabs(l->compute_s - 0.040) < 1e-12 && l->memory_s == 0);
-    hec_findings_free(&found);
     w.of[0].ledger.steps = 0;
     build();
     assert_false(l->valid);
-    hec_findings_free(&found);
 }

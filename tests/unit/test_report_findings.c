@@ -4,7 +4,7 @@
 #include "diagnose/rules/scale_out.h"
 #include "report/words/explain.h"
 #include "report/words/facts.h"
-#include "fake_dossier.h"
+#include "rule_world.h"
 #include "report/words/findings.h"
 #include "report/run/report.h"
 #include "recorded_run.h"
@@ -337,11 +337,11 @@ TEST_WITH(test_without_a_trace, start, finish) {
 
 /* Beside others: what is said of the device is said of the command, or of all of them. */
 TEST_WITH(test_shared, start, finish) {
-    struct hec_device_summary *d = &summary.devices[0].readings;
+    struct hec_device_summary *readings = &summary.devices[0].readings;
     char text[HEC_CAVEATS_MAX][160];
-    d->others = HEC_OTHERS_BUSY;
-    d->others_engine = 0.97;
-    d->others_seen = 0.23;
+    readings->others = HEC_OTHERS_BUSY;
+    readings->others_engine = 0.97;
+    readings->others_seen = 0.23;
     headline("no cause stands out: nothing says what the H200 did");
     traced();
     of.ledger.rows[HEC_STATE_COMPUTE].seconds = 12;
@@ -363,15 +363,15 @@ TEST_WITH(test_shared, start, finish) {
     says("with the command's work 23 %");
     says("the device is shared: its counters are of all processes on it, and so are its joules");
     says("unknown: launched, and mostly waiting for the others' turns");
-    d->shared_with = 2;
+    readings->shared_with = 2;
     print();
     says("shared with 2 other processes, at work:");
-    d->others = HEC_OTHERS_MAYBE;
+    readings->others = HEC_OTHERS_MAYBE;
     print();
     says(
         "shared with 2 other processes: the energy is the device's, not the command's alone, and so may be the counters");
     says("others may have been at work on the H200");
-    d->others = HEC_OTHERS_IDLE;
+    readings->others = HEC_OTHERS_IDLE;
     print();
     says("shared with 2 other processes: the energy is the device's, not the command's alone");
     says_not("counters are of all of them");

@@ -1,6 +1,5 @@
 /* The rules about the device itself, on facts built by hand: they fire with the right numbers, and not just below their
  * thresholds. */
-#include "finding_numbers.h"
 #include "rule_world.h"
 
 #include "diagnose/rules/findings.h"
@@ -17,8 +16,6 @@
 #define LOG_SOFTMAX "void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, float, LogSoftMaxForwardEpilogue>"
 #define ALL_REDUCE "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
-static struct rule_world w;
-
 static void near(double value, double expected) {
     if (!(fabs(value - expected) <= 0.002 + 0.001 * fabs(expected)))
         fail_msg("%g instead of %g", value, expected);
@@ -31,7 +28,7 @@ static void in_order(const struct hec_saving *s) {
 }
 
 static void fires(enum hec_cause cause) {
-    if (!world_judge(&w, 0, cause))
+    if (!world_judge(0, cause))
         fail_msg("%s does not fire", hec_cause_name(cause));
     assert_true(w.finding.confidence > 0 && w.finding.confidence <= 1);
     assert_true(has_numbers(&w.finding));
@@ -39,17 +36,23 @@ static void fires(enum hec_cause cause) {
     in_order(&w.finding.joules);
 }
 
+/* That part of the run's time. */
+static void saves(enum hec_cause cause, double seconds) {
+    fires(cause);
+    near(w.finding.seconds.best, seconds);
+}
+
 static void silent(enum hec_cause cause) {
-    if (world_judge(&w, 0, cause))
+    if (world_judge(0, cause))
         fail_msg("%s fires: %s", hec_cause_name(cause), hec_evidence_name(w.finding.title.what));
 }
 
 /* ---- precision ---- */
 
 static void fp32(double share) {
-    world_begin(&w, 1);
-    world_kernel(&w, 0, SGEMM, share, 500);
-    world_kernel(&w, 0, BF16, 1 - share, 500);
+    world_begin(1);
+    world_kernel(0, SGEMM, share, 500);
+    world_kernel(0, BF16, 1 - share, 500);
 }
 
 TEST(test_precision_fp32) {
@@ -65,8 +68,7 @@ TEST(test_precision_fp32) {
     assert_true(shows(&w.finding, HEC_EVIDENCE_FP32_SHARE, 0.5));
     assert_true(answers(&w.finding, HEC_LEVER_TENSOR_CORES, 0));
     w.summary.steps.source = HEC_STEP_MODULE; /* inference: bf16 */
-    fires(HEC_CAUSE_PRECISION);
-    near(w.finding.seconds.best, 0.8 * 0.5 * (1 - 67 / 989.5 / 0.75));
+    saves(HEC_CAUSE_PRECISION, 0.8 * 0.5 * (1 - 67 / 989.5 / 0.75));
     fp32(0.09);
     silent(HEC_CAUSE_PRECISION);
 }
@@ -88,48 +90,48 @@ TEST(test_precision_conv_gains_less) {
     fp32(1);
     fires(HEC_CAUSE_PRECISION);
     double gemm = w.finding.seconds.best;
-    world_begin(&w, 1);
-    world_kernel(&w, 0, "cudnn::cnn::implicit_convolve_sgemm<float, float>", 1, 500);
+    world_begin(1);
+    world_kernel(0, "cudnn::cnn::implicit_convolve_sgemm<float, float>", 1, 500);
     fires(HEC_CAUSE_PRECISION);
     assert_true(w.finding.seconds.best < 0.85 * gemm);
 }
 
 TEST(test_precision_unknown_names) {
     fp32(0.2);
-    world_kernel(&w, 0, "cudnn::cnn::implicit_convolve<...>", 1, 500);
+    world_kernel(0, "cudnn::cnn::implicit_convolve<...>", 1, 500);
     fires(HEC_CAUSE_PRECISION);
     double before = w.finding.seconds.best;
-    world_counters(&w, 0, 0.9, 0.3, 0.0, 0.7, 0.3);
+    world_counters(0, 0.9, 0.3, 0.0, 0.7, 0.3);
     fires(HEC_CAUSE_PRECISION); /* tensor pipes are idle: these are fp32 as well */
     assert_true(w.finding.seconds.best > 1.5 * before);
-    world_begin(&w, 1);
-    world_kernel(&w, 0, "triton_mm", 1, 500); /* products by their name, in fp32 by the pipes */
+    world_begin(1);
+    world_kernel(0, "triton_mm", 1, 500); /* products by their name, in fp32 by the pipes */
     silent(HEC_CAUSE_PRECISION);
-    world_counters(&w, 0, 0.95, 0.12, 0.0, 0.75, 0.06);
+    world_counters(0, 0.95, 0.12, 0.0, 0.75, 0.06);
     fires(HEC_CAUSE_PRECISION);
     assert_true(w.finding.confidence <= 0.5);
-    world_counters(&w, 0, 0.95, 0.12, 0.03, 0.75, 0.06);
+    world_counters(0, 0.95, 0.12, 0.03, 0.75, 0.06);
     silent(HEC_CAUSE_PRECISION);
-    world_counters(&w, 0, 0.95, 0.12, 0.0, 0.29, 0.06);
+    world_counters(0, 0.95, 0.12, 0.0, 0.29, 0.06);
     silent(HEC_CAUSE_PRECISION);
 }
 
 TEST(test_precision_shapes) {
-    world_begin(&w, 1);
-    world_kernel(&w, 0, "cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>", 0.5, 2061);
-    world_kernel(&w, 0, BF16, 0.5, 500);
+    world_begin(1);
+    world_kernel(0, "cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>", 0.5, 2061);
+    world_kernel(0, BF16, 0.5, 500);
     fires(HEC_CAUSE_PRECISION);
     assert_true(answers(&w.finding, HEC_LEVER_PAD_SIZES, 8));
     near(w.finding.seconds.best, 0.8 * 0.5 * (1 - 1 / 4.5));
-    world_begin(&w, 1);
-    world_kernel(&w, 0, "cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_tn_align16>", 1, 500);
+    world_begin(1);
+    world_kernel(0, "cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_tn_align16>", 1, 500);
     silent(HEC_CAUSE_PRECISION);
 }
 
 TEST(test_precision_tf32_is_a_choice) {
-    world_begin(&w, 1);
-    world_kernel(&w, 0, TF32, 0.35, 500);
-    world_kernel(&w, 0, GELU, 0.65, 50);
+    world_begin(1);
+    world_kernel(0, TF32, 0.35, 500);
+    world_kernel(0, GELU, 0.65, 50);
     fires(HEC_CAUSE_PRECISION);
     assert_true(w.finding.confidence < HEC_FINDING_SURE);
     near(w.finding.seconds.best, 0.8 * 0.35 * 0.3);
@@ -145,106 +147,103 @@ static void nothing_is_claimed(void) {
 
 /* fp32 arithmetic that no tensor core does: kernels of CUDA's samples and of cuFFT, with the counters that they show. */
 TEST(test_precision_needs_products) {
-    world_begin(&w, 1);
-    world_kernel(&w, 0,
+    world_begin(1);
+    world_kernel(0,
                  "void integrateBodies<float>(vec4<float>::Type*, vec4<float>::Type*, vec4<float>::Type*, "
                  "unsigned int, unsigned int, float, float, int)",
                  1, 9000);
-    world_counters(&w, 0, 0.98, 0.49, 0.0, 0.86, 0.01);
+    world_counters(0, 0.98, 0.49, 0.0, 0.86, 0.01);
     nothing_is_claimed();
     fires(HEC_CAUSE_NONE);
-    world_untraced(&w);
-    w.devices[0].readings.activity.to_s = 99;
+    world_untraced();
+    d->activity.to_s = 99;
     nothing_is_claimed();
-    world_begin(&w, 1);
-    world_kernel(&w, 0,
+    world_begin(1);
+    world_kernel(0,
                  "void vector_fft<1024u, EPT<8u>, 32u, 64u, (padding_t)0, (twiddle_t)0, (loadstore_modifier_t)2, "
                  "(layout_t)0, unsigned int, float>(kernel_arguments_t<unsigned int>)",
                  0.5, 300);
-    world_kernel(&w, 0,
+    world_kernel(0,
                  "void regular_fft<512u, EPT<8u>, 1u, 1u, (padding_t)2, (twiddle_t)0, (loadstore_modifier_t)2, "
                  "(layout_t)1, unsigned int, float>(kernel_arguments_t<unsigned int>)",
                  0.3, 300);
-    world_kernel(&w, 0, "radix2_fft_kernel(float2*, int, int)", 0.2, 300);
-    world_counters(&w, 0, 0.96, 0.6, 0.0, 0.45, 0.55);
+    world_kernel(0, "radix2_fft_kernel(float2*, int, int)", 0.2, 300);
+    world_counters(0, 0.96, 0.6, 0.0, 0.45, 0.55);
     nothing_is_claimed();
     fires(HEC_CAUSE_NONE);
 }
 
 /* cuBLAS does fp64 products on the tensor cores of the parts that have them; others have none to offer. */
 TEST(test_precision_fp64) {
-    world_begin(&w, 1);
-    world_kernel(&w, 0,
+    world_begin(1);
+    world_kernel(0,
                  "sm80_xmma_gemm_f64f64_f64f64_f64_tn_n_tilesize64x64x16_stage4_warpsize2x2x1_tensor8x8x4_"
                  "execute_kernel__5x_cublas",
                  0.6, 2000);
-    world_kernel(&w, 0, "void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_128x64_16x3_nn_align1>(Params)", 0.4, 2000);
-    world_counters(&w, 0, 0.98, 0.12, 0.9, 0.0, 0.1);
+    world_kernel(0, "void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_128x64_16x3_nn_align1>(Params)", 0.4, 2000);
+    world_counters(0, 0.98, 0.12, 0.9, 0.0, 0.1);
     nothing_is_claimed();
     fires(HEC_CAUSE_NONE);
     assert_true(shows(&w.finding, HEC_EVIDENCE_FP64_PRODUCTS, 1));
-    world_begin(&w, 1);
-    snprintf(w.devices[0].readings.device.name, sizeof w.devices[0].readings.device.name, "NVIDIA GeForce RTX 4090");
-    world_kernel(&w, 0, "cutlass_80_simt_dgemm_128x64_8x3_nn_align1", 1, 2000);
+    world_begin(1);
+    snprintf(d->device.name, sizeof d->device.name, "NVIDIA GeForce RTX 4090");
+    world_kernel(0, "cutlass_80_simt_dgemm_128x64_8x3_nn_align1", 1, 2000);
     nothing_is_claimed();
 }
 
 /* fp16 from compute capability 7.0, TF32 and bf16 from 8.0; nothing where it is not known. */
 TEST(test_precision_old_devices) {
-    world_begin(&w, 1);
-    world_kernel(&w, 0, "maxwell_sgemm_128x64_nn", 1, 500);
-    struct hec_device *d = &w.devices[0].readings.device;
-    snprintf(d->name, sizeof d->name, "NVIDIA GeForce GTX 1080 Ti");
-    d->cuda_major = 6;
-    d->cuda_minor = 1;
+    world_begin(1);
+    world_kernel(0, "maxwell_sgemm_128x64_nn", 1, 500);
+    struct hec_device *device = &d->device;
+    snprintf(device->name, sizeof device->name, "NVIDIA GeForce GTX 1080 Ti");
+    device->cuda_major = 6;
+    device->cuda_minor = 1;
     nothing_is_claimed();
-    snprintf(d->name, sizeof d->name, "Tesla P100-PCIE-16GB");
-    d->cuda_minor = 0;
+    snprintf(device->name, sizeof device->name, "Tesla P100-PCIE-16GB");
+    device->cuda_minor = 0;
     nothing_is_claimed();
-    d->cuda_major = d->cuda_minor = -1; /* not recorded, and the part is not in the table */
+    device->cuda_major = device->cuda_minor = -1; /* not recorded, and the part is not in the table */
     nothing_is_claimed();
-    snprintf(d->name, sizeof d->name, "Tesla V100-SXM2-16GB");
-    for (d->cuda_major = -1; d->cuda_major <= 7; d->cuda_major += 8) {
-        fires(HEC_CAUSE_PRECISION);
-        near(w.finding.seconds.best, 0.8 * (1 - 15.7 / 125 / 0.75));
+    snprintf(device->name, sizeof device->name, "Tesla V100-SXM2-16GB");
+    for (device->cuda_major = -1; device->cuda_major <= 7; device->cuda_major += 8) {
+        saves(HEC_CAUSE_PRECISION, 0.8 * (1 - 15.7 / 125 / 0.75));
         assert_true(shows(&w.finding, HEC_EVIDENCE_PEAKS, 125 / 15.7));
         assert_true(isnan(fact_of(&w.finding, HEC_EVIDENCE_PEAKS)->value[1])); /* it has no TF32 */
         assert_true(answers(&w.finding, HEC_LEVER_FP16, 0));
     }
-    snprintf(d->name, sizeof d->name, "AMD Radeon Graphics"); /* gfx90a: no compute capability */
-    snprintf(d->vendor, sizeof d->vendor, "%s", hec_vendor_info(HEC_VENDOR_AMD)->name);
-    d->cuda_major = 9;
+    snprintf(device->name, sizeof device->name, "AMD Radeon Graphics"); /* gfx90a: no compute capability */
+    snprintf(device->vendor, sizeof device->vendor, "%s", hec_vendor_info(HEC_VENDOR_AMD)->name);
+    device->cuda_major = 9;
     nothing_is_claimed();
 }
 
 /* ---- layout ---- */
 
 static void images(double layout, double norm) {
-    world_begin(&w, 1);
-    world_kernel(&w, 0, TO_NHWC, layout, 100);
-    world_kernel(&w, 0, NORM, norm, 1000);
-    world_kernel(&w, 0, CONV, 1 - layout - norm, 200);
+    world_begin(1);
+    world_kernel(0, TO_NHWC, layout, 100);
+    world_kernel(0, NORM, norm, 1000);
+    world_kernel(0, CONV, 1 - layout - norm, 200);
 }
 
 TEST(test_layout) {
     images(0.2, 0.5);
-    fires(HEC_CAUSE_LAYOUT);
-    near(w.finding.seconds.best, 0.8 * (0.95 * 0.2 + 0.7 * 0.5));
+    saves(HEC_CAUSE_LAYOUT, 0.8 * (0.95 * 0.2 + 0.7 * 0.5));
     assert_true(w.finding.joules.best < w.finding.seconds.best * 0.88 / 0.8); /* what stays is denser */
     assert_true(answers(&w.finding, HEC_LEVER_CHANNELS_LAST, 0));
     images(0.045, 0.5);
     silent(HEC_CAUSE_LAYOUT);
     images(0.2, 0);
-    fires(HEC_CAUSE_LAYOUT);
-    near(w.finding.seconds.best, 0.8 * 0.95 * 0.2);
-    world_untraced(&w);
+    saves(HEC_CAUSE_LAYOUT, 0.8 * 0.95 * 0.2);
+    world_untraced();
     silent(HEC_CAUSE_LAYOUT);
 }
 
 TEST(test_layout_transposes) {
-    world_begin(&w, 1);
-    world_kernel(&w, 0, TO_NHWC, 0.2, 100);
-    world_kernel(&w, 0, BF16, 0.8, 500);
+    world_begin(1);
+    world_kernel(0, TO_NHWC, 0.2, 100);
+    world_kernel(0, BF16, 0.8, 500);
     fires(HEC_CAUSE_LAYOUT);
     assert_true(w.finding.confidence <= 0.5);
     assert_true(answers(&w.finding, HEC_LEVER_KEEP_ORDER, 0));
@@ -255,19 +254,18 @@ TEST(test_layout_transposes) {
 /* ---- batch ---- */
 
 static void underfilled(double sm, double tensor, double dram) {
-    world_begin(&w, 1);
-    world_counters(&w, 0, sm, 0.1, tensor, 0.01, dram);
-    w.devices[0].readings.metric[HEC_GPU_MEM_USED].maximum = 10.0 * (1 << 30);
-    world_kernel(&w, 0, BF16, 1, 12);
+    world_begin(1);
+    world_counters(0, sm, 0.1, tensor, 0.01, dram);
+    d->metric[HEC_GPU_MEM_USED].maximum = 10.0 * (1 << 30);
+    world_kernel(0, BF16, 1, 12);
 }
 
 TEST(test_batch_empty_sms) {
     underfilled(0.38, 0.38, 0.1);
-    fires(HEC_CAUSE_BATCH);
-    near(w.finding.seconds.best, 0.8 * (1 - 0.38 / 0.95));
+    saves(HEC_CAUSE_BATCH, 0.8 * (1 - 0.38 / 0.95));
     assert_true(w.finding.confidence > 0.8);
     assert_true(w.finding.estimated);
-    w.devices[0].readings.metric[HEC_GPU_MEM_USED].maximum = 120.0 * (1 << 30); /* no room */
+    d->metric[HEC_GPU_MEM_USED].maximum = 120.0 * (1 << 30); /* no room */
     silent(HEC_CAUSE_BATCH);
     underfilled(0.51, 0.38, 0.1);
     silent(HEC_CAUSE_BATCH);
@@ -278,7 +276,7 @@ TEST(test_batch_empty_sms) {
 
 TEST(test_batch_same_work_keeps_its_joules) {
     underfilled(0.38, 0.38, 0.1);
-    world_state(&w, 0, HEC_STATE_COMPUTE, 80, 240);
+    world_state(0, HEC_STATE_COMPUTE, 80, 240);
     fires(HEC_CAUSE_BATCH);
     double time = 0.38 / 0.95, stays = (120 * time + 0.8 * 120) / 240;
     near(w.finding.joules.best, 80 * 240 / RULE_WORLD_RUN_J * (1 - stays));
@@ -287,8 +285,7 @@ TEST(test_batch_same_work_keeps_its_joules) {
 TEST(test_batch_rereads_weights) {
     underfilled(0.82, 0.09, 0.65);
     w.summary.steps.samples_per_step = 64;
-    fires(HEC_CAUSE_BATCH);
-    near(w.finding.seconds.best, 0.8 * (1 - 0.09 / 0.65));
+    saves(HEC_CAUSE_BATCH, 0.8 * (1 - 0.09 / 0.65));
     assert_true(shows(&w.finding, HEC_EVIDENCE_BATCH_WEIGHTS, 0.09));
     w.summary.steps.samples_per_step = 4096;
     silent(HEC_CAUSE_BATCH);
@@ -300,17 +297,16 @@ TEST(test_batch_rereads_weights) {
 /* Half of compute is an optimizer's, and ten sixteenths of the memory are free: as much for 16 / 6 of the samples. */
 TEST(test_batch_shares_its_optimizer) {
     underfilled(0.82, 0.09, 0.65);
-    w.devices[0].readings.metric[HEC_GPU_MEM_USED].maximum = 6 / 16.0 * 141 * (1 << 30);
+    d->metric[HEC_GPU_MEM_USED].maximum = 6 / 16.0 * 141 * (1 << 30);
     w.of[0].rows[0].seconds /= 2;
-    world_kernel(&w, 0, "void at::native::multi_tensor_apply_kernel<SgdFunctor>", 0.5, 500);
+    world_kernel(0, "void at::native::multi_tensor_apply_kernel<SgdFunctor>", 0.5, 500);
     w.summary.steps.samples_per_step = 64;
-    fires(HEC_CAUSE_BATCH);
-    near(w.finding.seconds.best, 0.8 * (1 - 6 / 16.0));
+    saves(HEC_CAUSE_BATCH, 0.8 * (1 - 6 / 16.0));
 }
 
 TEST(test_batch_few_blocks) {
-    world_begin(&w, 1);
-    struct hec_kernel_row *k = world_kernel(&w, 0, BF16, 1, 12);
+    world_begin(1);
+    struct hec_kernel_row *k = world_kernel(0, BF16, 1, 12);
     k->grid[0] = 8, k->grid[1] = 4, k->grid[2] = 1;
     w.of[0].watts.profile = (struct hec_class_profile){.sms = 132};
     w.devices[0].watts = &w.of[0].watts;
@@ -321,44 +317,43 @@ TEST(test_batch_few_blocks) {
 }
 
 TEST(test_batch_telemetry) {
-    world_begin(&w, 1);
-    world_untraced(&w);
-    world_counters(&w, 0, 0.13, 0.02, 0.02, 0.0, 0.0);
+    world_begin(1);
+    world_untraced();
+    world_counters(0, 0.13, 0.02, 0.02, 0.0, 0.0);
     fires(HEC_CAUSE_BATCH);
     assert_true(w.finding.confidence <= 0.5);
-    w.devices[0].readings.activity.engine = 0.31; /* a launch-bound loop */
+    d->activity.engine = 0.31; /* a launch-bound loop */
     silent(HEC_CAUSE_BATCH);
-    world_counters(&w, 0, 0.82, 0.3, 0.09, 0.012, 0.65);
+    world_counters(0, 0.82, 0.3, 0.09, 0.012, 0.65);
     w.summary.steps.samples_per_step = 64;
     fires(HEC_CAUSE_BATCH);
-    world_counters(&w, 0, 0.82, 0.3, 0.07, 0.057, 0.77); /* unfused attention */
+    world_counters(0, 0.82, 0.3, 0.07, 0.057, 0.77); /* unfused attention */
     silent(HEC_CAUSE_BATCH);
 }
 
 TEST(test_batch_leaves_layout_alone) {
     images(0.2, 0.5);
-    world_counters(&w, 0, 0.4, 0.2, 0.03, 0.01, 0.1);
+    world_counters(0, 0.4, 0.2, 0.03, 0.01, 0.1);
     silent(HEC_CAUSE_BATCH);
 }
 
 /* ---- memory ---- */
 
 static void chain(double share, double kernels, double mean_us) {
-    world_begin(&w, 1);
-    world_kernel(&w, 0, GELU, share, mean_us);
-    world_kernel(&w, 0, BF16, 1 - share, 500);
+    world_begin(1);
+    world_kernel(0, GELU, share, mean_us);
+    world_kernel(0, BF16, 1 - share, 500);
     w.of[0].calls = (struct hec_call_facts){.chains = 100, .chain_s = 80 * share, .chain_mean = kernels};
     w.devices[0].calls = &w.of[0].calls;
 }
 
 TEST(test_memory_chain) {
     chain(0.5, 5, 100);
-    world_counters(&w, 0, 0.97, 0.8, 0.0, 0.1, 0.9);
-    fires(HEC_CAUSE_MEMORY);
-    near(w.finding.seconds.best, 0.8 * 0.5 * (1 - 1 / 5.0));
+    world_counters(0, 0.97, 0.8, 0.0, 0.1, 0.9);
+    saves(HEC_CAUSE_MEMORY, 0.8 * 0.5 * (1 - 1 / 5.0));
     near(w.finding.joules.best, 0.88 * 0.5 * (1 - 1 / 5.0));
     assert_true(w.finding.confidence > 0.85);
-    world_counters(&w, 0, 0.97, 0.8, 0.5, 0.1, 0.3);
+    world_counters(0, 0.97, 0.8, 0.5, 0.1, 0.3);
     fires(HEC_CAUSE_MEMORY);
     assert_true(w.finding.confidence <= 0.5); /* memory is not what limits */
     chain(0.5, 2.9, 100);
@@ -374,11 +369,9 @@ TEST(test_memory_chain) {
 TEST(test_memory_chain_ends_with_a_step) {
     chain(1, 10000, 100);
     w.of[0].calls.steps = w.of[0].rows[0].count / 4;
-    fires(HEC_CAUSE_MEMORY);
-    near(w.finding.seconds.best, 0.8 * (1 - 1 / 4.0));
+    saves(HEC_CAUSE_MEMORY, 0.8 * (1 - 1 / 4.0));
     w.of[0].calls.steps = 0;
-    fires(HEC_CAUSE_MEMORY);
-    near(w.finding.seconds.best, 0.8 * (1 - 1 / 10.0));
+    saves(HEC_CAUSE_MEMORY, 0.8 * (1 - 1 / 10.0));
 }
 
 TEST(test_memory_without_calls) {
@@ -392,10 +385,10 @@ TEST(test_memory_without_calls) {
 }
 
 TEST(test_memory_attention) {
-    world_begin(&w, 1);
-    world_kernel(&w, 0, SOFTMAX, 0.25, 600);
-    world_kernel(&w, 0, GELU, 0.17, 450);
-    world_kernel(&w, 0, BF16, 0.58, 500);
+    world_begin(1);
+    world_kernel(0, SOFTMAX, 0.25, 600);
+    world_kernel(0, GELU, 0.17, 450);
+    world_kernel(0, BF16, 0.58, 500);
     fires(HEC_CAUSE_MEMORY);
     assert_true(answers(&w.finding, HEC_LEVER_FUSED_ATTENTION, 0));
     near(w.finding.seconds.best, 0.8 * (0.95 * 0.42 + 0.6 * 1.2 * 0.42));
@@ -404,89 +397,84 @@ TEST(test_memory_attention) {
 }
 
 TEST(test_memory_telemetry) {
-    world_begin(&w, 1);
-    world_untraced(&w);
+    world_begin(1);
+    world_untraced();
     silent(HEC_CAUSE_MEMORY);
-    world_counters(&w, 0, 0.95, 0.7, 0.0, 0.05, 0.61);
+    world_counters(0, 0.95, 0.7, 0.0, 0.05, 0.61);
     fires(HEC_CAUSE_MEMORY);
     assert_true(w.finding.confidence <= 0.5);
     near(w.finding.seconds.best, 0); /* a stencil goes no faster */
     assert_true(w.finding.lever.id == HEC_LEVER_TRACE_KERNELS);
-    world_counters(&w, 0, 0.95, 0.7, 0.0, 0.05, 0.59);
+    world_counters(0, 0.95, 0.7, 0.0, 0.05, 0.59);
     silent(HEC_CAUSE_MEMORY);
-    world_counters(&w, 0, 0.95, 0.7, 0.11, 0.05, 0.61);
+    world_counters(0, 0.95, 0.7, 0.11, 0.05, 0.61);
     silent(HEC_CAUSE_MEMORY);
 }
 
 /* ---- throttle ---- */
 
 TEST(test_throttle_heat) {
-    world_begin(&w, 1);
-    w.devices[0].readings.throttled_share[HEC_THROTTLE_THERMAL] = 0.5;
-    w.devices[0].readings.metric[HEC_GPU_TEMPERATURE].maximum = 88;
-    world_counters(&w, 0, 0.95, 0.3, 0.6, 0, 0.3);
-    w.devices[0].readings.metric[HEC_GPU_SM_CLOCK] = (struct hec_stat){1500, 1386, 345, 1980, 100};
-    fires(HEC_CAUSE_THROTTLE);
-    near(w.finding.seconds.best, 0.8 * 0.5 * 0.3);
+    world_begin(1);
+    d->throttled_share[HEC_THROTTLE_THERMAL] = 0.5;
+    d->metric[HEC_GPU_TEMPERATURE].maximum = 88;
+    world_counters(0, 0.95, 0.3, 0.6, 0, 0.3);
+    d->metric[HEC_GPU_SM_CLOCK] = (struct hec_stat){1500, 1386, 345, 1980, 100};
+    saves(HEC_CAUSE_THROTTLE, 0.8 * 0.5 * 0.3);
     near(w.finding.joules.best, 0.88 * 0.35 * 0.5 * 0.3);
     assert_true(shows(&w.finding, HEC_EVIDENCE_THROTTLED, 0.5) && w.finding.title.value[1]); /* by heat */
-    w.devices[0].readings.throttled_share[HEC_THROTTLE_THERMAL] = 0.04;
+    d->throttled_share[HEC_THROTTLE_THERMAL] = 0.04;
     silent(HEC_CAUSE_THROTTLE);
-    w.devices[0].readings.throttled_share[HEC_THROTTLE_HARDWARE] = 0.06;
+    d->throttled_share[HEC_THROTTLE_HARDWARE] = 0.06;
     fires(HEC_CAUSE_THROTTLE);
     assert_true(shows(&w.finding, HEC_EVIDENCE_THROTTLED, 0.06) && !w.finding.title.value[1]);
 }
 
 TEST(test_throttle_power) {
-    world_begin(&w, 1);
-    w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.9;
+    world_begin(1);
+    d->throttled_share[HEC_THROTTLE_POWER] = 0.9;
     fires(HEC_CAUSE_THROTTLE);
     assert_true(w.finding.joules.best < 0.05 && w.finding.seconds.best < 0.05); /* normal: not worth acting on */
     assert_true(w.finding.estimated);
-    w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.09;
+    d->throttled_share[HEC_THROTTLE_POWER] = 0.09;
     silent(HEC_CAUSE_THROTTLE);
 }
 
 TEST(test_throttle_lowered_limit) {
-    world_begin(&w, 1);
-    w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.9;
-    w.devices[0].readings.power_limit_w = 400;
-    fires(HEC_CAUSE_THROTTLE);
-    near(w.finding.seconds.best, 0.8 * 0.9 * (1 - pow(400.0 / 700, 0.4)));
+    world_begin(1);
+    d->throttled_share[HEC_THROTTLE_POWER] = 0.9;
+    d->power_limit_w = 400;
+    saves(HEC_CAUSE_THROTTLE, 0.8 * 0.9 * (1 - pow(400.0 / 700, 0.4)));
     assert_true(isnan(w.finding.joules.best)); /* either way */
-    w.devices[0].readings.power_limit_w = 640;
-    fires(HEC_CAUSE_THROTTLE);
-    near(w.finding.seconds.best, 0);
+    d->power_limit_w = 640;
+    saves(HEC_CAUSE_THROTTLE, 0);
 }
 
 /* ---- comm, straggler ---- */
 
 static void ranks(double own_work, double own_comm, double other_work, double other_comm) {
-    world_begin(&w, 2);
-    world_state(&w, 0, HEC_STATE_COMPUTE, own_work, 600);
-    world_state(&w, 0, HEC_STATE_COMM, own_comm, 240);
-    world_state(&w, 1, HEC_STATE_COMPUTE, other_work, 600);
-    world_state(&w, 1, HEC_STATE_COMM, other_comm, 240);
+    world_begin(2);
+    world_state(0, HEC_STATE_COMPUTE, own_work, 600);
+    world_state(0, HEC_STATE_COMM, own_comm, 240);
+    world_state(1, HEC_STATE_COMPUTE, other_work, 600);
+    world_state(1, HEC_STATE_COMM, other_comm, 240);
     w.of[0].timeline.comm_overlap = w.of[1].timeline.comm_overlap = 0.1;
-    world_kernel(&w, 0, BF16, 0.5, 500);
-    world_kernel(&w, 0, ALL_REDUCE, 0.2, 800);
+    world_kernel(0, BF16, 0.5, 500);
+    world_kernel(0, ALL_REDUCE, 0.2, 800);
 }
 
 TEST(test_comm) {
     ranks(60, 20, 60, 20);
-    fires(HEC_CAUSE_COMM);
-    near(w.finding.seconds.best, 0.2 * 0.25);
+    saves(HEC_CAUSE_COMM, 0.2 * 0.25);
     near(w.finding.joules.best, 20 * 240 / RULE_WORLD_RUN_J * 0.25 * 0.5);
     assert_true(w.finding.states == 1u << HEC_STATE_COMM);
     ranks(60, 3.3, 60, 3.3);
     silent(HEC_CAUSE_COMM);
     ranks(10, 40, 10, 40); /* there is little to hide it behind */
-    fires(HEC_CAUSE_COMM);
-    near(w.finding.seconds.best, 0.4 * 0.25 * 0.2);
-    world_state(&w, 0, HEC_STATE_COMM, 40, NAN);
+    saves(HEC_CAUSE_COMM, 0.4 * 0.25 * 0.2);
+    world_state(0, HEC_STATE_COMM, 40, NAN);
     fires(HEC_CAUSE_COMM);
     assert_true(w.finding.estimated);
-    world_untraced(&w);
+    world_untraced();
     silent(HEC_CAUSE_COMM);
 }
 
@@ -513,8 +501,8 @@ TEST(test_straggler) {
     assert_true(w.finding.title.value[1] == 1 && w.finding.title.value[2] == 0);
     near(w.finding.seconds.best, 0.95 * 0.2); /* both would need 40 s */
     near(w.finding.joules.best, 0.95 * 40 * 240 / (2 * RULE_WORLD_RUN_J));
-    assert_false(world_judge(&w, 1, HEC_CAUSE_STRAGGLER)); /* it waits for nobody */
-    fires(HEC_CAUSE_COMM);                                 /* claims what the quickest needs, no more */
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER)); /* it waits for nobody */
+    fires(HEC_CAUSE_COMM);                             /* claims what the quickest needs, no more */
     near(w.finding.seconds.best, 0.62 * 22 / 62 * 0.25 * (0.8 * 20 / 22));
     ranks(57, 24, 63, 18);
     silent(HEC_CAUSE_STRAGGLER);
@@ -523,14 +511,14 @@ TEST(test_straggler) {
     fires(HEC_CAUSE_STRAGGLER);
     ranks(60, 40, 60, 20); /* not explained by work */
     silent(HEC_CAUSE_STRAGGLER);
-    world_begin(&w, 1);
-    world_state(&w, 0, HEC_STATE_COMM, 20, 240);
+    world_begin(1);
+    world_state(0, HEC_STATE_COMM, 20, 240);
     silent(HEC_CAUSE_STRAGGLER);
 }
 
 TEST(test_straggler_slow_device) {
     ranks(20, 62, 60, 22);
-    w.devices[0].readings.metric[HEC_GPU_SM_CLOCK].maximum = 1980;
+    d->metric[HEC_GPU_SM_CLOCK].maximum = 1980;
     w.devices[1].readings.metric[HEC_GPU_SM_CLOCK].maximum = 1200;
     fires(HEC_CAUSE_STRAGGLER);
     assert_true(answers(&w.finding, HEC_LEVER_SLOW_DEVICE, 1));
@@ -539,11 +527,11 @@ TEST(test_straggler_slow_device) {
 /* ---- none, and all together ---- */
 
 TEST(test_none) {
-    world_begin(&w, 1);
-    world_kernel(&w, 0, BF16, 0.94, 1500);
-    world_kernel(&w, 0, GELU, 0.06, 100);
-    world_counters(&w, 0, 0.97, 0.22, 0.7, 0.02, 0.2);
-    w.devices[0].readings.throttled_share[HEC_THROTTLE_POWER] = 0.8; /* held at its limit, as it should be */
+    world_begin(1);
+    world_kernel(0, BF16, 0.94, 1500);
+    world_kernel(0, GELU, 0.06, 100);
+    world_counters(0, 0.97, 0.22, 0.7, 0.02, 0.2);
+    d->throttled_share[HEC_THROTTLE_POWER] = 0.8; /* held at its limit, as it should be */
     fires(HEC_CAUSE_NONE);
     near(w.finding.joules.best, 0);
     silent(HEC_CAUSE_PRECISION);
@@ -561,12 +549,11 @@ TEST(test_none) {
 }
 
 TEST(test_none_telemetry) {
-    world_begin(&w, 1);
-    world_untraced(&w);
-    world_counters(&w, 0, 0.97, 0.22, 0.7, 0.02, 0.2);
+    world_begin(1);
+    world_untraced();
+    world_counters(0, 0.97, 0.22, 0.7, 0.02, 0.2);
     silent(HEC_CAUSE_NONE);
-    struct hec_use *use = &w.devices[0].readings.activity;
-    use->readings = 500, use->to_s = 90, use->sm = 0.97;
+    d->activity.readings = 500, d->activity.to_s = 90, d->activity.sm = 0.97;
     fires(HEC_CAUSE_NONE);
     assert_true(w.finding.confidence <= 0.5);
 }
@@ -574,13 +561,13 @@ TEST(test_none_telemetry) {
 TEST(test_nothing_known) {
     const enum hec_cause causes[] = {HEC_CAUSE_STRAGGLER, HEC_CAUSE_COMM,   HEC_CAUSE_PRECISION, HEC_CAUSE_LAYOUT,
                                      HEC_CAUSE_BATCH,     HEC_CAUSE_MEMORY, HEC_CAUSE_THROTTLE,  HEC_CAUSE_NONE};
-    world_begin(&w, 1);
-    world_untraced(&w);
-    w.devices[0].readings.energy = (struct hec_energy){.joules = NAN, .idle_context_watts = NAN};
-    w.devices[0].readings.power_w = (struct hec_stat){NAN, NAN, NAN, NAN, 0};
-    w.devices[0].readings.power_limit_w = NAN;
-    w.devices[0].readings.device.name[0] = '\0';
-    w.devices[0].readings.device.memory_kib = 0;
+    world_begin(1);
+    world_untraced();
+    d->energy = (struct hec_energy){.joules = NAN, .idle_context_watts = NAN};
+    d->power_w = (struct hec_stat){NAN, NAN, NAN, NAN, 0};
+    d->power_limit_w = NAN;
+    d->device.name[0] = '\0';
+    d->device.memory_kib = 0;
     w.summary.joules = NAN;
     for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++)
         silent(causes[i]);
@@ -589,43 +576,42 @@ TEST(test_nothing_known) {
 /* What telemetry reads is of somebody else as well: rules that rest on it alone are silent, those of kernels say less. */
 TEST(test_shared) {
     const enum hec_cause by_counters[] = {HEC_CAUSE_BATCH, HEC_CAUSE_MEMORY, HEC_CAUSE_NONE, HEC_CAUSE_PRECISION};
-    const double counters[][5] = {
+    const double shown[][5] = {
         {0.13, 0.02, 0.02, 0, 0}, {0.95, 0.7, 0, 0.05, 0.9}, {0.97, 0.22, 0.7, 0.02, 0.2}, {0.95, 0.3, 0, 0.75, 0.1}};
     for (int others = HEC_OTHERS_MAYBE; others <= HEC_OTHERS_BUSY; others++)
-        for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++) {
-            const double *c = counters[i];
-            world_begin(&w, 1);
-            world_untraced(&w);
-            world_counters(&w, 0, c[0], c[1], c[2], c[3], c[4]);
-            struct hec_use *use = &w.devices[0].readings.activity;
-            use->readings = 500, use->to_s = 90, use->sm = c[0];
+        for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
+            const double *c = shown[i];
+            world_begin(1);
+            world_untraced();
+            world_counters(0, c[0], c[1], c[2], c[3], c[4]);
+            d->activity.readings = 500, d->activity.to_s = 90, d->activity.sm = c[0];
             if (by_counters[i] != HEC_CAUSE_PRECISION) /* which no counters show alone */
                 fires(by_counters[i]);
-            w.devices[0].readings.others = (enum hec_others)others;
+            d->others = (enum hec_others)others;
             for (size_t k = 0; k < sizeof by_counters / sizeof by_counters[0]; k++)
                 silent(by_counters[k]);
         }
     /* kernels of few blocks are this program's, and so are products without tensor cores */
     fp32(1);
-    world_counters(&w, 0, 0.95, 0.12, 0.0, 0.75, 0.06);
+    world_counters(0, 0.95, 0.12, 0.0, 0.75, 0.06);
     fires(HEC_CAUSE_PRECISION);
     double sure = w.finding.confidence;
-    w.devices[0].readings.others = HEC_OTHERS_BUSY;
+    d->others = HEC_OTHERS_BUSY;
     fires(HEC_CAUSE_PRECISION);
     assert_true(w.finding.confidence < sure);
     assert_true(w.finding.seconds.best > 0.3 && isnan(w.finding.joules.best));
     for (int i = 0; i < w.finding.evidence_count; i++)
         assert_true(w.finding.evidence[i].what != HEC_EVIDENCE_PIPES);
     /* seen throughout: kept busy, and by whom is another matter */
-    world_begin(&w, 1);
-    world_kernel(&w, 0, BF16, 1, 1500);
+    world_begin(1);
+    world_kernel(0, BF16, 1, 1500);
     fires(HEC_CAUSE_NONE);
-    w.devices[0].readings.others = HEC_OTHERS_MAYBE;
+    d->others = HEC_OTHERS_MAYBE;
     fires(HEC_CAUSE_NONE);
-    w.devices[0].readings.others = HEC_OTHERS_BUSY;
+    d->others = HEC_OTHERS_BUSY;
     silent(HEC_CAUSE_NONE);
     /* heat and limits are the device's: reported, and no joules promised */
-    w.devices[0].readings.throttled_share[HEC_THROTTLE_THERMAL] = 0.3;
+    d->throttled_share[HEC_THROTTLE_THERMAL] = 0.3;
     fires(HEC_CAUSE_THROTTLE);
     assert_true(isnan(w.finding.joules.best));
 }
@@ -633,7 +619,7 @@ TEST(test_shared) {
 /* Kernels are known, and no energy: seconds are reported, joules are not. */
 TEST(test_joules_unknown) {
     fp32(0.5);
-    w.devices[0].readings.energy.valid = false;
+    d->energy.valid = false;
     fires(HEC_CAUSE_PRECISION);
     assert_true(w.finding.seconds.best > 0.3);
     assert_true(isnan(w.finding.joules.low) && isnan(w.finding.joules.best) && isnan(w.finding.joules.high));
@@ -643,7 +629,7 @@ TEST(test_joules_unknown) {
 TEST(test_joules_not_unmixed) {
     fp32(1);
     for (int s = 0; s < HEC_STATE_COUNT; s++)
-        world_state(&w, 0, (enum hec_state)s, w.of[0].ledger.rows[s].seconds, NAN);
+        world_state(0, (enum hec_state)s, w.of[0].ledger.rows[s].seconds, NAN);
     fires(HEC_CAUSE_PRECISION);
     assert_true(w.finding.estimated);
     double compute_j = RULE_WORLD_RUN_J - 20 * 120;
@@ -655,10 +641,9 @@ TEST(test_joules_not_unmixed) {
 TEST(test_duty_cycled) {
     fp32(1);
     w.of[0].ledger.windows = 3;
-    world_counters(&w, 0, 0.9, 0.1, 0, 0.7, 0.1);
-    w.devices[0].readings.metric[HEC_GPM_GR_ACTIVE].mean = 0.2;
-    w.devices[0].readings.metric[HEC_GPM_FP32_ACTIVE].mean = 0.15;
-    fires(HEC_CAUSE_PRECISION);
-    near(w.finding.seconds.best, 1.1 * 0.2 * (1 - 67 / 494.5 / 0.75));
+    world_counters(0, 0.9, 0.1, 0, 0.7, 0.1);
+    d->metric[HEC_GPM_GR_ACTIVE].mean = 0.2;
+    d->metric[HEC_GPM_FP32_ACTIVE].mean = 0.15;
+    saves(HEC_CAUSE_PRECISION, 1.1 * 0.2 * (1 - 67 / 494.5 / 0.75));
     assert_true(w.finding.estimated);
 }
