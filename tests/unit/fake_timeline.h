@@ -160,6 +160,68 @@ static inline struct hec_activity *fake_tl_add(struct fake_timeline *t, enum hec
     return &t->activities[at];
 }
 
+/* ---- at random ---- */
+
+static uint64_t random_state;
+
+static inline uint32_t random_below(uint32_t n) {
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 33) % n;
+}
+
+/* Two processes' tracks, and streams of one or both of them on one or two devices. */
+struct random_tracks {
+    uint32_t streams[6], stream_count, process[2], processes, devices;
+};
+
+static inline struct random_tracks fake_tl_random_tracks(struct fake_timeline *t) {
+    struct random_tracks r = {
+        .stream_count = 1 + random_below(6), .processes = 1 + random_below(2), .devices = 1 + random_below(2)};
+    for (uint32_t i = 0; i < r.stream_count; i++)
+        r.streams[i] = fake_tl_track(t, HEC_TRACK_STREAM, (int32_t)(1 + random_below(r.processes)),
+                                     (int32_t)random_below(r.devices), i);
+    for (int i = 0; i < 2; i++)
+        r.process[i] = fake_tl_track(t, HEC_TRACK_PROCESS, i + 1, -1, 0);
+    return r;
+}
+
+static inline void fake_tl_random_windows(struct fake_timeline *t, const struct random_tracks *r, uint32_t count,
+                                          uint32_t span) {
+    for (; count > 0; count--) {
+        uint32_t start = random_below(span - 1), end = start + random_below(span - start);
+        fake_tl_add(t, HEC_ACTIVITY_WINDOW, r->process[random_below(r->processes)], start, end);
+    }
+}
+
+/* Windows of the processes that have a stream on a device. */
+struct windows_at {
+    int windows, alive, open; /* alive, open: processes, at one time */
+    int64_t first, last;
+};
+
+static inline struct windows_at fake_tl_windows_at(const struct fake_timeline *t, int device, int64_t at) {
+    struct windows_at w = {.first = INT64_MAX, .last = INT64_MIN};
+    for (int32_t pid = 1; pid <= 2; pid++) {
+        bool here = false, before = false, after = false, inside = false;
+        for (uint32_t k = 0; k < t->track_count; k++)
+            here |= t->tracks[k].kind == HEC_TRACK_STREAM && t->tracks[k].pid == pid && t->tracks[k].device == device;
+        for (size_t i = 0; i < t->count && here; i++) {
+            const struct hec_activity *a = &t->activities[i];
+            if (a->kind != HEC_ACTIVITY_WINDOW || t->tracks[a->track - 1].pid != pid)
+                continue;
+            w.windows++;
+            w.first = a->start_ns < w.first ? a->start_ns : w.first;
+            w.last = a->end_ns > w.last ? a->end_ns : w.last;
+            before |= a->start_ns <= at;
+            after |= a->end_ns > at;
+            inside |= a->start_ns <= at && at < a->end_ns;
+        }
+        w.alive += before && after;
+        w.open += inside;
+    }
+    return w;
+}
+
 /* ---- one part of the analysis ---- */
 
 static inline int fake_pass_timeline(const struct hec_timeline_input *input, struct hec_timeline *out,

@@ -1,9 +1,11 @@
-/* A program and its device, simulated call by call: a truth (what CUPTI would have told) and a view (what stands in front
+/* Programs and their device, each with one thing that holds the device up, simulated call by call: a truth (what CUPTI would have told) and a view (what stands in front
  * of the calls tells, by its own rules), from the same events. Random lengths and latencies; several streams; a queue of
  * 1024 launches. Nothing of src/diagnose/inferred is used to make either. */
 #ifndef TESTS_UNIT_INFERRED_WORLD_H
 #define TESTS_UNIT_INFERRED_WORLD_H
 
+#include "diagnose/finding.h"
+#include "diagnose/states/state.h"
 #include "fake_run.h"
 #include "fake_timeline.h"
 
@@ -188,22 +190,32 @@ static inline int64_t inferred_turn(struct inferred_world *w, int64_t t, int64_t
     return t;
 }
 
-/* Something on a stream, launched by a call. */
-static inline int64_t inferred_device(struct inferred_world *w, enum hec_activity_kind kind, int stream, int64_t from,
-                                      int64_t length, int64_t call, int64_t call_end) {
+/* Between pageable memory and the device; up: to it. */
+struct inferred_copied {
+    double bytes;
+    bool up;
+};
+
+/* Something on a stream, launched by a call: a kernel, or what is copied. */
+static inline int64_t inferred_device(struct inferred_world *w, const struct inferred_copied *copied, int stream,
+                                      int64_t from, int64_t length, int64_t call, int64_t call_end) {
+    enum hec_activity_kind kind = copied ? HEC_ACTIVITY_COPY : HEC_ACTIVITY_KERNEL;
     int64_t ready = w->free_ns[stream] + INFERRED_US > from ? w->free_ns[stream] + INFERRED_US : from;
-    int64_t start = kind == HEC_ACTIVITY_KERNEL ? inferred_turn(w, ready, length) : ready;
+    int64_t start = copied ? ready : inferred_turn(w, ready, length);
     struct fake_timeline *both[] = {&w->truth, &w->view};
     for (int i = 0; i < 2; i++) {
         if (i == 1 && !inferred_seen(w, call))
             continue;
         struct hec_activity *a = fake_tl_add(both[i], kind, w->streams[i][stream], start, start + length);
-        a->name = kind == HEC_ACTIVITY_KERNEL ? w->kernel : 0;
+        a->name = copied ? 0 : w->kernel;
+        a->amount = copied ? copied->bytes : 0;
+        a->from = copied ? (uint8_t)(copied->up ? HEC_MEMORY_PAGEABLE : HEC_MEMORY_DEVICE) : 0;
+        a->to = copied ? (uint8_t)(copied->up ? HEC_MEMORY_DEVICE : HEC_MEMORY_PAGEABLE) : 0;
         a->launch_ns = call;
         a->launch_end_ns = call_end;
         a->launch_track = w->thread[i];
     }
-    if (kind == HEC_ACTIVITY_KERNEL)
+    if (!copied)
         inferred_ran(w, start, start + length);
     return w->free_ns[stream] = start + length;
 }
@@ -214,8 +226,7 @@ static inline void inferred_launch(struct inferred_world *w, int stream, int64_t
     if (oldest > to)
         to = oldest + inferred_between(w, 1, 4);
     int64_t start = to + inferred_between(w, 0, 4);
-    w->done_ns[w->launches++ % INFERRED_QUEUE] =
-        inferred_device(w, HEC_ACTIVITY_KERNEL, stream, start, length, from, to);
+    w->done_ns[w->launches++ % INFERRED_QUEUE] = inferred_device(w, NULL, stream, start, length, from, to);
     w->now = to;
     inferred_view_launch(w, from, to);
 }
@@ -229,45 +240,30 @@ static inline void inferred_sync(struct inferred_world *w, int stream) {
     inferred_call(w, HEC_ACTIVITY_SYNC, HEC_SYNC_STREAM, 0, from, to, 0, 0, 0);
 }
 
-/* Between pageable memory and the device, in a call that waits for what is before it and for the copy. */
+static inline void inferred_copy_call(struct inferred_world *w, const struct inferred_copied *copied, int64_t from) {
+    inferred_call(w, HEC_ACTIVITY_API, HEC_API_COPY, w->names[0], from, w->now, copied->bytes,
+                  copied->up ? HEC_MEMORY_PAGEABLE : HEC_MEMORY_DEVICE,
+                  copied->up ? HEC_MEMORY_DEVICE : HEC_MEMORY_PAGEABLE);
+}
+
+/* In a call that waits for what is before it and for the copy. */
 static inline void inferred_copy(struct inferred_world *w, double bytes, bool up) {
+    const struct inferred_copied copied = {bytes, up};
     int64_t from = w->now, begin = from + inferred_between(w, 3, 8);
     int64_t length = (int64_t)(bytes / (5.5 + inferred_uniform(w)));
     int64_t end = (w->free_ns[0] + INFERRED_US > begin ? w->free_ns[0] + INFERRED_US : begin) + length;
     w->now = end + inferred_between(w, 3, 8);
-    inferred_device(w, HEC_ACTIVITY_COPY, 0, begin, length, from, w->now);
-    struct fake_timeline *both[] = {&w->truth, &w->view};
-    int host = HEC_MEMORY_PAGEABLE, card = HEC_MEMORY_DEVICE;
-    for (int i = 0; i < 2; i++)
-        for (size_t k = both[i]->count; k-- > 0;)
-            if (both[i]->activities[k].kind == HEC_ACTIVITY_COPY) {
-                if (both[i]->activities[k].launch_ns != from)
-                    break;
-                both[i]->activities[k].amount = bytes;
-                both[i]->activities[k].from = (uint8_t)(up ? host : card);
-                both[i]->activities[k].to = (uint8_t)(up ? card : host);
-                break;
-            }
-    inferred_call(w, HEC_ACTIVITY_API, HEC_API_COPY, w->names[0], from, w->now, bytes, up ? host : card,
-                  up ? card : host);
+    inferred_device(w, &copied, 0, begin, length, from, w->now);
+    inferred_copy_call(w, &copied, from);
 }
 
 /* A small copy from pageable memory: it is staged, the call returns, and the program waits for it. */
 static inline void inferred_upload(struct inferred_world *w, double bytes) {
+    const struct inferred_copied copied = {bytes, true};
     int64_t from = w->now, to = from + inferred_between(w, 4, 8);
-    inferred_device(w, HEC_ACTIVITY_COPY, 0, to, inferred_between(w, 1, 2), from, to);
-    struct fake_timeline *both[] = {&w->truth, &w->view};
-    for (int i = 0; i < 2; i++)
-        for (size_t k = both[i]->count; k-- > 0;)
-            if (both[i]->activities[k].kind == HEC_ACTIVITY_COPY && both[i]->activities[k].launch_ns == from) {
-                both[i]->activities[k].amount = bytes;
-                both[i]->activities[k].from = HEC_MEMORY_PAGEABLE;
-                both[i]->activities[k].to = HEC_MEMORY_DEVICE;
-                break;
-            }
+    inferred_device(w, &copied, 0, to, inferred_between(w, 1, 2), from, to);
     w->now = to;
-    inferred_call(w, HEC_ACTIVITY_API, HEC_API_COPY, w->names[0], from, to, bytes, HEC_MEMORY_PAGEABLE,
-                  HEC_MEMORY_DEVICE);
+    inferred_copy_call(w, &copied, from);
     inferred_sync(w, 0);
 }
 
@@ -339,11 +335,179 @@ static inline void inferred_end(struct inferred_world *w, bool engine) {
 static inline void inferred_free(struct inferred_world *w) {
     fake_tl_free(&w->truth);
     fake_tl_free(&w->view);
-    for (int i = 0; i < w->run.series_count; i++) {
-        free(w->run.series[i].t);
-        free(w->run.series[i].v);
-        free(w->run.series[i].valid);
+    fake_free(&w->run);
+}
+
+#define STEP_S 8.0 /* of each program, seconds */
+
+/* ---- programs: one step each ---- */
+
+static inline void kernels(struct inferred_world *w, int count, double low_us, double high_us, double pause_low,
+                           double pause_high) {
+    for (int i = 0; i < count; i++) {
+        inferred_launch(w, 0, inferred_between(w, low_us, high_us));
+        inferred_work(w, inferred_between(w, pause_low, pause_high));
     }
+}
+
+/* Far ahead of the device: launches wait for room in the queue. */
+static inline void step_healthy(struct inferred_world *w, int step) {
+    kernels(w, 120, 40, 400, 1, 12);
+    if (step % 20 == 19)
+        inferred_sync(w, 0);
+}
+
+static inline void step_data_waited(struct inferred_world *w, int step) {
+    (void)step;
+    inferred_phase(w, w->data, inferred_between(w, 15000, 25000));
+    inferred_copy(w, 4e6, true);
+    kernels(w, 100, 50, 150, 2, 15);
+    inferred_copy(w, 4, false); /* reads the loss */
+}
+
+static inline void step_data_ahead(struct inferred_world *w, int step) {
+    (void)step;
+    inferred_phase(w, w->data, inferred_between(w, 15000, 25000));
+    kernels(w, 100, 50, 150, 2, 15);
+}
+
+static inline void step_host(struct inferred_world *w, int step) {
+    (void)step;
+    inferred_work(w, inferred_between(w, 15000, 35000));
+    kernels(w, 60, 50, 110, 2, 15);
+    inferred_sync(w, 0);
+}
+
+static inline void step_host_ahead(struct inferred_world *w, int step) {
+    (void)step;
+    kernels(w, 20, 60, 140, 2, 15);
+    inferred_work(w, inferred_between(w, 5000, 8000));
+}
+
+static inline void step_launch(struct inferred_world *w, int step) {
+    (void)step;
+    kernels(w, 600, 1.5, 4, 2, 14);
+    inferred_sync(w, 0);
+}
+
+static inline void step_launch_ahead(struct inferred_world *w, int step) {
+    (void)step;
+    kernels(w, 600, 1.5, 4, 2, 14);
+}
+
+/* A value read after every few kernels. */
+static inline void step_sync(struct inferred_world *w, int step) {
+    (void)step;
+    for (int i = 0; i < 20; i++) {
+        kernels(w, 6, 30, 90, 1, 5);
+        inferred_sync(w, 0);
+        inferred_work(w, inferred_between(w, 10, 150));
+    }
+}
+
+static inline void step_copy(struct inferred_world *w, int step) {
+    (void)step;
+    inferred_copy(w, 64e6, true);
+    kernels(w, 25, 50, 150, 2, 15);
+    inferred_sync(w, 0);
+}
+
+static inline void step_alloc(struct inferred_world *w, int step) {
+    (void)step;
+    for (int i = 0; i < 10; i++) {
+        inferred_alloc(w, inferred_between(w, 300, 900));
+        kernels(w, 4, 40, 90, 1, 8);
+        inferred_release(w, inferred_between(w, 200, 600));
+    }
+}
+
+static inline void step_checkpoint(struct inferred_world *w, int step) {
+    kernels(w, 100, 60, 140, 2, 12);
+    inferred_sync(w, 0);
+    if (step % 40 == 39) {
+        inferred_copy(w, 100e6, false);
+        inferred_phase(w, w->checkpoint, inferred_between(w, 500000, 700000));
+    }
+}
+
+/* Two streams, joined at the end. */
+static inline void step_streams(struct inferred_world *w, int step) {
+    (void)step;
+    for (int i = 0; i < 40; i++) {
+        inferred_launch(w, i % 2, inferred_between(w, 50, 200));
+        inferred_work(w, inferred_between(w, 2, 12));
+    }
+    inferred_sync(w, w->free_ns[0] > w->free_ns[1] ? 0 : 1);
+    inferred_phase(w, w->data, inferred_between(w, 3000, 6000));
+}
+
+struct program {
+    const char *name;
+    void (*step)(struct inferred_world *w, int step);
+    enum hec_state most;  /* of the idle time; COMPUTE: no idle state has more than 10 % */
+    bool certain;         /* calls alone tell it */
+    enum hec_cause cause; /* the first finding */
+};
+static const struct program programs[] = {
+    {"healthy", step_healthy, HEC_STATE_COMPUTE, true, HEC_CAUSE_NONE},
+    {"data, waited for", step_data_waited, HEC_STATE_DATA, true, HEC_CAUSE_DATA},
+    {"data, never waiting", step_data_ahead, HEC_STATE_DATA, false, HEC_CAUSE_DATA},
+    {"host, waited for", step_host, HEC_STATE_HOST, true, HEC_CAUSE_HOST},
+    {"host, never waiting", step_host_ahead, HEC_STATE_HOST, false, HEC_CAUSE_HOST},
+    {"launch, waited for", step_launch, HEC_STATE_LAUNCH, false, HEC_CAUSE_LAUNCH},
+    {"launch, never waiting", step_launch_ahead, HEC_STATE_LAUNCH, false, HEC_CAUSE_LAUNCH},
+    {"sync", step_sync, HEC_STATE_SYNC, true, HEC_CAUSE_SYNC},
+    {"copy", step_copy, HEC_STATE_COPY, true, HEC_CAUSE_COPY},
+    {"alloc", step_alloc, HEC_STATE_ALLOC, true, HEC_CAUSE_ALLOC},
+    {"checkpoint", step_checkpoint, HEC_STATE_CHECKPOINT, true, HEC_CAUSE_CHECKPOINT},
+    {"two streams", step_streams, HEC_STATE_DATA, true, HEC_CAUSE_DATA},
+};
+
+/* ---- running them ---- */
+
+/* What is known beside the calls. */
+enum how { ENGINE, GLIMPSE, NEITHER, BOTH, HOW_COUNT };
+static const char *const how_names[] = {"engine", "glimpse", "neither", "both"};
+
+/* Steps of so many seconds; how many there were. neighbour: another process works on the device. A queue takes four times as long
+ * then, and CUPTI looks for as long as by default. */
+static inline int simulate_for(struct inferred_world *w, const struct program *p, enum how how, bool neighbour,
+                               double seconds, uint64_t seed) {
+    int step = 0;
+    inferred_begin(w, seed);
+    w->neighbour = neighbour;
+    if (how == GLIMPSE || how == BOTH)
+        inferred_glimpse(w, 4 * INFERRED_S, (neighbour ? 6 : 5) * INFERRED_S);
+    for (; (double)w->now < seconds * 1e9; step++) {
+        int64_t from = w->now;
+        p->step(w, step);
+        inferred_step(w, from);
+    }
+    inferred_sync(w, 0);
+    inferred_end(w, how == ENGINE || how == BOTH);
+    return step;
+}
+
+static inline void simulate(struct inferred_world *w, const struct program *p, enum how how, uint64_t seed) {
+    simulate_for(w, p, how, false, STEP_S, seed);
+}
+
+/* States whose true time does not lie within the bounds of what is reported. */
+static inline int out_of_bounds(const char *name, enum how how, const struct hec_ledger_device *is,
+                                const struct hec_ledger_device *by) {
+    double slack = 0.004 * (double)is->window_ns / 1e9;
+    int out = 0;
+    for (int s = 0; s < HEC_STATE_COUNT; s++) {
+        const struct hec_ledger_row *row = &by->rows[s];
+        double truth = is->rows[s].seconds;
+        bool within = truth >= row->seconds_low - slack && truth <= row->seconds_high + slack;
+        if (!within || getenv("HEC_TEST_VERBOSE"))
+            print_message("%s, %s: %-10s is %.3f s, told %.3f (%.3f to %.3f)%s\n", name, how_names[how],
+                          hec_state_name(s), truth, row->seconds, row->seconds_low, row->seconds_high,
+                          within ? "" : "  OUT");
+        out += !within;
+    }
+    return out;
 }
 
 #endif

@@ -1,33 +1,20 @@
 /* What is reported of calls, copies, late loads and chains: counted where they are due, in the span of the steps. */
 #include "diagnose/states/calls.h"
 #include "diagnose/states/state.h"
-#include "fake_timeline.h"
-#include "unit.h"
+#include "timeline_run.h"
 
 #define US INT64_C(1000)
 #define MS INT64_C(1000000)
 #define S INT64_C(1000000000)
 #define KIB 1024.0
 
-static struct fake_timeline timeline;
 static struct hec_calls *calls;
-static uint32_t process, thread, stream;
+static uint32_t gemm;
 
 static int setup(void **state) {
-    (void)state;
-    fake_tl_init(&timeline);
-    timeline.input.end_ns = 20 * S;
-    process = fake_tl_track(&timeline, HEC_TRACK_PROCESS, 7, -1, 0);
-    thread = fake_tl_track(&timeline, HEC_TRACK_THREAD, 7, -1, 7);
-    stream = fake_tl_track(&timeline, HEC_TRACK_STREAM, 7, 0, 1);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    hec_calls_free(calls);
-    calls = NULL;
-    fake_tl_free(&timeline);
+    timeline_begin(state);
+    t.input.end_ns = 20 * S;
+    gemm = fake_tl_kernel(&t, "ampere_sgemm_128x64_tn", 256);
     return 0;
 }
 
@@ -48,9 +35,8 @@ static struct hec_call_facts gather(int device) {
     struct hec_call_facts facts;
     struct hec_device_steps steps;
     struct hec_pass pass;
-    assert_int_equal(hec_pass_open(&timeline.input, &pass, NULL), 0);
+    assert_int_equal(hec_pass_open(&t.input, &pass, NULL), 0);
     assert_int_equal(hec_device_steps_choose(&pass.survey, &pass.tables, &steps), 0);
-    hec_calls_free(calls);
     calls = hec_calls_begin(&pass.tables);
     hec_calls_steps(calls, &steps);
     assert_int_equal(fake_pass_states_of(&pass, NULL, &visitor, &beside, NULL), 0);
@@ -65,7 +51,7 @@ static struct hec_call_facts gather(int device) {
 
 /* Something on a device, started 10 us after its call of 4 us. */
 static struct hec_activity *launch(enum hec_activity_kind kind, uint32_t on, int64_t start_ns, int64_t length_ns) {
-    struct hec_activity *a = fake_tl_add(&timeline, kind, on, start_ns, start_ns + length_ns);
+    struct hec_activity *a = fake_tl_add(&t, kind, on, start_ns, start_ns + length_ns);
     a->launch_ns = start_ns - 10 * US;
     a->launch_end_ns = start_ns - 6 * US;
     a->launch_track = thread;
@@ -86,21 +72,19 @@ static struct hec_activity *copy(enum hec_memory_kind from, enum hec_memory_kind
 }
 
 static void call(enum hec_api_class class, uint32_t on, int64_t start_ns, int64_t length_ns) {
-    fake_tl_add(&timeline, HEC_ACTIVITY_API, on, start_ns, start_ns + length_ns)->detail = (uint8_t) class;
+    fake_tl_add(&t, HEC_ACTIVITY_API, on, start_ns, start_ns + length_ns)->detail = (uint8_t) class;
 }
 
 /* count steps of a second each, from `from` on. */
 static void steps(int count, int64_t from_ns) {
     for (int i = 0; i < count; i++) {
-        struct hec_activity *a =
-            fake_tl_add(&timeline, HEC_ACTIVITY_STEP, process, from_ns + i * S, from_ns + (i + 1) * S);
+        struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_STEP, process, from_ns + i * S, from_ns + (i + 1) * S);
         a->detail = HEC_STEP_MARKED;
         a->amount = NAN;
     }
 }
 
 TEST(start_up_does_not_count) {
-    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     steps(13, S);
     for (int i = 0; i < 14; i++) { /* one before the steps, one in each */
         kernel(stream, gemm, i * S + 500 * MS, 100 * MS);
@@ -122,12 +106,10 @@ TEST(start_up_does_not_count) {
 
 /* The program's steps are over while the device works on: what they launched is theirs. */
 TEST(a_program_ahead_of_its_device) {
-    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     for (int i = 0; i < 12; i++) {
-        struct hec_activity *a =
-            fake_tl_add(&timeline, HEC_ACTIVITY_STEP, process, S + i * 10 * MS, S + (i + 1) * 10 * MS);
+        struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_STEP, process, S + i * 10 * MS, S + (i + 1) * 10 * MS);
         a->detail = HEC_STEP_MODULE;
-        a = fake_tl_add(&timeline, HEC_ACTIVITY_KERNEL, stream, 2 * S + i * S / 2, 2 * S + (i + 1) * S / 2);
+        a = fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 2 * S + i * S / 2, 2 * S + (i + 1) * S / 2);
         a->name = gemm;
         a->launch_track = thread;
         a->launch_ns = S + i * 10 * MS + 5 * MS;
@@ -140,10 +122,9 @@ TEST(a_program_ahead_of_its_device) {
 }
 
 TEST(half_of_the_time_traced_is_half_of_the_steps) {
-    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     steps(15, 0);
     for (int i = 0; i < 15; i++) {
-        fake_tl_add(&timeline, HEC_ACTIVITY_WINDOW, process, i * S, i * S + 500 * MS);
+        fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, i * S, i * S + 500 * MS);
         kernel(stream, gemm, i * S + 100 * MS, 300 * MS);
     }
     struct hec_call_facts f = gather(0);
@@ -152,10 +133,9 @@ TEST(half_of_the_time_traced_is_half_of_the_steps) {
 }
 
 TEST(calls_count_on_the_devices_of_their_process) {
-    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
-    uint32_t second = fake_tl_track(&timeline, HEC_TRACK_STREAM, 7, 1, 1);
-    uint32_t other = fake_tl_track(&timeline, HEC_TRACK_STREAM, 8, 1, 1);
-    uint32_t other_thread = fake_tl_track(&timeline, HEC_TRACK_THREAD, 8, -1, 8);
+    uint32_t second = fake_tl_track(&t, HEC_TRACK_STREAM, PID, 1, 1);
+    uint32_t other = fake_tl_track(&t, HEC_TRACK_STREAM, 8, 1, 1);
+    uint32_t other_thread = fake_tl_track(&t, HEC_TRACK_THREAD, 8, -1, 8);
     kernel(stream, gemm, S, MS);
     kernel(second, gemm, S + 10 * MS, MS);
     kernel(other, gemm, S + 20 * MS, MS);
@@ -210,7 +190,6 @@ TEST(what_comes_back_is_a_round_trip) {
 }
 
 TEST(loads_are_late_after_the_start_up) {
-    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     kernel(stream, gemm, S, MS);
     call(HEC_API_MODULE, thread, 2 * S, MS);
     call(HEC_API_MODULE, thread, 3 * S + MS, 2 * MS);
@@ -225,14 +204,13 @@ TEST(loads_are_late_after_the_start_up) {
 }
 
 TEST(chains_are_of_one_stream) {
-    uint32_t add = fake_tl_kernel(&timeline, "vectorized_elementwise_kernel", 256);
-    uint32_t fill = fake_tl_kernel(&timeline, "triton_poi_fused_copy_1", 256);
-    uint32_t norm = fake_tl_kernel(&timeline, "triton_per_fused_native_layer_norm_0", 256);
-    uint32_t second = fake_tl_track(&timeline, HEC_TRACK_STREAM, 7, 0, 2);
+    uint32_t add = fake_tl_kernel(&t, "vectorized_elementwise_kernel", 256);
+    uint32_t fill = fake_tl_kernel(&t, "triton_poi_fused_copy_1", 256);
+    uint32_t norm = fake_tl_kernel(&t, "triton_per_fused_native_layer_norm_0", 256);
     for (int i = 0; i < 3; i++) { /* a chain of three on the first stream, one of six on the second between them */
         kernel(stream, i == 1 ? fill : add, S + i * 100 * US, 20 * US);
-        kernel(second, add, S + i * 100 * US + 30 * US, 10 * US);
-        kernel(second, add, S + i * 100 * US + 60 * US, 10 * US);
+        kernel(second_stream, add, S + i * 100 * US + 30 * US, 10 * US);
+        kernel(second_stream, add, S + i * 100 * US + 60 * US, 10 * US);
     }
     kernel(stream, norm, S + MS, 10 * US);
     kernel(stream, add, S + 2 * MS, 10 * US); /* two are no chain */
@@ -245,13 +223,11 @@ TEST(chains_are_of_one_stream) {
 }
 
 TEST(the_nodes_of_a_graph_have_one_call) {
-    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     for (int graph = 0; graph < 2; graph++)
         for (int node = 0; node < 5; node++) {
             /* those of the second begin between those of the first */
-            struct hec_activity *a =
-                fake_tl_add(&timeline, HEC_ACTIVITY_KERNEL, stream, S + node * MS + graph * 300 * US,
-                            S + node * MS + graph * 300 * US + 10 * US);
+            struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, S + node * MS + graph * 300 * US,
+                                                 S + node * MS + graph * 300 * US + 10 * US);
             a->name = gemm;
             a->flags = HEC_ACTIVITY_IN_GRAPH;
             a->launch_track = thread;
@@ -269,7 +245,6 @@ TEST(the_nodes_of_a_graph_have_one_call) {
 
 /* A call that began after the kernel did is not its own: those count by the mean of the known ones. */
 TEST(unknown_calls_count_by_the_mean) {
-    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
     for (int i = 0; i < 6; i++) {
         struct hec_activity *a = launch(HEC_ACTIVITY_KERNEL, stream, S + i * MS, 100 * US);
         a->name = gemm;
@@ -304,4 +279,4 @@ TEST(nonsense_is_passed_over) {
     assert_int_equal(f.api[HEC_API_COPY].count, 2);
 }
 
-EACH_TEST(setup, teardown)
+EACH_TEST(setup, NULL)

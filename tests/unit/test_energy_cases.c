@@ -9,12 +9,28 @@ static void measure(void) {
     world_measure(&world, &energy);
 }
 
-TEST(test_constant) {
-    world_init(&world, 10, 1);
-    world.history_beyond_s = 0.04;
-    world_constant(&world, 500);
+/* What is measured is valid, or not, and says why. */
+static void valid(void) {
     measure();
     assert_true(energy.valid);
+}
+
+static void invalid(const char *why) {
+    measure();
+    assert_false(energy.valid);
+    if (!strstr(energy.why, why))
+        fail_msg("\"%s\" does not say \"%s\"", energy.why, why);
+}
+
+static void constant(double seconds, unsigned long long seed, double watts) {
+    world_init(&world, seconds, seed);
+    world_constant(&world, watts);
+}
+
+TEST(test_constant) {
+    constant(10, 1, 500);
+    world.history_beyond_s = 0.04;
+    valid();
     assert_string_equal(energy.why, "");
     assert_int_equal(energy.method, HEC_ENERGY_COUNTER);
     assert_near(energy.joules, 5000, energy.bound_joules);
@@ -32,17 +48,14 @@ TEST(test_square_wave) {
     world_init(&world, 8, 2);
     world.history_beyond_s = 0.04;
     world_square(&world, 100, 700, 0.33, 0.1);
-    measure();
-    assert_true(energy.valid);
+    valid();
     assert_near(energy.joules, world_truth(&world), energy.bound_joules);
 }
 
 TEST(test_readings_begin_after_start) {
-    world_init(&world, 8, 3);
-    world_constant(&world, 300);
+    constant(8, 3, 300);
     world.quantum_phase_s = 0.07;
-    measure();
-    assert_true(energy.valid);
+    valid();
     assert_true(energy.outside_joules > 0);
     assert_true(energy.outside_joules < 300);
 }
@@ -54,20 +67,17 @@ TEST(test_reset) {
     measure();
     double bound = energy.bound_joules;
     world.reset_s = 9.37;
-    measure();
-    assert_true(energy.valid);
+    valid();
     assert_int_equal(energy.resets, 1);
     assert_near(energy.joules, world_truth(&world), energy.bound_joules);
     assert_true(energy.bound_joules > bound);
 }
 
 TEST(test_gap_leaves_the_counter) {
-    world_init(&world, 20, 5);
-    world_constant(&world, 400);
+    constant(20, 5, 400);
     world.hole_from_s = 5;
     world.hole_to_s = 8;
-    measure();
-    assert_true(energy.valid);
+    valid();
     assert_near(energy.coverage, 1, 1e-9);
     assert_int_equal(energy.gaps, 1);
     assert_near(energy.gap_s, 3, 0.05);
@@ -75,26 +85,21 @@ TEST(test_gap_leaves_the_counter) {
 }
 
 TEST(test_gap_breaks_the_integral) {
-    world_init(&world, 20, 6);
-    world_constant(&world, 400);
+    constant(20, 6, 400);
     world.no_counter = true;
     world.hole_from_s = 5;
     world.hole_to_s = 8;
-    measure();
-    assert_false(energy.valid);
+    invalid("cover only 85");
     assert_int_equal(energy.method, HEC_ENERGY_INTEGRAL);
     assert_near(energy.coverage, 0.85, 0.005);
     assert_near(energy.joules, 0.85 * 8000, 20);
-    assert_non_null(strstr(energy.why, "cover only 85"));
     assert_non_null(strstr(energy.why, "from 5.00 s to 8.0"));
 }
 
 TEST(test_only_integral) {
-    world_init(&world, 20, 7);
-    world_constant(&world, 400);
+    constant(20, 7, 400);
     world.no_counter = true;
-    measure();
-    assert_true(energy.valid);
+    valid();
     assert_int_equal(energy.method, HEC_ENERGY_INTEGRAL);
     assert_true(isnan(energy.counter_joules));
     assert_true(isnan(energy.disagreement));
@@ -102,27 +107,21 @@ TEST(test_only_integral) {
 }
 
 TEST(test_only_counter) {
-    world_init(&world, 20, 8);
-    world_constant(&world, 400);
+    constant(20, 8, 400);
     world.no_power = true;
-    measure();
-    assert_true(energy.valid);
+    valid();
     assert_int_equal(energy.method, HEC_ENERGY_COUNTER);
     assert_true(isnan(energy.integral_joules));
     assert_near(energy.joules, 8000, energy.bound_joules);
 }
 
 TEST(test_disagreement) {
-    world_init(&world, 20, 9);
-    world_constant(&world, 400);
+    constant(20, 9, 400);
     world.counter_scale = 1.05;
-    measure();
-    assert_false(energy.valid);
+    invalid("disagree by 4.8 %");
     assert_near(energy.disagreement, -0.0476, 0.002);
-    assert_non_null(strstr(energy.why, "disagree by 4.8 %"));
     world.counter_scale = 1.02;
-    measure();
-    assert_true(energy.valid);
+    valid();
     assert_near(energy.disagreement, -0.0196, 0.002);
 }
 
@@ -144,95 +143,71 @@ TEST(test_samples_of_a_second) {
     world.seconds = 60;
     world.counter_scale = 1.05;
     world.count = 2;
-    measure();
-    assert_false(energy.valid);
+    invalid("");
     world.counter_scale = 0;
-    measure();
-    assert_false(energy.valid);
+    invalid("");
 }
 
 TEST(test_counter_stands_still) {
-    world_init(&world, 20, 10);
-    world_constant(&world, 400);
+    constant(20, 10, 400);
     world.counter_scale = 0;
-    measure();
-    assert_false(energy.valid);
-    assert_non_null(strstr(energy.why, "stood still"));
+    invalid("stood still");
 }
 
 TEST(test_lost) {
-    world_init(&world, 20, 11);
-    world_constant(&world, 400);
+    constant(20, 11, 400);
     world.history_end_s = world.counter_end_s = 12.5;
     world.lost_s = 12.6;
-    measure();
-    assert_false(energy.valid);
+    invalid("lost at 12.60 s");
     assert_near(energy.joules, 12.5 * 400, energy.bound_joules + 0.06 * 400);
-    assert_non_null(strstr(energy.why, "lost at 12.60 s"));
     assert_near(energy.coverage, 0.625, 0.01);
 }
 
 TEST(test_lost_at_the_very_end) {
-    world_init(&world, 20, 12);
-    world_constant(&world, 400);
+    constant(20, 12, 400);
     world.history_end_s = world.counter_end_s = 19.9;
     world.lost_s = 19.9;
-    measure();
-    assert_false(energy.valid);
-    assert_non_null(strstr(energy.why, "lost"));
+    invalid("lost");
 }
 
 TEST(test_too_short) {
-    world_init(&world, 0.15, 13);
-    world_constant(&world, 400);
+    constant(0.15, 13, 400);
     world.slack_s = 0.09;
-    measure();
-    assert_false(energy.valid);
-    assert_non_null(strstr(energy.why, "too short to measure"));
+    invalid("too short to measure");
     assert_true(energy.joules > 0);
 }
 
 TEST(test_no_length) {
-    world_init(&world, 0, 14);
-    world_constant(&world, 400);
-    measure();
-    assert_false(energy.valid);
+    constant(0, 14, 400);
+    invalid("the run has no length");
     assert_int_equal(energy.method, HEC_ENERGY_NONE);
     assert_true(isnan(energy.joules));
-    assert_string_equal(energy.why, "the run has no length");
 }
 
 TEST(test_no_reading) {
     world_init(&world, 5, 15);
     world.no_counter = world.no_power = true;
-    measure();
-    assert_false(energy.valid);
+    invalid("no reading");
     assert_true(isnan(energy.joules));
     assert_true(isnan(energy.bound_joules));
-    assert_non_null(strstr(energy.why, "no reading"));
 }
 
 /* All readings lie before the run: what is known of it is not 0 but nothing. */
 TEST(test_readings_elsewhere) {
-    world_init(&world, 5, 17);
-    world_constant(&world, 300);
+    constant(5, 17, 300);
     world.no_counter = true;
     world.history_end_s = -0.5;
-    measure();
-    assert_false(energy.valid);
+    invalid("no reading falls into the run");
     assert_true(isnan(energy.joules));
-    assert_string_equal(energy.why, "no reading falls into the run");
 }
 
 TEST(test_no_slack) {
-    world_init(&world, 10, 16);
-    world_constant(&world, 500);
+    constant(10, 16, 500);
     world.history_beyond_s = 0.04;
     measure();
     double bound = energy.bound_joules;
     world.no_slack = true;
-    measure();
-    assert_true(energy.valid);
+    valid();
     assert_near(energy.joules, 5000, energy.bound_joules);
     assert_true(energy.bound_joules > bound + 20); /* half of 100 ms at either end, at 500 W */
     assert_true(isnan(energy.quantum_s));

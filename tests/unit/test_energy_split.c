@@ -24,30 +24,47 @@ static void assert_adds_up(void) {
     assert_near(energy.work_s + energy.idle_context_s + energy.idle_s, energy.window_s, 1e-6);
 }
 
-static void power(struct hec_split *split, double from, double to, double watts) {
+static struct hec_split *split;
+
+static void power(double from, double to, double watts) {
     for (double t = from; t < to - 1e-9; t += 0.02)
         hec_split_power(split, ns(t), ns(t + 0.02), watts);
 }
 
-/* 0-2 s no context at 82 W, 2-5 s a context at 120 W, 5-15 s work at 600 W with an activity of `share`. */
-static struct hec_split *plain(double share) {
-    struct hec_split *split;
-    assert_int_equal(hec_split_create(ns(15), &split), 0);
-    power(split, 0, 2, 82);
-    power(split, 2, 5, 120);
-    power(split, 5, 15, 600);
-    hec_split_activity(split, 0, ns(5), 0);
-    hec_split_activity(split, ns(5), ns(15), share);
-    for (int i = 0; i <= 15; i++)
-        hec_split_contexts(split, ns(i), i >= 2, true);
-    hec_split_contexts_end(split);
-    total(2 * 82 + 3 * 120 + 10 * 600, 15);
-    return split;
+static void begin(double seconds) {
+    assert_int_equal(hec_split_create(ns(seconds), &split), 0);
 }
 
-TEST(test_plain) {
-    struct hec_split *split = plain(1);
+/* A reading of the contexts each second: of one from the `from`th on. */
+static void contexts(int seconds, int from) {
+    for (int i = 0; i <= seconds; i++)
+        hec_split_contexts(split, ns(i), i >= from, true);
+}
+
+/* With all that was read; of so many joules. */
+static void end(double joules, double seconds) {
+    hec_split_contexts_end(split);
+    total(joules, seconds);
     hec_split_result(split, &energy);
+    hec_split_free(split);
+}
+
+/* 0-2 s no context at 82 W, 2-5 s a context at 120 W, 5-15 s work at 600 W with an activity of `share`. */
+static void plain(double share) {
+    begin(15);
+    power(0, 2, 82);
+    power(2, 5, 120);
+    power(5, 15, 600);
+    hec_split_activity(split, 0, ns(5), 0);
+    hec_split_activity(split, ns(5), ns(15), share);
+    contexts(15, 2);
+}
+
+#define PLAIN_J (2 * 82 + 3 * 120 + 10 * 600)
+
+TEST(test_plain) {
+    plain(1);
+    end(PLAIN_J, 15);
     assert_adds_up();
     assert_near(energy.idle_context_watts, 120, 0.01);
     assert_near(energy.idle_joules, 164, 1);
@@ -55,82 +72,67 @@ TEST(test_plain) {
     assert_near(energy.work_joules, 6000, 6);
     assert_near(energy.work_s, 10, 0.05);
     assert_non_null(strstr(energy.idle_source, "measured in this run"));
-    hec_split_free(split);
 }
 
 TEST(test_partly_active) {
-    struct hec_split *split = plain(0.75);
-    hec_split_result(split, &energy);
+    plain(0.75);
+    end(PLAIN_J, 15);
     assert_adds_up();
     assert_near(energy.idle_context_s, 3 + 2.5, 0.05);
     assert_near(energy.idle_context_joules, 5.5 * 120, 6);
-    hec_split_free(split);
 }
 
 /* The total is the counter's; levels from samples that say 2 % more are put on its scale. */
 TEST(test_scaled_to_the_counter) {
-    struct hec_split *split = plain(1);
-    energy.joules /= 1.02;
+    plain(1);
+    hec_split_contexts_end(split);
+    total(PLAIN_J / 1.02, 15);
     energy.disagreement = 0.02;
     hec_split_result(split, &energy);
+    hec_split_free(split);
     assert_adds_up();
     assert_near(energy.idle_context_watts, 120 / 1.02, 0.01);
-    hec_split_free(split);
 }
 
 /* Where two readings of the contexts differ, power decides: the context came at 2.4 s, the readings say 2 or 3 s. */
 TEST(test_context_between_readings) {
-    struct hec_split *split;
-    assert_int_equal(hec_split_create(ns(10), &split), 0);
-    power(split, 0, 2.4, 82);
-    power(split, 2.4, 10, 120);
+    begin(10);
+    power(0, 2.4, 82);
+    power(2.4, 10, 120);
     hec_split_activity(split, 0, ns(10), 0);
-    for (int i = 0; i <= 10; i++)
-        hec_split_contexts(split, ns(i), i >= 3, true);
-    hec_split_contexts_end(split);
-    total(2.4 * 82 + 7.6 * 120, 10);
-    hec_split_result(split, &energy);
+    contexts(10, 3);
+    end(2.4 * 82 + 7.6 * 120, 10);
     assert_adds_up();
     assert_near(energy.idle_s, 2.4, 0.05);
     assert_near(energy.work_joules, 0, 6);
-    hec_split_free(split);
 }
 
 /* Never idle with a context: no level, so no split, but a statement of how much it can be. */
 TEST(test_unknown_level) {
-    struct hec_split *split;
-    assert_int_equal(hec_split_create(ns(10), &split), 0);
-    power(split, 0, 10, 500);
+    begin(10);
+    power(0, 10, 500);
     hec_split_activity(split, 0, ns(10), 0.9);
-    for (int i = 0; i <= 10; i++)
-        hec_split_contexts(split, ns(i), 1, true);
-    hec_split_contexts_end(split);
-    total(5000, 10);
-    hec_split_result(split, &energy);
+    contexts(10, 0);
+    end(5000, 10);
     assert_true(isnan(energy.work_joules));
     assert_true(isnan(energy.idle_context_joules));
     assert_near(energy.idle_unknown_max_joules, 1 * 500, 1);
     assert_non_null(strstr(energy.idle_source, "unknown: "));
-    hec_split_free(split);
 }
 
 /* A starved loop: 70 ms idle in every 100 ms, so that no window of the counters is quiet, but many power samples are. */
 TEST(test_estimated_level) {
-    struct hec_split *split;
     for (int mixture = 0; mixture < 3; mixture++) {
-        assert_int_equal(hec_split_create(ns(10), &split), 0);
+        begin(10);
         for (int i = 0; i < 500; i++) {
             double starved = i % 5 < 3 ? 120 : i % 5 == 3 ? 300 : 500;
             double mixed[] = {120 + i % 10 * 45,
                               290}; /* idle for shorter than a sample: no plateau, or one of mixtures */
-            power(split, i * 0.02, (i + 1) * 0.02, mixture ? mixed[mixture - 1] : starved);
+            power(i * 0.02, (i + 1) * 0.02, mixture ? mixed[mixture - 1] : starved);
         }
         hec_split_activity(split, 0, ns(10), 0.3);
-        for (int i = 0; i <= 10; i++)
-            hec_split_contexts(split, ns(i), 1, true);
-        hec_split_contexts_end(split);
-        total(mixture == 0 ? 2320 : mixture == 1 ? 3225 : 2900, 10);
-        hec_split_result(split, &energy);
+        contexts(10, 0);
+        end(mixture == 0 ? 2320 : mixture == 1 ? 3225 : 2900, 10);
         if (mixture) {
             assert_true(isnan(energy.idle_context_joules));
         } else {
@@ -138,60 +140,45 @@ TEST(test_estimated_level) {
             assert_near(energy.idle_context_joules, 7 * 120, 1);
             assert_non_null(strstr(energy.idle_source, "estimated"));
         }
-        hec_split_free(split);
     }
 }
 
 TEST(test_no_context_readings) {
-    struct hec_split *split;
-    assert_int_equal(hec_split_create(ns(10), &split), 0);
-    power(split, 0, 10, 500);
+    begin(10);
+    power(0, 10, 500);
     hec_split_activity(split, 0, ns(10), 0.9);
-    hec_split_contexts_end(split);
-    total(5000, 10);
-    hec_split_result(split, &energy);
+    end(5000, 10);
     assert_true(isnan(energy.work_joules));
     assert_true(isnan(energy.idle_unknown_max_joules));
-    hec_split_free(split);
 }
 
 /* A driver that lists no context while the device works is not believed. */
 TEST(test_contradiction) {
-    struct hec_split *split;
-    assert_int_equal(hec_split_create(ns(10), &split), 0);
-    power(split, 0, 10, 500);
+    begin(10);
+    power(0, 10, 500);
     hec_split_activity(split, 0, ns(10), 0.9);
-    for (int i = 0; i <= 10; i++)
-        hec_split_contexts(split, ns(i), 0, true);
-    hec_split_contexts_end(split);
-    total(5000, 10);
-    hec_split_result(split, &energy);
+    contexts(10, 11);
+    end(5000, 10);
     assert_true(isnan(energy.work_joules));
     assert_non_null(strstr(energy.idle_source, "listed no context"));
-    hec_split_free(split);
 }
 
 /* A day: memory stays what it is for ten minutes, and the sums still hold. */
 TEST(test_a_day) {
-    struct hec_split *split;
     const int day = 86400;
-    assert_int_equal(hec_split_create(ns(day), &split), 0);
+    begin(day);
     for (int i = 0; i < day; i++) {
         bool busy = i % 1000 >= 300;
         hec_split_power(split, ns(i), ns(i + 1), busy ? 600 : 120);
         hec_split_activity(split, ns(i), ns(i + 1), busy);
         hec_split_contexts(split, ns(i), 1, true);
     }
-    hec_split_contexts_end(split);
-    total(0.3 * day * 120 + 0.7 * day * 600, day);
-    hec_split_result(split, &energy);
+    end(0.3 * day * 120 + 0.7 * day * 600, day);
     assert_adds_up();
     assert_near(energy.idle_context_joules / (0.3 * day * 120), 1, 0.01);
-    hec_split_free(split);
 }
 
 TEST(test_no_length) {
-    struct hec_split *split;
     assert_int_equal(hec_split_create(0, &split), 0);
     hec_split_power(split, ns(-1), ns(1), 100);
     hec_split_contexts(split, 0, 1, true);

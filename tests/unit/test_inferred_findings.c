@@ -3,7 +3,7 @@
 #include "base/trace.h"
 #include "diagnose/rules/waits.h"
 #include "diagnose/result.h"
-#include "inferred_programs.h"
+#include "inferred_world.h"
 #include "unit.h"
 
 static struct inferred_world world;
@@ -76,6 +76,14 @@ static void check(const struct program *p, enum how how) {
     inferred_free(&world);
 }
 
+static void assert_same_times(const struct hec_summary *a, const struct hec_summary *b) {
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        const struct hec_ledger_row *one = &a->devices[0].ledger->rows[i], *other = &b->devices[0].ledger->rows[i];
+        assert_true(one->ns == other->ns && one->seconds_low == other->seconds_low &&
+                    one->seconds_high == other->seconds_high);
+    }
+}
+
 /* Each record is read once, of telemetry too; and what is inferred of it does not depend on whether it was kept or read
  * again. */
 TEST(records_are_read_once) {
@@ -90,12 +98,7 @@ TEST(records_are_read_once) {
     for (int kind = 0; kind < HEC_ACTIVITY_KIND_COUNT; kind++)
         assert_int_equal(world.view.reads[kind], 1);
     fake_assert_reads(&run, 1);
-    for (int i = 0; i < HEC_STATE_COUNT; i++) {
-        const struct hec_ledger_row *one = &once.devices[0].ledger->rows[i];
-        const struct hec_ledger_row *other = &again.devices[0].ledger->rows[i];
-        assert_true(one->ns == other->ns && one->seconds_low == other->seconds_low &&
-                    one->seconds_high == other->seconds_high);
-    }
+    assert_same_times(&once, &again);
     hec_summary_free(&once);
     hec_summary_free(&again);
     inferred_free(&world);
@@ -216,24 +219,10 @@ static const struct hec_finding *found(const struct hec_summary *s, enum hec_cau
     return NULL;
 }
 
-/* Mean seconds of a step. */
-static double simulate_row(const struct program *p, enum how how) {
-    int step = 0;
-    inferred_begin(&world, 3);
-    for (; (double)world.now < ROW_S * 1e9; step++) {
-        int64_t from = world.now;
-        p->step(&world, step);
-        inferred_step(&world, from);
-    }
-    inferred_sync(&world, 0);
-    inferred_end(&world, how == ENGINE);
-    return ROW_S / step;
-}
-
 static int check_row(size_t row, enum how how) {
     int wrong = 0;
     const struct program *p = &rows[row].program;
-    simulate_row(p, how);
+    simulate_for(&world, p, how, false, ROW_S, 3);
     for (int view = 0; view < 2; view++) {
         struct hec_summary s;
         struct hec_facts facts;
@@ -278,7 +267,7 @@ TEST(test_fixes) {
     struct hec_summary s;
     struct hec_facts facts;
     struct hec_waits waits;
-    double step = simulate_row(p, ENGINE);
+    int steps = simulate_for(&world, p, ENGINE, false, ROW_S, 3);
     summarise(&world.truth, &s);
     hec_facts_gather(&s, &s.devices[0], &facts);
     hec_waits_gather(&facts, &waits);
@@ -287,7 +276,7 @@ TEST(test_fixes) {
         double share = hec_waits_share(&waits, fix ? HEC_CAUSE_SYNC : HEC_CAUSE_LAUNCH);
         graphed = !fix;
         kept = fix;
-        double brings = 1 - simulate_row(p, ENGINE) / step;
+        double brings = 1 - (double)steps / simulate_for(&world, p, ENGINE, false, ROW_S, 3);
         inferred_free(&world);
         if (fabs(share - brings) > 0.08)
             print_message("%s: %.3f, brings %.3f\n", fix ? "sync" : "launch", share, brings);
@@ -307,50 +296,22 @@ TEST(test_rows) {
     assert_int_equal(wrong, 0);
 }
 
-static void run_all(enum how how) {
-    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
-        if (how == ENGINE || programs[i].certain)
-            check(&programs[i], how);
-}
-
-TEST(test_engine) {
-    run_all(ENGINE);
-}
-TEST(test_glimpse) {
-    run_all(GLIMPSE);
-}
-TEST(test_neither) {
-    run_all(NEITHER);
+TEST(test_programs) {
+    for (enum how how = ENGINE; how <= NEITHER; how++)
+        for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+            if (how == ENGINE || programs[i].certain)
+                check(&programs[i], how);
 }
 
 /* ---- somebody else on the device ---- */
 
-/* The true time of each state lies within the bounds of what is reported. */
-static int outside(const char *name, const struct hec_summary *truth, const struct hec_summary *reported) {
-    const struct hec_ledger_device *is = truth->devices[0].ledger;
-    const struct hec_ledger_device *by = reported->devices[0].ledger;
-    double slack = 0.004 * (double)is->window_ns / 1e9;
-    int out = 0;
-    for (int s = 0; s < HEC_STATE_COUNT; s++) {
-        const struct hec_ledger_row *row = &by->rows[s];
-        bool within =
-            is->rows[s].seconds >= row->seconds_low - slack && is->rows[s].seconds <= row->seconds_high + slack;
-        if (!within || getenv("HEC_TEST_VERBOSE"))
-            print_message("%s: %-10s is %.3f s, told %.3f (%.3f to %.3f)%s\n", name, hec_state_name(s),
-                          is->rows[s].seconds, row->seconds, row->seconds_low, row->seconds_high,
-                          within ? "" : "  OUT");
-        out += !within;
-    }
-    return out;
-}
-
 /* known: the driver lists the neighbour; in a container it may not. */
 static int check_busy_neighbour(const struct program *p, enum how how, bool known) {
     struct hec_summary truth, reported;
-    simulate_beside(&world, p, how, true, 7);
+    simulate_for(&world, p, how, true, STEP_S, 7);
     summarise_beside(&world.truth, known, &truth);
     summarise_beside(&world.view, known, &reported);
-    int wrong = outside(p->name, &truth, &reported);
+    int wrong = out_of_bounds(p->name, how, truth.devices[0].ledger, reported.devices[0].ledger);
     for (int view = 0; view < 2; view++) {
         const struct hec_summary *s = view ? &reported : &truth;
         bool right = !found(s, HEC_CAUSE_NONE) && !found(s, HEC_CAUSE_IDLE) &&
@@ -393,12 +354,7 @@ TEST(test_idle_neighbour) {
         simulate(&world, &programs[i], BOTH, 7);
         summarise_beside(&world.view, false, &alone);
         summarise_beside(&world.view, true, &beside);
-        for (int s = 0; s < HEC_STATE_COUNT; s++) {
-            const struct hec_ledger_row *one = &alone.devices[0].ledger->rows[s];
-            const struct hec_ledger_row *other = &beside.devices[0].ledger->rows[s];
-            assert_true(one->ns == other->ns && one->seconds_low == other->seconds_low &&
-                        one->seconds_high == other->seconds_high);
-        }
+        assert_same_times(&alone, &beside);
         assert_int_equal(alone.job.findings.count, beside.job.findings.count);
         assert_int_equal(first(&beside), programs[i].cause);
         assert_true(alone.job.findings.list[0].confidence == beside.job.findings.list[0].confidence);

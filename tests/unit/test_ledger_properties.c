@@ -4,13 +4,6 @@
 #include "fake_timeline.h"
 #include "unit.h"
 
-static uint64_t state;
-
-static uint32_t random_below(uint32_t n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % n;
-}
-
 static double random_unit(void) {
     return (double)random_below(1u << 30) / (double)(1u << 30);
 }
@@ -43,7 +36,7 @@ TEST(random_pieces) {
         struct hec_ledger ledger;
         int64_t sums[HEC_STATE_COUNT] = {0}, at = random_below(1000), untraced = 0;
         int64_t start = at;
-        state = seed * 0x9e3779b97f4a7c15u;
+        random_state = seed * 0x9e3779b97f4a7c15u;
         bool cycled = random_below(2);
         for (uint32_t n = 1 + random_below(60); n > 0; n--) {
             struct hec_state_piece p = {
@@ -155,7 +148,7 @@ TEST(timelines) {
         memset(compute, 0, sizeof compute);
         memset(copy, 0, sizeof copy);
         memset(data, 0, sizeof data);
-        state = seed * 0x9e3779b97f4a7c15u;
+        random_state = seed * 0x9e3779b97f4a7c15u;
         fake_tl_init(&t);
         t.input.end_ns = SPAN * US;
         fake_tl_kernel(&t, "ampere_sgemm_128x128_tn", 128);
@@ -226,7 +219,7 @@ TEST(bounds_hold) {
         struct hec_ledger_builder *b = hec_ledger_begin();
         struct hec_ledger ledger;
         double truth[HEC_STATE_COUNT] = {0};
-        state = seed * 0x9e3779b97f4a7c15u;
+        random_state = seed * 0x9e3779b97f4a7c15u;
         int64_t at = 0, cycle = 20000000, open = 4000000, offset = random_below(20000000);
         for (int step = 0; step < 600; step++) {
             for (int k = 0; k < 3; k++) {

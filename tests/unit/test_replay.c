@@ -3,144 +3,128 @@
 
 static const struct {
     struct program program;
-    enum hec_edit edit;
-    double value;
+    struct hec_whatif_edit edit;
     struct program changed; /* what differs in it */
 } rows[] = {
     {{"a wait after each layer", 40, 1, 30 * US, 5 * US, 50 * US, .wait_every = 1, .last_wait = true},
-     HEC_EDIT_WAITS,
-     NAN,
+     {HEC_EDIT_WAITS, NAN},
      {"", 40, 1, 30 * US, 5 * US, 50 * US}},
     {{"a wait after each layer, by two threads in turns", 40, 2, 30 * US, 5 * US, 50 * US, .wait_every = 2},
-     HEC_EDIT_WAITS,
-     NAN,
+     {HEC_EDIT_WAITS, NAN},
      {"", 40, 2, 30 * US, 5 * US, 50 * US}},
     {{"one wait a step, which costs nothing", 40, 1, 10 * US, 5 * US, 200 * US, .last_wait = true},
-     HEC_EDIT_WAITS,
-     NAN,
+     {HEC_EDIT_WAITS, NAN},
      {"", 40, 1, 10 * US, 5 * US, 200 * US}},
     {{"starved", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true},
-     HEC_EDIT_DATA,
-     0,
+     {HEC_EDIT_DATA, 0},
      {"", 20, 1, 10 * US, 5 * US, 100 * US, .last_wait = true}},
     {{"a loader of half the time", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true},
-     HEC_EDIT_DATA,
-     0.5,
+     {HEC_EDIT_DATA, 0.5},
      {"", 20, 1, 10 * US, 5 * US, 100 * US, .data = 4 * MS, .last_wait = true}},
     {{"a loader that the device hides", 20, 1, 10 * US, 5 * US, 400 * US, .data = 2 * MS},
-     HEC_EDIT_DATA,
-     0,
+     {HEC_EDIT_DATA, 0},
      {"", 20, 1, 10 * US, 5 * US, 400 * US}},
     {{"checkpoints", 20, 1, 10 * US, 5 * US, 100 * US, .checkpoint = 5 * MS, .last_wait = true},
-     HEC_EDIT_CHECKPOINT,
-     NAN,
+     {HEC_EDIT_CHECKPOINT, NAN},
      {"", 20, 1, 10 * US, 5 * US, 100 * US, .last_wait = true}},
     {{"tiny kernels", 200, 1, 10 * US, 6 * US, 4 * US, .last_wait = true},
-     HEC_EDIT_GRAPHS,
-     NAN,
+     {HEC_EDIT_GRAPHS, NAN},
      {"", 200, 1, 0, 0, 4 * US, .last_wait = true}},
     {{"the program's own code", 20, 1, 10 * US, 5 * US, 100 * US, .own_code = 5 * MS, .last_wait = true},
-     HEC_EDIT_HOST,
-     NAN,
+     {HEC_EDIT_HOST, NAN},
      {"", 20, 1, 10 * US, 5 * US, 100 * US, .last_wait = true}},
     {{"pageable copies", 20, 1, 10 * US, 5 * US, 100 * US, .copy = 4 * MS, .pageable = true, .last_wait = true},
-     HEC_EDIT_PINNED,
-     50,
+     {HEC_EDIT_PINNED, 50},
      {"", 20, 1, 10 * US, 5 * US, 100 * US, .copy = 800 * US, .last_wait = true}},
     {{"which return before they end", 20, 1, 10 * US, 5 * US, 100 * US, .copy = 4 * MS, .pageable = true,
       .early = 18 * US},
-     HEC_EDIT_COMPUTE,
-     0.2,
+     {HEC_EDIT_COMPUTE, 0.2},
      {"", 20, 1, 10 * US, 5 * US, 20 * US, .copy = 4 * MS, .pageable = true, .early = 18 * US}},
     {{"returns that once in a while take much longer", 40, 1, 30 * US, 5 * US, 50 * US, .wait_every = 4, .rare = true},
-     HEC_EDIT_COMPUTE,
-     0.5,
+     {HEC_EDIT_COMPUTE, 0.5},
      {"", 40, 1, 30 * US, 5 * US, 25 * US, .wait_every = 4, .rare = true}},
     {{"allocations", 20, 1, 10 * US, 5 * US, 100 * US, .alloc_every = 2},
-     HEC_EDIT_ALLOC,
-     NAN,
+     {HEC_EDIT_ALLOC, NAN},
      {"", 20, 1, 10 * US, 5 * US, 100 * US}},
     {{"allocations in the midst of code of their own", 20, 1, 10 * US, 5 * US, 20 * US, .alloc_every = 2,
       .around = 30 * US},
-     HEC_EDIT_ALLOC,
-     NAN,
+     {HEC_EDIT_ALLOC, NAN},
      {"", 20, 1, 10 * US, 5 * US, 20 * US}},
     {{"allocations in the midst of the program's own code", 10, 1, 20 * US, 5 * US, 10 * US, .alloc_every = 5,
       .around = 300 * US},
-     HEC_EDIT_ALLOC,
-     NAN,
+     {HEC_EDIT_ALLOC, NAN},
      {"", 10, 1, 20 * US, 5 * US, 10 * US, .own_code = 1200 * US}},
     {{"waits with the calls that make them, and not the code around", 40, 1, 20 * US, 5 * US, 10 * US, .wait_every = 2,
       .around = 50 * US},
-     HEC_EDIT_WAITS,
-     NAN,
+     {HEC_EDIT_WAITS, NAN},
      {"", 40, 1, 20 * US, 5 * US, 10 * US, .own_code = 1600 * US}},
     {{"waits in the midst of the program's own code", 10, 1, 20 * US, 5 * US, 10 * US, .wait_every = 5,
       .around = 300 * US},
-     HEC_EDIT_WAITS,
-     NAN,
+     {HEC_EDIT_WAITS, NAN},
      {"", 10, 1, 20 * US, 5 * US, 10 * US, .own_code = 1200 * US}},
     {{"numbers read in a row", 40, 1, 15 * US, 5 * US, 10 * US, .reads = 30},
-     HEC_EDIT_WAITS,
-     NAN,
+     {HEC_EDIT_WAITS, NAN},
      {"", 40, 1, 15 * US, 5 * US, 10 * US, .reads = 30, .one_go = true}},
     {{"a number read a step, whose sum is still launched", 2, 1, 15 * US, 5 * US, 10 * US, .reads = 1},
-     HEC_EDIT_WAITS,
-     NAN,
+     {HEC_EDIT_WAITS, NAN},
      {"", 2, 1, 15 * US, 5 * US, 10 * US, .reads = 1, .one_go = true}},
     {{"kernels of half the time where the host sets the pace", 100, 1, 20 * US, 5 * US, 10 * US},
-     HEC_EDIT_COMPUTE,
-     0.5,
+     {HEC_EDIT_COMPUTE, 0.5},
      {"", 100, 1, 20 * US, 5 * US, 5 * US}},
     {{"and where the device does", 100, 1, 2 * US, 5 * US, 100 * US, .last_wait = true},
-     HEC_EDIT_PRODUCTS,
-     0.5,
+     {HEC_EDIT_PRODUCTS, 0.5},
      {"", 100, 1, 2 * US, 5 * US, 50 * US, .last_wait = true}},
     {{"far ahead of the device, which is behind by more than a step all the while", 20, 1, 5 * US, 5 * US, 2 * MS},
-     HEC_EDIT_COMPUTE,
-     0.1,
+     {HEC_EDIT_COMPUTE, 0.1},
      {"", 20, 1, 5 * US, 5 * US, 200 * US}},
     {{"and whose queue is full", 20, 1, 5 * US, 5 * US, 2 * MS, .queue = 100},
-     HEC_EDIT_COMPUTE,
-     0.01,
+     {HEC_EDIT_COMPUTE, 0.01},
      {"", 20, 1, 5 * US, 5 * US, 20 * US, .queue = 100}},
     {{"four times the samples, for which the device has room", 40, 1, 15 * US, 5 * US, 10 * US, .data = MS,
       .copy = 100 * US, .last_wait = true, .blocks = 264},
-     HEC_EDIT_BATCH,
-     4,
+     {HEC_EDIT_BATCH, 4},
      {"", 40, 1, 15 * US, 5 * US, 10 * US, .data = 4 * MS, .copy = 400 * US, .last_wait = true}},
     {{"which fill the device twice", 40, 1, 15 * US, 5 * US, 50 * US, .last_wait = true, .blocks = 1056},
-     HEC_EDIT_BATCH,
-     4,
+     {HEC_EDIT_BATCH, 4},
      {"", 40, 1, 15 * US, 5 * US, 100 * US, .last_wait = true}},
     {{"of a device that is full", 40, 1, 15 * US, 5 * US, 50 * US, .last_wait = true, .blocks = 5000},
-     HEC_EDIT_BATCH,
-     4,
+     {HEC_EDIT_BATCH, 4},
      {"", 40, 1, 15 * US, 5 * US, 200 * US, .last_wait = true}},
     {{"communication, and kernels that leave it room", 40, 1, 2 * US, 5 * US, 50 * US, .last_wait = true, .blocks = 264,
       .comm = MS},
-     HEC_EDIT_COMM,
-     NAN,
+     {HEC_EDIT_COMM, NAN},
      {"", 40, 1, 2 * US, 5 * US, 50 * US, .last_wait = true}},
     {{"and kernels that need two rounds beside it", 40, 1, 2 * US, 5 * US, 50 * US, .last_wait = true, .blocks = 2112,
       .comm = MS},
-     HEC_EDIT_COMM,
-     NAN,
+     {HEC_EDIT_COMM, NAN},
      {"", 40, 1, 2 * US, 5 * US, 62500, .last_wait = true}}, /* half of their work is done in that time */
 };
+
+struct asked {
+    int64_t calls, guessed;
+};
+
+/* The edits save as much as the machine says; of how many calls, and how many of them were guessed. */
+static struct asked check(struct fake_timeline *t, const char *what, const struct hec_whatif_edit *edits, int count,
+                          double truth, double within) {
+    struct hec_whatif whatif;
+    struct hec_whatif_question question = {.count = count};
+    memcpy(question.edits, edits, (size_t)count * sizeof *edits);
+    double saved = ask(t, &question, &whatif);
+    const struct asked asked = {whatif.calls, whatif.guessed};
+    if (fabs(saved - truth) > within)
+        fail_msg("%s: saves %.3f, and %.3f by the replay", what, truth, saved);
+    hec_whatif_free(&whatif);
+    fake_tl_free(t);
+    return asked;
+}
 
 TEST(test_programs) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct fake_timeline t;
-        struct hec_whatif whatif;
-        struct hec_whatif_question question = {.edits = {{rows[i].edit, rows[i].value}}, .count = 1};
         double before = play(&rows[i].program, &t), after = play(&rows[i].changed, NULL);
-        double times = rows[i].edit == HEC_EDIT_BATCH ? rows[i].value : 1;
-        double saved = ask(&t, &question, &whatif), truth = 1 - after / before / times;
-        if (fabs(saved - truth) > 0.02)
-            fail_msg("%s: saves %.3f, and %.3f by the replay", rows[i].program.what, truth, saved);
-        hec_whatif_free(&whatif);
-        fake_tl_free(&t);
+        double times = rows[i].edit.edit == HEC_EDIT_BATCH ? rows[i].edit.value : 1;
+        check(&t, rows[i].program.what, &rows[i].edit, 1, 1 - after / before / times, 0.02);
     }
 }
 
@@ -148,13 +132,10 @@ TEST(test_programs) {
 TEST(test_together) {
     static const struct program both = {"", 40, 1, 30 * US, 5 * US, 50 * US, .data = 2 * MS, .wait_every = 1},
                                 neither = {"", 40, 1, 30 * US, 5 * US, 50 * US};
+    const struct hec_whatif_edit edits[] = {{HEC_EDIT_WAITS, NAN}, {HEC_EDIT_DATA, NAN}};
     struct fake_timeline t;
-    struct hec_whatif whatif;
-    struct hec_whatif_question question = {.edits = {{HEC_EDIT_WAITS, NAN}, {HEC_EDIT_DATA, NAN}}, .count = 2};
     double truth = 1 - play(&neither, NULL) / play(&both, &t);
-    assert_true(fabs(ask(&t, &question, &whatif) - truth) < 0.02);
-    hec_whatif_free(&whatif);
-    fake_tl_free(&t);
+    check(&t, "both", edits, 2, truth, 0.02);
 }
 
 /* The steps of a program become those that were found in its kernels; one that sets up for a second. every: only so many of them are found.
@@ -265,16 +246,10 @@ TEST(test_calls_apart) {
                  {&tiny, &graph, {HEC_EDIT_GRAPHS, NAN}, false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct fake_timeline t;
-        struct hec_whatif whatif;
-        struct hec_whatif_question question = {.edits = {cases[i].edit}, .count = 1};
         double before = play(cases[i].before, &t), truth = 1 - play(cases[i].after, NULL) / before;
         take_apart(&t, cases[i].lose);
-        double saved = ask(&t, &question, &whatif);
-        if (fabs(saved - truth) > 0.03)
-            fail_msg("case %zu: saves %.3f, and %.3f by the replay", i, truth, saved);
-        assert_true(whatif.guessed <= whatif.calls / 100);
-        hec_whatif_free(&whatif);
-        fake_tl_free(&t);
+        struct asked asked = check(&t, hec_edit_info(cases[i].edit.edit)->name, &cases[i].edit, 1, truth, 0.03);
+        assert_true(asked.guessed <= asked.calls / 100);
     }
 }
 
@@ -283,18 +258,12 @@ TEST(test_launches_missing) {
     static const struct program full = {"", 20, 1, 5 * US, 5 * US, 2 * MS, .queue = 100},
                                 faster = {"", 20, 1, 5 * US, 5 * US, 100 * US, .queue = 100};
     struct fake_timeline t;
-    struct hec_whatif whatif;
-    struct hec_whatif_question question = {.edits = {{HEC_EDIT_COMPUTE, 0.05}}, .count = 1};
     double truth = 1 - play(&faster, NULL) / play(&full, &t);
     for (size_t i = 0, kernels = 0; i < t.count; i++)
         if (t.activities[i].kind == HEC_ACTIVITY_KERNEL && ++kernels % 61 == 0)
             t.activities[i].launch_ns = t.activities[i].launch_end_ns = HEC_TIME_UNKNOWN;
-    double saved = ask(&t, &question, &whatif);
-    if (fabs(saved - truth) > 0.03)
-        fail_msg("saves %.3f, and %.3f by the replay", truth, saved);
-    assert_true(whatif.guessed > 0);
-    hec_whatif_free(&whatif);
-    fake_tl_free(&t);
+    assert_true(check(&t, "a full queue", &(struct hec_whatif_edit){HEC_EDIT_COMPUTE, 0.05}, 1, truth, 0.03).guessed >
+                0);
 }
 
 #define GRAPHS 400
@@ -341,25 +310,20 @@ TEST(test_graphs_apart) {
     double before = play_graphs(NULL, 5 * US, false), after = play_graphs(NULL, 5 * US / 2, false);
     for (int lost = 0; lost < 2; lost++) {
         struct fake_timeline t;
-        struct hec_whatif whatif;
-        struct hec_whatif_question question = {.edits = {{HEC_EDIT_COMPUTE, 0.5}}, .count = 1};
         play_graphs(&t, 5 * US, lost);
-        double saved = ask(&t, &question, &whatif), truth = 1 - after / before;
-        if (fabs(saved - truth) > 0.03 || whatif.guessed > 4 * NODES * (1 + 3 * lost))
-            fail_msg("saves %.3f, %.3f by the replay; %lld guessed", truth, saved, (long long)whatif.guessed);
-        hec_whatif_free(&whatif);
-        fake_tl_free(&t);
+        struct asked asked =
+            check(&t, "graphs", &(struct hec_whatif_edit){HEC_EDIT_COMPUTE, 0.5}, 1, 1 - after / before, 0.03);
+        assert_true(asked.guessed <= 4 * NODES * (1 + 3 * lost));
     }
 }
 
 /* Without the calls of half of the operations, and with times that make no sense: an answer, or a sentence. */
 TEST(test_damaged) {
-    static const struct program p = {"",
-                                     40,
-                                     2,
-                                     30 * US,
-                                     5 * US,
-                                     50 * US,
+    static const struct program p = {.kernels = 40,
+                                     .threads = 2,
+                                     .code = 30 * US,
+                                     .launch = 5 * US,
+                                     .kernel = 50 * US,
                                      .data = MS,
                                      .wait_every = 4,
                                      .copy = MS,

@@ -51,6 +51,33 @@ TEST(test_lanes_of_one_ahead) {
     fake_tl_free(&t);
 }
 
+/* What predicts findings of a program. */
+static struct prediction {
+    struct fake_timeline t;
+    struct hec_schedule schedule;
+    struct hec_summary_input input;
+    struct hec_meter meter;
+    struct hec_summary summary;
+    struct hec_predictor *predictor;
+} of;
+
+static void predictor_begin(const struct program *p) {
+    struct hec_why why = {""};
+    play(p, &of.t);
+    assert_int_equal(read_schedule(&of.t, &of.schedule), 0);
+    of.input = (struct hec_summary_input){.timeline = of.t.input};
+    of.meter = (struct hec_meter){.input = &of.input};
+    assert_int_equal(hec_predictor_begin(&of.meter, &of.summary, &of.schedule, &of.predictor, &why), 0);
+    assert_non_null(of.predictor);
+}
+
+static void predictor_end(void) {
+    hec_predictor_end(of.predictor);
+    hec_meter_close(&of.meter);
+    fake_tl_free(&of.t);
+    memset(&of.summary, 0, sizeof of.summary);
+}
+
 /* 8 ms of loading on one core, and 2 ms of kernels. More workers are more cores: a program that has 2 loads in 4 ms at best, which is
  * no shorter step than that, and no step to be drawn. */
 TEST(test_cores) {
@@ -62,34 +89,21 @@ TEST(test_cores) {
     for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
         struct hec_finding finding = {.cause = HEC_CAUSE_DATA, .seconds = {0.7, 0.8, 0.9}};
         struct hec_findings findings = {.list = &finding, .count = 1};
-        struct hec_summary *summary = calloc(1, sizeof *summary);
-        struct hec_schedule schedule;
-        struct hec_predictor *predictor;
         struct hec_step_lanes recorded, answered;
-        struct fake_timeline t;
-        struct hec_why why = {""};
         int drawn;
-        play(&p, &t);
-        assert_int_equal(read_schedule(&t, &schedule), 0);
-        summary->host.tree_cores = 1;
-        summary->host.cores_usable = machines[i].usable;
-        struct hec_summary_input input = {.timeline = t.input};
-        struct hec_meter meter = {.input = &input};
-        assert_int_equal(hec_predictor_begin(&meter, summary, &schedule, &predictor, &why), 0);
-        assert_non_null(predictor);
-        assert_int_equal(hec_predict(predictor, NULL, &finding), 0);
+        of.summary.host.tree_cores = 1;
+        of.summary.host.cores_usable = machines[i].usable;
+        predictor_begin(&p);
+        assert_int_equal(hec_predict(of.predictor, NULL, &finding), 0);
         assert_true(finding.replayed);
         if (fabs(finding.step_seconds.best - machines[i].saves) > 0.02)
             fail_msg("%d cores: saves %.3f", machines[i].usable, finding.step_seconds.best);
-        assert_int_equal(hec_predict_rest(predictor, &findings), 0);
+        assert_int_equal(hec_predict_rest(of.predictor, &findings), 0);
         assert_true(fabs(findings.together_seconds - finding.step_seconds.best) < 1e-9);
-        assert_int_equal(hec_predict_lanes(predictor, &findings, &recorded, &answered, &drawn), 0);
+        assert_int_equal(hec_predict_lanes(of.predictor, &findings, &recorded, &answered, &drawn), 0);
         assert_int_equal(drawn, machines[i].usable == 16);
         assert_int_equal(recorded.device, drawn ? 0 : -1);
-        hec_predictor_end(predictor);
-        hec_meter_close(&meter);
-        fake_tl_free(&t);
-        free(summary);
+        predictor_end();
     }
 }
 
@@ -109,27 +123,15 @@ TEST(test_next) {
         struct hec_ledger_device ledger = {.device = 0};
         struct hec_device_diagnosis device = {.ledger = &ledger};
         struct hec_facts facts = {.device = &device, .run_s = 1};
-        struct hec_summary *summary = calloc(1, sizeof *summary);
-        struct hec_schedule schedule;
-        struct hec_predictor *predictor;
-        struct fake_timeline t;
-        struct hec_why why = {""};
         ledger.rows[HEC_STATE_COMPUTE].seconds = 1;
-        play(&cases[i].program, &t);
-        assert_int_equal(read_schedule(&t, &schedule), 0);
-        struct hec_summary_input input = {.timeline = t.input};
-        struct hec_meter meter = {.input = &input};
-        assert_int_equal(hec_predictor_begin(&meter, summary, &schedule, &predictor, &why), 0);
-        assert_int_equal(hec_predict(predictor, &facts, &finding), 0);
-        assert_int_equal(hec_predict_rest(predictor, &findings), 0);
+        predictor_begin(&cases[i].program);
+        assert_int_equal(hec_predict(of.predictor, &facts, &finding), 0);
+        assert_int_equal(hec_predict_rest(of.predictor, &findings), 0);
         assert_int_equal(findings.next, cases[i].next);
         if (cases[i].next != HEC_CAUSE_NONE && fabs(findings.next_seconds - cases[i].saves) > 0.03)
             fail_msg("then saves %.3f", findings.next_seconds);
         assert_true(findings.together_seconds > 0.2);
-        hec_predictor_end(predictor);
-        hec_meter_close(&meter);
-        fake_tl_free(&t);
-        free(summary);
+        predictor_end();
     }
 }
 

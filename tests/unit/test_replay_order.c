@@ -104,12 +104,11 @@ static void compare_reach(struct hec_schedule *s) {
 }
 
 TEST(test_reach) {
-    static const struct program p = {"",
-                                     40,
-                                     2,
-                                     30 * US,
-                                     5 * US,
-                                     50 * US,
+    static const struct program p = {.kernels = 40,
+                                     .threads = 2,
+                                     .code = 30 * US,
+                                     .launch = 5 * US,
+                                     .kernel = 50 * US,
                                      .data = MS,
                                      .wait_every = 4,
                                      .copy = MS,

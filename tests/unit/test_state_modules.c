@@ -4,13 +4,6 @@
 #include "fake_timeline.h"
 #include "unit.h"
 
-static uint64_t state;
-
-static uint32_t random_below(uint32_t n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % n;
-}
-
 struct world {
     struct fake_timeline t;
     uint32_t stream, threads[2];
@@ -114,7 +107,7 @@ TEST(by_asking) {
         struct hec_source_modules out;
         struct hec_why why;
         int64_t sums[12] = {0};
-        state = seed * 0x9e3779b97f4a7c15u;
+        random_state = seed * 0x9e3779b97f4a7c15u;
         begin(&w);
         int count = nest(&w, nodes, 0, 0, 300, 0);
         for (int k = 0; k < 60; k++) {

@@ -10,13 +10,6 @@
 #define LOAD 9
 #define BRIEF 5
 
-static uint64_t state;
-
-static uint32_t random_below(uint32_t n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % n;
-}
-
 enum label { CHECKPOINT, DATA, ALLOC, MODULE, SYNC, COPY, LAUNCH, NOTHING };
 
 struct world {
@@ -166,28 +159,8 @@ static enum hec_kernel_class class_at(const struct world *w, int device, int64_t
 
 /* Windows: like those of the timeline; and all time before the first and after the last of the device's processes. */
 static bool traced_at(const struct world *w, int device, int64_t t) {
-    int alive = 0, open = 0, windows = 0;
-    int64_t first = INT64_MAX, last = INT64_MIN;
-    for (int32_t pid = 1; pid <= 2; pid++) {
-        bool here = false, before = false, after = false, inside = false;
-        for (uint32_t k = 0; k < w->t.track_count; k++)
-            here |=
-                w->t.tracks[k].kind == HEC_TRACK_STREAM && w->t.tracks[k].pid == pid && w->t.tracks[k].device == device;
-        for (size_t i = 0; i < w->t.count && here; i++) {
-            const struct hec_activity *a = &w->t.activities[i];
-            if (a->kind != HEC_ACTIVITY_WINDOW || track_of(w, a)->pid != pid)
-                continue;
-            windows++;
-            first = a->start_ns < first ? a->start_ns : first;
-            last = a->end_ns > last ? a->end_ns : last;
-            before |= a->start_ns <= t;
-            after |= a->end_ns > t;
-            inside |= a->start_ns <= t && t < a->end_ns;
-        }
-        alive += before && after;
-        open += inside;
-    }
-    return !windows || t < first || t >= last || (alive && open >= alive);
+    struct windows_at at = fake_tl_windows_at(&w->t, device, t);
+    return !at.windows || t < at.first || t >= at.last || (at.alive && at.open >= at.alive);
 }
 
 struct answer {
@@ -361,31 +334,26 @@ static void make(struct world *w, uint64_t seed) {
     static const enum hec_activity_kind kinds[] = {HEC_ACTIVITY_KERNEL, HEC_ACTIVITY_KERNEL, HEC_ACTIVITY_COPY,
                                                    HEC_ACTIVITY_MEMSET, HEC_ACTIVITY_GRAPH};
     struct fake_timeline *t = &w->t;
-    uint32_t streams[5], threads[4], process[2];
-    state = seed;
+    uint32_t threads[4];
+    random_state = seed;
     fake_tl_init(t);
     t->input.end_ns = w->end = SPAN;
     w->limits = (struct hec_state_limits){.close_ns = CLOSE, .load_ns = LOAD, .brief_ns = random_below(2) ? BRIEF : 1};
     fake_tl_kernel(t, "ampere_sgemm_128x128_tn", 128);
     fake_tl_kernel(t, "ncclDevKernel_AllReduce", 128);
     fake_tl_kernel(t, "void at::native::reduce_kernel<512>", 128);
-    uint32_t stream_count = 1 + random_below(5), processes = 1 + random_below(2), devices = 1 + random_below(2);
-    for (uint32_t i = 0; i < stream_count; i++)
-        streams[i] = fake_tl_track(t, HEC_TRACK_STREAM, (int32_t)(1 + random_below(processes)),
-                                   (int32_t)random_below(devices), i);
+    const struct random_tracks r = fake_tl_random_tracks(t);
     uint32_t thread_count = random_below(5);
     for (uint32_t i = 0; i < thread_count; i++) {
-        int32_t pid = (int32_t)(1 + random_below(processes));
+        int32_t pid = (int32_t)(1 + random_below(r.processes));
         threads[i] = fake_tl_track(t, HEC_TRACK_THREAD, pid, -1, random_below(2) ? pid : 90 + (int64_t)i);
     }
-    for (int i = 0; i < 2; i++)
-        process[i] = fake_tl_track(t, HEC_TRACK_PROCESS, i + 1, -1, 0);
     uint32_t data = fake_tl_name(t, "data"), checkpoint = fake_tl_name(t, "checkpoint"),
              other = fake_tl_name(t, "eval");
     uint32_t count = random_below(18), reach = 1 + random_below(30), delay = 1 + random_below(30);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t start = random_below(SPAN - 1), length = random_below(reach);
-        struct hec_activity *a = fake_tl_add(t, kinds[random_below(5)], streams[random_below(stream_count)], start,
+        struct hec_activity *a = fake_tl_add(t, kinds[random_below(5)], r.streams[random_below(r.stream_count)], start,
                                              start + length < SPAN ? start + length : SPAN - 1);
         a->name = a->kind == HEC_ACTIVITY_KERNEL ? 1 + random_below(3) : 0;
         if (random_below(4)) {
@@ -411,10 +379,7 @@ static void make(struct world *w, uint64_t seed) {
         uint32_t start = random_below(SPAN - 1);
         fake_tl_add(t, HEC_ACTIVITY_STACK, threads[random_below(thread_count)], start, start + 20)->name = 1;
     }
-    for (uint32_t i = random_below(3) ? 0 : random_below(6); i > 0; i--) {
-        uint32_t start = random_below(SPAN - 1), end = start + random_below(SPAN - start);
-        fake_tl_add(t, HEC_ACTIVITY_WINDOW, process[random_below(processes)], start, end);
-    }
+    fake_tl_random_windows(t, &r, random_below(3) ? 0 : random_below(6), SPAN);
 }
 
 struct found {

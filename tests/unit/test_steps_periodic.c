@@ -9,12 +9,6 @@
 
 static uint32_t ids[LONGEST];
 static size_t count;
-static uint64_t rng;
-
-static uint32_t random_below(uint32_t n) {
-    rng = rng * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(rng >> 33) % n;
-}
 
 static void put(uint32_t id) {
     if (count < LONGEST)
@@ -35,7 +29,7 @@ static struct hec_period find(void) {
 static int setup(void **state) {
     (void)state;
     count = 0;
-    rng = 42;
+    random_state = 42;
     return 0;
 }
 

@@ -2,76 +2,41 @@
 #include "base/trace.h"
 #include "diagnose/states/state.h"
 #include "diagnose/timeline/trace_cost.h"
-#include "fake_timeline.h"
-#include "unit.h"
+#include "timeline_run.h"
 
 #define MS INT64_C(1000000)
 
-static void near(double found, double expected) {
-    assert_true(fabs(found - expected) <= 1e-12 + 1e-9 * fabs(expected));
+static const struct hec_step_summary *steps(void) {
+    build();
+    return &made.steps;
 }
 
-struct world {
-    struct fake_timeline t;
-    struct hec_timeline out;
-    uint32_t process, thread, loader, stream, kernel;
-};
-
-static int setup(void **state) {
-    struct world *w = calloc(1, sizeof *w);
-    fake_tl_init(&w->t);
-    w->process = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 10, -1, 0);
-    w->thread = fake_tl_track(&w->t, HEC_TRACK_THREAD, 10, -1, 10);
-    w->loader = fake_tl_track(&w->t, HEC_TRACK_THREAD, 10, -1, 12);
-    w->stream = fake_tl_track(&w->t, HEC_TRACK_STREAM, 10, 0, 7);
-    w->kernel = fake_tl_kernel(&w->t, "k", 64);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct world *w = *state;
-    hec_timeline_free(&w->out);
-    fake_tl_free(&w->t);
-    free(w);
-    return 0;
-}
-
-static const struct hec_step_summary *build(struct world *w) {
-    struct hec_why why;
-    hec_timeline_free(&w->out);
-    assert_int_equal(fake_pass_timeline(&w->t.input, &w->out, &why), 0);
-    return &w->out.steps;
-}
-
-static void add_steps(struct world *w, uint32_t process, enum hec_step_source source, int count, int64_t length,
-                      double amount) {
+static void add_steps(uint32_t of, enum hec_step_source source, int count, int64_t length, double amount) {
     for (int i = 0; i < count; i++) {
-        struct hec_activity *a = fake_tl_add(&w->t, HEC_ACTIVITY_STEP, process, i * length, (i + 1) * length);
+        struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_STEP, of, i * length, (i + 1) * length);
         a->detail = (uint8_t)source;
         a->amount = amount;
-        a->name = isfinite(amount) ? fake_tl_name(&w->t, "sample") : 0;
+        a->name = isfinite(amount) ? fake_tl_name(&t, "sample") : 0;
     }
 }
 
 TEST(sources_by_trust) {
-    struct world *w = *unit_state;
-    uint32_t other = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 11, -1, 0);
-    assert_int_equal(build(w)->source, HEC_STEP_NONE);
-    assert_true(isnan(w->out.steps.confidence) && isnan(w->out.steps.units));
-    add_steps(w, w->process, HEC_STEP_ANNOTATED, 9, 10 * MS, NAN);
-    assert_int_equal(build(w)->source, HEC_STEP_ANNOTATED);
-    assert_true(isnan(w->out.steps.samples_per_step));
-    assert_string_equal(w->out.steps.unit, "");
-    add_steps(w, w->process, HEC_STEP_MODULE, 8, 11 * MS, 4);
-    assert_int_equal(build(w)->source, HEC_STEP_MODULE);
-    add_steps(w, w->process, HEC_STEP_OPTIMIZER, 4, 22 * MS, 8);
-    assert_int_equal(build(w)->source, HEC_STEP_OPTIMIZER);
-    add_steps(w, other, HEC_STEP_OPTIMIZER, 5, 20 * MS, 16); /* the process with most */
-    assert_int_equal(build(w)->pid, 11);
-    assert_int_equal(w->out.steps.count, 5);
-    add_steps(w, w->process, HEC_STEP_MARKED, 2, 40 * MS, 128);
-    const struct hec_step_summary *s = build(w);
+    uint32_t other = fake_tl_track(&t, HEC_TRACK_PROCESS, 11, -1, 0);
+    assert_int_equal(steps()->source, HEC_STEP_NONE);
+    assert_true(isnan(made.steps.confidence) && isnan(made.steps.units));
+    add_steps(process, HEC_STEP_ANNOTATED, 9, 10 * MS, NAN);
+    assert_int_equal(steps()->source, HEC_STEP_ANNOTATED);
+    assert_true(isnan(made.steps.samples_per_step));
+    assert_string_equal(made.steps.unit, "");
+    add_steps(process, HEC_STEP_MODULE, 8, 11 * MS, 4);
+    assert_int_equal(steps()->source, HEC_STEP_MODULE);
+    add_steps(process, HEC_STEP_OPTIMIZER, 4, 22 * MS, 8);
+    assert_int_equal(steps()->source, HEC_STEP_OPTIMIZER);
+    add_steps(other, HEC_STEP_OPTIMIZER, 5, 20 * MS, 16); /* the process with most */
+    assert_int_equal(steps()->pid, 11);
+    assert_int_equal(made.steps.count, 5);
+    add_steps(process, HEC_STEP_MARKED, 2, 40 * MS, 128);
+    const struct hec_step_summary *s = steps();
     assert_int_equal(s->source, HEC_STEP_MARKED);
     near(s->confidence, 1);
     assert_int_equal(s->pid, 10);
@@ -81,19 +46,18 @@ TEST(sources_by_trust) {
     near(s->units, 256);
     assert_string_equal(s->unit, "sample");
     /* what says itself to be found in kernels is no source of its own */
-    add_steps(w, w->process, HEC_STEP_PERIODIC, 50, MS, NAN);
-    add_steps(w, w->process, (enum hec_step_source)77, 50, MS, NAN);
-    assert_int_equal(build(w)->source, HEC_STEP_MARKED);
+    add_steps(process, HEC_STEP_PERIODIC, 50, MS, NAN);
+    add_steps(process, (enum hec_step_source)77, 50, MS, NAN);
+    assert_int_equal(steps()->source, HEC_STEP_MARKED);
 }
 
 TEST(exact_quantiles) {
-    struct world *w = *unit_state;
     for (int i = 0; i < 101; i++) {
-        struct hec_activity *a = fake_tl_add(&w->t, HEC_ACTIVITY_STEP, w->process, i * 1000 * MS, i * 1001 * MS);
+        struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_STEP, process, i * 1000 * MS, i * 1001 * MS);
         a->detail = HEC_STEP_MARKED;
         a->amount = i % 10 ? 64 : 10; /* a short batch now and then */
     }
-    const struct hec_step_summary *s = build(w);
+    const struct hec_step_summary *s = steps();
     near(s->duration.median, 0.05);
     near(s->duration.p99, 0.099);
     near(s->duration.minimum, 0);
@@ -104,55 +68,51 @@ TEST(exact_quantiles) {
 
 /* 10 steps of 10 ms; the main thread loads 2 ms in each, another thread more; before and after the steps it counts not. */
 TEST(time_in_the_loader) {
-    struct world *w = *unit_state;
-    uint32_t data = fake_tl_name(&w->t, "data"), forward = fake_tl_name(&w->t, "forward");
+    uint32_t data = fake_tl_name(&t, "data"), forward = fake_tl_name(&t, "forward");
     for (int i = 0; i < 10; i++) {
-        fake_tl_add(&w->t, HEC_ACTIVITY_STEP, w->process, (100 + i * 10) * MS, (110 + i * 10) * MS)->detail =
+        fake_tl_add(&t, HEC_ACTIVITY_STEP, process, (100 + i * 10) * MS, (110 + i * 10) * MS)->detail =
             HEC_STEP_OPTIMIZER;
-        fake_tl_add(&w->t, HEC_ACTIVITY_PHASE, w->loader, (100 + i * 10) * MS, (109 + i * 10) * MS)->name = data;
+        fake_tl_add(&t, HEC_ACTIVITY_PHASE, second_thread, (100 + i * 10) * MS, (109 + i * 10) * MS)->name = data;
     }
-    assert_true(fabs(build(w)->data_s - 0.09) < 1e-12); /* no other thread loads */
+    assert_true(fabs(steps()->data_s - 0.09) < 1e-12); /* no other thread loads */
     for (int i = -3; i < 13; i++) {
-        fake_tl_add(&w->t, HEC_ACTIVITY_PHASE, w->thread, (101 + i * 10) * MS, (103 + i * 10) * MS)->name = data;
-        fake_tl_add(&w->t, HEC_ACTIVITY_PHASE, w->thread, (101 + i * 10) * MS, (102 + i * 10) * MS)->name =
-            data; /* nested */
-        fake_tl_add(&w->t, HEC_ACTIVITY_PHASE, w->thread, (104 + i * 10) * MS, (109 + i * 10) * MS)->name = forward;
+        fake_tl_add(&t, HEC_ACTIVITY_PHASE, thread, (101 + i * 10) * MS, (103 + i * 10) * MS)->name = data;
+        fake_tl_add(&t, HEC_ACTIVITY_PHASE, thread, (101 + i * 10) * MS, (102 + i * 10) * MS)->name = data; /* nested */
+        fake_tl_add(&t, HEC_ACTIVITY_PHASE, thread, (104 + i * 10) * MS, (109 + i * 10) * MS)->name = forward;
     }
-    near(build(w)->data_s, 0.02);
+    near(steps()->data_s, 0.02);
 }
 
 /* Steps of 10 ms with 4 ms of work; where the trace was off in part of a step, the step is left out. */
 TEST(busy_within_steps) {
-    struct world *w = *unit_state;
+    uint32_t kernel = fake_tl_kernel(&t, "k", 64);
     for (int i = 0; i < 10; i++) {
-        fake_tl_add(&w->t, HEC_ACTIVITY_STEP, w->process, i * 10 * MS, (i + 1) * 10 * MS)->detail = HEC_STEP_MARKED;
+        fake_tl_add(&t, HEC_ACTIVITY_STEP, process, i * 10 * MS, (i + 1) * 10 * MS)->detail = HEC_STEP_MARKED;
         for (int k = 0; k < 2; k++)
-            fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, (i * 10 + 3 * k) * MS, (i * 10 + 3 * k + 2) * MS)->name =
-                w->kernel;
+            fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, (i * 10 + 3 * k) * MS, (i * 10 + 3 * k + 2) * MS)->name =
+                kernel;
     }
-    near(build(w)->busy_share, 0.4);
-    fake_tl_add(&w->t, HEC_ACTIVITY_WINDOW, w->process, 0,
-                25 * MS); /* all of two steps, and the busy half of a third */
-    near(build(w)->busy_share, 0.4);
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 26 * MS, 90 * MS)->name = w->kernel;
-    near(build(w)->busy_share, 0.4);
-    w->t.count = 0;
-    add_steps(w, w->process, HEC_STEP_MARKED, 3, 10 * MS, 1);
-    assert_true(isnan(build(w)->busy_share)); /* no device */
+    near(steps()->busy_share, 0.4);
+    fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, 0, 25 * MS); /* all of two steps, and the busy half of a third */
+    near(steps()->busy_share, 0.4);
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 26 * MS, 90 * MS)->name = kernel;
+    near(steps()->busy_share, 0.4);
+    t.count = 0;
+    add_steps(process, HEC_STEP_MARKED, 3, 10 * MS, 1);
+    assert_true(isnan(steps()->busy_share)); /* no device */
 }
 
 TEST(losses) {
-    struct world *w = *unit_state;
-    uint32_t loss = fake_tl_name(&w->t, "loss"), lr = fake_tl_name(&w->t, "lr");
+    uint32_t loss = fake_tl_name(&t, "loss"), lr = fake_tl_name(&t, "lr");
     for (int i = 0; i < 4; i++) {
-        struct hec_activity *a = fake_tl_add(&w->t, HEC_ACTIVITY_VALUE, w->process, i, i);
+        struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_VALUE, process, i, i);
         a->name = loss;
         a->amount = 2.5 - i;
-        a = fake_tl_add(&w->t, HEC_ACTIVITY_VALUE, w->process, i, i);
+        a = fake_tl_add(&t, HEC_ACTIVITY_VALUE, process, i, i);
         a->name = lr;
         a->amount = 1;
     }
-    const struct hec_step_summary *s = build(w);
+    const struct hec_step_summary *s = steps();
     assert_int_equal(s->values, 4);
     near(s->value_first, 2.5);
     near(s->value_last, -0.5);
@@ -160,9 +120,9 @@ TEST(losses) {
 
 /* ---- cost ---- */
 
-static void add_tracer(struct world *w, int64_t traced_ns, int64_t estimate_ppm) {
-    w->t.tracers[w->t.tracer_count] = (struct hec_tracer){
-        .pid = 10 + w->t.tracer_count,
+static void add_tracer(int64_t traced_ns, int64_t estimate_ppm) {
+    t.tracers[t.tracer_count] = (struct hec_tracer){
+        .pid = 10 + t.tracer_count,
         .mode = HEC_TRACE_AUTO,
         .cupti_version = 130000,
         .last_ns = 4000 * MS,
@@ -176,18 +136,17 @@ static void add_tracer(struct world *w, int64_t traced_ns, int64_t estimate_ppm)
         .estimate_ppm = estimate_ppm,
         .budget_ppm = 10000,
     };
-    w->t.tracer_count++;
+    t.tracer_count++;
 }
 
 TEST(estimated_cost) {
-    struct world *w = *unit_state;
-    add_tracer(w, 1000 * MS, 8000);
-    add_tracer(w, 3000 * MS, 4000);
-    snprintf(w->t.tracers[0].holder, sizeof w->t.tracers[0].holder, "torch.profiler");
-    w->t.tracers[0].holder_ns = 500 * MS;
-    snprintf(w->t.tracers[1].why, sizeof w->t.tracers[1].why, "no libcupti");
-    build(w);
-    const struct hec_trace_cost *c = &w->out.trace;
+    add_tracer(1000 * MS, 8000);
+    add_tracer(3000 * MS, 4000);
+    snprintf(t.tracers[0].holder, sizeof t.tracers[0].holder, "torch.profiler");
+    t.tracers[0].holder_ns = 500 * MS;
+    snprintf(t.tracers[1].why, sizeof t.tracers[1].why, "no libcupti");
+    build();
+    const struct hec_trace_cost *c = &made.trace;
     assert_int_equal(c->mode, HEC_TRACE_AUTO);
     assert_int_equal(c->processes, 2);
     assert_int_equal(c->records, 2000);
@@ -204,33 +163,31 @@ TEST(estimated_cost) {
 }
 
 TEST(hostile_tracers) {
-    struct world *w = *unit_state;
     for (int i = 0; i < 4; i++) {
-        add_tracer(w, INT64_MAX, i ? INT64_MAX : -1);
-        w->t.tracers[i].first_ns = i & 1 ? INT64_MIN : INT64_MAX;
-        w->t.tracers[i].last_ns = i & 2 ? INT64_MIN : INT64_MAX;
-        w->t.tracers[i].records = i & 1 ? INT64_MAX : INT64_MIN;
-        w->t.tracers[i].self_ns = INT64_MIN;
-        w->t.tracers[i].mode = i ? 1000000 : -5;
+        add_tracer(INT64_MAX, i ? INT64_MAX : -1);
+        t.tracers[i].first_ns = i & 1 ? INT64_MIN : INT64_MAX;
+        t.tracers[i].last_ns = i & 2 ? INT64_MIN : INT64_MAX;
+        t.tracers[i].records = i & 1 ? INT64_MAX : INT64_MIN;
+        t.tracers[i].self_ns = INT64_MIN;
+        t.tracers[i].mode = i ? 1000000 : -5;
     }
-    build(w);
-    assert_true(w->out.trace.records >= 0);
-    assert_true(isnan(w->out.trace.coverage) || (w->out.trace.coverage >= 0 && w->out.trace.coverage <= 1));
+    build();
+    assert_true(made.trace.records >= 0);
+    assert_true(isnan(made.trace.coverage) || (made.trace.coverage >= 0 && made.trace.coverage <= 1));
 }
 
 /* No CUPTI: the tracers' own estimate, by how long each lived, and at most three times that. */
 TEST(no_cupti) {
-    struct world *w = *unit_state;
-    add_tracer(w, 0, 8000);
-    add_tracer(w, 0, 4000);
+    add_tracer(0, 8000);
+    add_tracer(0, 4000);
     for (int i = 0; i < 2; i++)
-        w->t.tracers[i].windows = 0;
-    w->t.tracers[1].last_ns = 12000 * MS;
-    build(w);
-    near(w->out.trace.overhead, 0.005);
-    near(w->out.trace.overhead_low, 0);
-    near(w->out.trace.overhead_high, 0.015);
-    assert_false(w->out.trace.overhead_measured || w->out.trace.overhead_unknown);
+        t.tracers[i].windows = 0;
+    t.tracers[1].last_ns = 12000 * MS;
+    build();
+    near(made.trace.overhead, 0.005);
+    near(made.trace.overhead_low, 0);
+    near(made.trace.overhead_high, 0.015);
+    assert_false(made.trace.overhead_measured || made.trace.overhead_unknown);
 }
 
 struct program {
@@ -242,44 +199,43 @@ struct program {
 };
 
 /* Steps of about 10 ms. The run's true slowdown. */
-static double simulate(struct world *w, const struct program *p, uint64_t seed) {
+static double simulate(const struct program *p, uint64_t seed) {
     int64_t at = 0, from = (int64_t)(p->from_s * 1e9), steps = 0;
     double kept = 0, lost = 0;
-    w->t.count = 0;
-    w->t.tracer_count = 0;
-    fake_tl_add(&w->t, HEC_ACTIVITY_WINDOW, w->process, from, from + 2000 * MS);
+    t.count = 0;
+    t.tracer_count = 0;
+    fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, from, from + 2000 * MS);
     for (; at < 20000 * MS; steps++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         kept = p->memory * kept + p->noise * ((double)(seed >> 33) / 2147483648.0 - 0.5);
         double slow = at < from ? 0 : at < from + 2000 * MS ? p->inside : p->after;
         double own = 10e6 * (1 + kept + p->drift * (double)at / 20e9) * (p->odd && steps % 40 == 39 ? 10 : 1);
         int64_t length = (int64_t)(own * (1 + slow));
-        fake_tl_add(&w->t, HEC_ACTIVITY_STEP, w->process, at, at + length)->detail = HEC_STEP_OPTIMIZER;
+        fake_tl_add(&t, HEC_ACTIVITY_STEP, process, at, at + length)->detail = HEC_STEP_OPTIMIZER;
         at += length;
         lost += slow;
     }
-    add_tracer(w, 2000 * MS, 0);
-    w->t.tracers[0].last_ns = at;
+    add_tracer(2000 * MS, 0);
+    t.tracers[0].last_ns = at;
     return lost / (double)steps;
 }
 
 TEST(measured_cost) {
-    struct world *w = *unit_state;
-    const struct hec_trace_cost *c = &w->out.trace;
-    double truth = simulate(w, &(struct program){.inside = 0.4, .after = 0.1, .noise = 0.02, .from_s = 8}, 1);
-    build(w);
+    const struct hec_trace_cost *c = &made.trace;
+    double truth = simulate(&(struct program){.inside = 0.4, .after = 0.1, .noise = 0.02, .from_s = 8}, 1);
+    build();
     assert_true(c->overhead_measured && !c->overhead_unknown);
     assert_true(fabs(c->overhead_inside - 0.4) < 0.01 && fabs(c->overhead_after - 0.1) < 0.01);
     assert_true(fabs(c->overhead - truth) < 0.01);
     assert_true(c->overhead_low < truth && truth < c->overhead_high);
     assert_true(c->overhead_high - c->overhead_low < 0.03);
-    w->t.tracers[0].estimate_ppm = 2000; /* what stands in front of calls was there before, too */
+    t.tracers[0].estimate_ppm = 2000; /* what stands in front of calls was there before, too */
     double alone = c->overhead, high = c->overhead_high;
-    build(w);
+    build();
     near(c->overhead, alone + 0.002);
     near(c->overhead_high, high + 0.006);
-    w->t.input.hooks_share = 0.01; /* nor were the hooks absent then */
-    build(w);
+    t.input.hooks_share = 0.01; /* nor were the hooks absent then */
+    build();
     near(c->overhead, alone + 0.012);
     near(c->overhead_high, high + 0.036);
 }
@@ -294,14 +250,13 @@ TEST(interval_is_honest) {
         {.inside = 0.1, .after = 0.02, .noise = 0.1, .from_s = 8, .odd = true},
         {.inside = 0.3, .after = 0.1, .noise = 0.2, .from_s = 2},
     };
-    struct world *w = *unit_state;
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         int held = 0;
         for (uint64_t seed = 1; seed <= 100; seed++) {
-            double truth = simulate(w, &programs[i], seed * 77777);
-            build(w);
-            assert_true(w->out.trace.overhead_measured);
-            held += w->out.trace.overhead_low <= truth && truth <= w->out.trace.overhead_high;
+            double truth = simulate(&programs[i], seed * 77777);
+            build();
+            assert_true(made.trace.overhead_measured);
+            held += made.trace.overhead_low <= truth && truth <= made.trace.overhead_high;
         }
         if (held < 88)
             print_message("program %zu: %d of 100\n", i, held);
@@ -311,55 +266,52 @@ TEST(interval_is_honest) {
 
 /* CUPTI from the first step on: nothing shows it. */
 TEST(no_baseline) {
-    struct world *w = *unit_state;
-    simulate(w, &(struct program){.inside = 0.4, .noise = 0.02, .from_s = 0}, 1);
-    w->t.tracers[0].estimate_ppm = 3000;
-    build(w);
-    assert_true(w->out.trace.overhead_unknown && !w->out.trace.overhead_measured);
-    assert_true(isnan(w->out.trace.overhead) && isnan(w->out.trace.overhead_low));
+    simulate(&(struct program){.inside = 0.4, .noise = 0.02, .from_s = 0}, 1);
+    t.tracers[0].estimate_ppm = 3000;
+    build();
+    assert_true(made.trace.overhead_unknown && !made.trace.overhead_measured);
+    assert_true(isnan(made.trace.overhead) && isnan(made.trace.overhead_low));
 }
 
 /* A warm-up calls a module twice; what follows for 2 s is not made of its calls. */
 TEST(warm_up_alone) {
-    struct world *w = *unit_state;
-    add_tracer(w, 2000 * MS, -1);
-    add_steps(w, w->process, HEC_STEP_MODULE, 2, 100 * MS, 4);
-    assert_int_equal(build(w)->source, HEC_STEP_NONE);
-    add_steps(w, w->process, HEC_STEP_OPTIMIZER, 4, 200 * MS, 8); /* these go on for 600 ms after the first */
-    assert_int_equal(build(w)->source, HEC_STEP_OPTIMIZER);
+    add_tracer(2000 * MS, -1);
+    add_steps(process, HEC_STEP_MODULE, 2, 100 * MS, 4);
+    assert_int_equal(steps()->source, HEC_STEP_NONE);
+    add_steps(process, HEC_STEP_OPTIMIZER, 4, 200 * MS, 8); /* these go on for 600 ms after the first */
+    assert_int_equal(steps()->source, HEC_STEP_OPTIMIZER);
 }
 
 static int32_t chosen[4];
 
-static void choose(struct world *w) {
-    struct hec_device_steps steps;
+static void choose(void) {
+    struct hec_device_steps chosen_steps;
     struct hec_pass pass;
-    assert_int_equal(hec_pass_open(&w->t.input, &pass, NULL), 0);
-    assert_int_equal(hec_device_steps_choose(&pass.survey, &pass.tables, &steps), 0);
+    assert_int_equal(hec_pass_open(&t.input, &pass, NULL), 0);
+    assert_int_equal(hec_device_steps_choose(&pass.survey, &pass.tables, &chosen_steps), 0);
     for (int device = 0; device < 4; device++) {
-        const struct hec_step_list *of = hec_device_steps_of(&steps, device);
+        const struct hec_step_list *of = hec_device_steps_of(&chosen_steps, device);
         chosen[device] = of ? of->pid : 0;
     }
-    assert_null(hec_device_steps_of(&steps, -1));
-    assert_null(hec_device_steps_of(&steps, HEC_DEVICE_MAX));
+    assert_null(hec_device_steps_of(&chosen_steps, -1));
+    assert_null(hec_device_steps_of(&chosen_steps, HEC_DEVICE_MAX));
     hec_pass_close(&pass);
 }
 
 /* A device goes by the steps of its own processes; only those of a process without a device are for all others. */
 TEST(steps_of_each_device) {
-    struct world *w = *unit_state;
-    uint32_t second = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 20, -1, 0);
-    fake_tl_track(&w->t, HEC_TRACK_STREAM, 20, 1, 7);
-    fake_tl_track(&w->t, HEC_TRACK_STREAM, 20, 3, 7);
-    fake_tl_track(&w->t, HEC_TRACK_STREAM, 30, 2, 7); /* makes no steps */
-    add_steps(w, w->process, HEC_STEP_MARKED, 9, 10 * MS, 4);
-    add_steps(w, second, HEC_STEP_ANNOTATED, 5, 20 * MS, 1);
-    choose(w);
+    uint32_t second = fake_tl_track(&t, HEC_TRACK_PROCESS, 20, -1, 0);
+    fake_tl_track(&t, HEC_TRACK_STREAM, 20, 1, 7);
+    fake_tl_track(&t, HEC_TRACK_STREAM, 20, 3, 7);
+    fake_tl_track(&t, HEC_TRACK_STREAM, 30, 2, 7); /* makes no steps */
+    add_steps(process, HEC_STEP_MARKED, 9, 10 * MS, 4);
+    add_steps(second, HEC_STEP_ANNOTATED, 5, 20 * MS, 1);
+    choose();
     assert_true(chosen[0] == 10 && chosen[1] == 20 && chosen[2] == 0 && chosen[3] == 20);
-    uint32_t driver = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 40, -1, 0);
-    add_steps(w, driver, HEC_STEP_MARKED, 7, 10 * MS, 4);
-    choose(w);
+    uint32_t driver = fake_tl_track(&t, HEC_TRACK_PROCESS, 40, -1, 0);
+    add_steps(driver, HEC_STEP_MARKED, 7, 10 * MS, 4);
+    choose();
     assert_true(chosen[0] == 10 && chosen[1] == 20 && chosen[2] == 40 && chosen[3] == 20);
 }
 
-EACH_TEST(setup, teardown)
+EACH_TEST(timeline_begin, NULL)

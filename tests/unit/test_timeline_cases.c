@@ -1,88 +1,47 @@
 /* The timeline of small cases that can be worked out by hand. */
 #include "base/trace.h"
 #include "diagnose/timeline/queue_depth.h"
-#include "fake_timeline.h"
-#include "unit.h"
+#include "timeline_run.h"
 
 #define US INT64_C(1000)
 
-static void near(double found, double expected) {
-    assert_true(fabs(found - expected) <= 1e-12 + 1e-9 * fabs(expected));
-}
-
-struct world {
-    struct fake_timeline t;
-    struct hec_timeline out;
-    uint32_t stream, other, process, thread;
-};
-
-static int setup(void **state) {
-    struct world *w = calloc(1, sizeof *w);
-    fake_tl_init(&w->t);
-    w->stream = fake_tl_track(&w->t, HEC_TRACK_STREAM, 10, 0, 7);
-    w->other = fake_tl_track(&w->t, HEC_TRACK_STREAM, 10, 0, 8);
-    w->process = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 10, -1, 0);
-    w->thread = fake_tl_track(&w->t, HEC_TRACK_THREAD, 10, -1, 10);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct world *w = *state;
-    hec_timeline_free(&w->out);
-    fake_tl_free(&w->t);
-    free(w);
-    return 0;
-}
-
-static const struct hec_device_timeline *build(struct world *w) {
-    struct hec_why why;
-    hec_timeline_free(&w->out);
-    assert_int_equal(fake_pass_timeline(&w->t.input, &w->out, &why), 0);
-    return w->out.device_count ? &w->out.devices[0] : NULL;
-}
-
 TEST(no_trace) {
-    struct world *w = *unit_state;
     struct hec_timeline_input none = {0};
-    struct hec_why why;
-    assert_int_equal(fake_pass_timeline(&none, &w->out, &why), 0);
-    assert_int_equal(w->out.device_count, 0);
-    assert_int_equal(w->out.trace.mode, HEC_TRACE_OFF);
-    assert_string_equal(w->out.trace.why, "the run has no trace");
-    assert_true(isnan(w->out.trace.coverage) && isnan(w->out.trace.overhead));
-    assert_int_equal(w->out.steps.source, HEC_STEP_NONE);
-    assert_null(build(w)); /* functions, but nothing in them */
-    assert_int_equal(w->out.kernel_count, 0);
+    assert_int_equal(fake_pass_timeline(&none, &made, NULL), 0);
+    assert_int_equal(made.device_count, 0);
+    assert_int_equal(made.trace.mode, HEC_TRACE_OFF);
+    assert_string_equal(made.trace.why, "the run has no trace");
+    assert_true(isnan(made.trace.coverage) && isnan(made.trace.overhead));
+    assert_int_equal(made.steps.source, HEC_STEP_NONE);
+    assert_null(build()); /* functions, but nothing in them */
+    assert_int_equal(made.kernel_count, 0);
 }
 
 TEST(one_activity) {
-    struct world *w = *unit_state;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 5 * US, 5 * US)->name = fake_tl_kernel(&w->t, "k", 64);
-    const struct hec_device_timeline *d = build(w);
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 5 * US, 5 * US)->name = fake_tl_kernel(&t, "k", 64);
+    const struct hec_device_timeline *d = build();
     near(d->window_s, 0);
     near(d->busy_s, 0);
     assert_int_equal(d->kernels, 1);
     assert_int_equal(d->streams, 1);
     assert_int_equal(d->gap.count, 0);
     assert_true(isnan(d->gap.median) && isnan(d->comm_overlap) && isnan(d->queue_max) && isnan(d->launch_delay.mean));
-    assert_int_equal(w->out.kernel_count, 1);
-    near(w->out.kernels[0].mean_us, 0);
+    assert_int_equal(made.kernel_count, 1);
+    near(made.kernels[0].mean_us, 0);
 }
 
 /* Two streams: 0-10 and 4-6 compute, 8-20 comm, 30-40 copy, 35-50 compute. */
 TEST(overlaps) {
-    struct world *w = *unit_state;
-    uint32_t gemm = fake_tl_kernel(&w->t, "gemm", 256), nccl = fake_tl_kernel(&w->t, "ncclKernel_AllReduce", 512);
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 0, 10 * US)->name = gemm;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 4 * US, 6 * US)->name = gemm;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->other, 8 * US, 20 * US)->name = nccl;
-    struct hec_activity *copy = fake_tl_add(&w->t, HEC_ACTIVITY_COPY, w->other, 30 * US, 40 * US);
+    uint32_t gemm = fake_tl_kernel(&t, "gemm", 256), nccl = fake_tl_kernel(&t, "ncclKernel_AllReduce", 512);
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 0, 10 * US)->name = gemm;
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 4 * US, 6 * US)->name = gemm;
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, second_stream, 8 * US, 20 * US)->name = nccl;
+    struct hec_activity *copy = fake_tl_add(&t, HEC_ACTIVITY_COPY, second_stream, 30 * US, 40 * US);
     copy->amount = 5e6;
     copy->from = HEC_MEMORY_PINNED;
     copy->to = HEC_MEMORY_DEVICE;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 35 * US, 50 * US)->name = gemm;
-    const struct hec_device_timeline *d = build(w);
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 35 * US, 50 * US)->name = gemm;
+    const struct hec_device_timeline *d = build();
     near(d->window_s, 50e-6);
     near(d->busy_s, 40e-6);
     near(d->idle_s, 10e-6);
@@ -119,18 +78,17 @@ TEST(copies_by_direction) {
         {HEC_MEMORY_UNKNOWN, HEC_MEMORY_DEVICE, 0, HEC_COPY_OTHER, HEC_COPY_HOST_OTHER},
         {200, HEC_MEMORY_DEVICE, 0, HEC_COPY_OTHER, HEC_COPY_HOST_OTHER},
     };
-    struct world *w = *unit_state;
     int64_t expected[HEC_COPY_DIRECTION_COUNT][HEC_COPY_HOST_COUNT] = {0};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct hec_activity *a = fake_tl_add(&w->t, HEC_ACTIVITY_COPY, w->stream, (int64_t)i * 10, (int64_t)i * 10 + 5);
+        struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_COPY, stream, (int64_t)i * 10, (int64_t)i * 10 + 5);
         a->from = rows[i].from;
         a->to = rows[i].to;
         a->flags = rows[i].flags;
         a->amount = i ? 1000 : NAN;
         expected[rows[i].direction][rows[i].host]++;
     }
-    fake_tl_add(&w->t, HEC_ACTIVITY_MEMSET, w->stream, 1000, 1010)->amount = 64;
-    const struct hec_device_timeline *d = build(w);
+    fake_tl_add(&t, HEC_ACTIVITY_MEMSET, stream, 1000, 1010)->amount = 64;
+    const struct hec_device_timeline *d = build();
     for (int i = 0; i < HEC_COPY_DIRECTION_COUNT; i++)
         for (int k = 0; k < HEC_COPY_HOST_COUNT; k++)
             assert_int_equal(d->copied[i][k].count, expected[i][k]);
@@ -142,22 +100,21 @@ TEST(copies_by_direction) {
 
 /* Two configurations of one name make one row, with the numbers of the more frequent one. */
 TEST(kernel_rows) {
-    struct world *w = *unit_state;
-    uint32_t small = fake_tl_kernel(&w->t, "_ZN2at6native6kernelIfEEvPT_", 64);
-    uint32_t large = fake_tl_kernel(&w->t, "_ZN2at6native6kernelIfEEvPT_", 1024);
-    uint32_t nccl = fake_tl_kernel(&w->t, "_Z20ncclDevKernel_Gather4Args", 512);
-    w->t.kernels[large - 1].registers = 64;
+    uint32_t small = fake_tl_kernel(&t, "_ZN2at6native6kernelIfEEvPT_", 64);
+    uint32_t large = fake_tl_kernel(&t, "_ZN2at6native6kernelIfEEvPT_", 1024);
+    uint32_t nccl = fake_tl_kernel(&t, "_Z20ncclDevKernel_Gather4Args", 512);
+    t.kernels[large - 1].registers = 64;
     for (int i = 0; i < 5; i++)
-        fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, i * 100 * US, i * 100 * US + (i + 1) * US)->name =
+        fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, i * 100 * US, i * 100 * US + (i + 1) * US)->name =
             i < 2 ? small : large;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 600 * US, 685 * US)->name = nccl;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 700 * US, 701 * US)->name = 1000; /* never defined */
-    build(w);
-    assert_int_equal(w->out.kernel_count, 3);
-    const struct hec_kernel_row *row = &w->out.kernels[1];
-    assert_string_equal(w->out.kernels[0].name, "ncclDevKernel_Gather");
-    assert_int_equal(w->out.kernels[0].kernel_class, HEC_KERNEL_CLASS_COMM);
-    near(w->out.kernels[0].share, 85.0 / 101);
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 600 * US, 685 * US)->name = nccl;
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 700 * US, 701 * US)->name = 1000; /* never defined */
+    build();
+    assert_int_equal(made.kernel_count, 3);
+    const struct hec_kernel_row *row = &made.kernels[1];
+    assert_string_equal(made.kernels[0].name, "ncclDevKernel_Gather");
+    assert_int_equal(made.kernels[0].kernel_class, HEC_KERNEL_CLASS_COMM);
+    near(made.kernels[0].share, 85.0 / 101);
     assert_string_equal(row->name, "at::native::kernel<float>");
     assert_int_not_equal(row->kernel_class, HEC_KERNEL_CLASS_COMM);
     assert_int_equal(row->count, 5);
@@ -169,24 +126,22 @@ TEST(kernel_rows) {
     near(row->maximum_us, 5);
     near(row->occupancy_limit, 0.5); /* 64 registers x 1024 threads are all that there are */
     assert_string_equal(row->occupancy_limiter, "registers");
-    assert_string_equal(w->out.kernels[2].name, "(no name)");
-    assert_true(isnan(w->out.kernels[2].occupancy_limit));
-    assert_int_equal(w->out.kernels[2].grid[0], -1);
+    assert_string_equal(made.kernels[2].name, "(no name)");
+    assert_true(isnan(made.kernels[2].occupancy_limit));
+    assert_int_equal(made.kernels[2].grid[0], -1);
 }
 
 /* Launches: unknown and impossible ones are left out; of a graph the first node alone waits for the launch. */
 TEST(launches) {
-    struct world *w = *unit_state;
-    uint32_t k = fake_tl_kernel(&w->t, "k", 64);
+    uint32_t k = fake_tl_kernel(&t, "k", 64);
     int64_t launch[] = {0, 2, HEC_TIME_UNKNOWN, 99, 50, 50, 50};
     for (int i = 0; i < 7; i++) {
-        struct hec_activity *a =
-            fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, (10 + i * 10) * US, (19 + i * 10) * US);
+        struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, (10 + i * 10) * US, (19 + i * 10) * US);
         a->name = k;
         a->launch_ns = launch[i] == HEC_TIME_UNKNOWN ? launch[i] : launch[i] * US;
         a->flags = i >= 4 ? HEC_ACTIVITY_IN_GRAPH : 0;
     }
-    const struct hec_device_timeline *d = build(w);
+    const struct hec_device_timeline *d = build();
     assert_int_equal(d->launch_delay.count, 3); /* 10, 18 and 0 us */
     near(d->launch_delay.minimum, 0);
     near(d->launch_delay.maximum, 18e-6);
@@ -219,14 +174,13 @@ TEST(deep_queues) {
 
 /* Windows 0-100 and 200-300; activity goes on beyond a border, and nothing is known between. */
 TEST(duty_cycle) {
-    struct world *w = *unit_state;
-    uint32_t k = fake_tl_kernel(&w->t, "k", 64);
-    fake_tl_add(&w->t, HEC_ACTIVITY_WINDOW, w->process, 0, 100 * US);
-    fake_tl_add(&w->t, HEC_ACTIVITY_WINDOW, w->process, 200 * US, 300 * US);
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 10 * US, 40 * US)->name = k;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 90 * US, 120 * US)->name = k;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 250 * US, 260 * US)->name = k;
-    const struct hec_device_timeline *d = build(w);
+    uint32_t k = fake_tl_kernel(&t, "k", 64);
+    fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, 0, 100 * US);
+    fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, 200 * US, 300 * US);
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 10 * US, 40 * US)->name = k;
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 90 * US, 120 * US)->name = k;
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 250 * US, 260 * US)->name = k;
+    const struct hec_device_timeline *d = build();
     near(d->window_s, 250e-6);
     near(d->traced_s, 150e-6); /* 10-100 and 200-260 */
     near(d->busy_s, 50e-6);
@@ -238,68 +192,63 @@ TEST(duty_cycle) {
 
 /* Times and ids that make no sense are left out; the rest counts. */
 TEST(nonsense) {
-    struct world *w = *unit_state;
-    uint32_t k = fake_tl_kernel(&w->t, "k", 64);
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, INT64_MIN, INT64_MAX)->name = k;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, -5, INT64_MAX)->name = k;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, 4000000000u, 0, 10)->name = k;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, 0, 0, 10)->name = k;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->thread, 0, 10)->name = k;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 100, 110)->name = k;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 120, 110)->name = k;
-    w->t.tracks[w->t.track_count++] =
-        (struct hec_track){.id = 4000000000u, .kind = HEC_TRACK_STREAM, .pid = 1, .device = 3};
-    const struct hec_device_timeline *d = build(w);
-    assert_int_equal(w->out.device_count, 1);
+    uint32_t k = fake_tl_kernel(&t, "k", 64);
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, INT64_MIN, INT64_MAX)->name = k;
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, -5, INT64_MAX)->name = k;
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, 4000000000u, 0, 10)->name = k;
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, 0, 0, 10)->name = k;
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, thread, 0, 10)->name = k;
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 100, 110)->name = k;
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 120, 110)->name = k;
+    t.tracks[t.track_count++] = (struct hec_track){.id = 4000000000u, .kind = HEC_TRACK_STREAM, .pid = 1, .device = 3};
+    const struct hec_device_timeline *d = build();
+    assert_int_equal(made.device_count, 1);
     assert_int_equal(d->kernels, 1);
     near(d->busy_s, 10e-9);
 }
 
 TEST(errors_are_passed_on) {
-    struct world *w = *unit_state;
-    uint32_t k = fake_tl_kernel(&w->t, "k", 64);
+    uint32_t k = fake_tl_kernel(&t, "k", 64);
     for (int i = 0; i < 100; i++)
-        fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, i * 10, i * 10 + 5)->name = k;
+        fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, i * 10, i * 10 + 5)->name = k;
     for (int pass = 1; pass <= 2; pass++) { /* windows and steps, then all else */
         struct hec_why why = {""};
-        w->t.passes = 0;
-        w->t.fail_pass = pass;
-        assert_int_equal(fake_pass_timeline(&w->t.input, &w->out, &why), HEC_ERR_CORRUPT);
+        t.passes = 0;
+        t.fail_pass = pass;
+        assert_int_equal(fake_pass_timeline(&t.input, &made, &why), HEC_ERR_CORRUPT);
         assert_string_equal(why.text, "the file is damaged");
-        assert_null(w->out.devices);
-        assert_null(w->out.kernels);
+        assert_null(made.devices);
+        assert_null(made.kernels);
     }
 }
 
 /* Devices of several processes come by index, each with its own numbers. */
 TEST(two_devices) {
-    struct world *w = *unit_state;
-    uint32_t k = fake_tl_kernel(&w->t, "k", 64), far = fake_tl_track(&w->t, HEC_TRACK_STREAM, 11, 3, 7);
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, far, 0, 10 * US)->name = k;
-    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 5 * US, 25 * US)->name = k;
-    build(w);
-    assert_int_equal(w->out.device_count, 2);
-    assert_int_equal(w->out.devices[0].device, 0);
-    near(w->out.devices[0].busy_s, 20e-6);
-    assert_int_equal(w->out.devices[1].device, 3);
-    near(w->out.devices[1].busy_s, 10e-6);
-    assert_int_equal(w->out.kernel_count, 2);
-    assert_int_equal(w->out.kernels[1].device, 3);
+    uint32_t k = fake_tl_kernel(&t, "k", 64), far = fake_tl_track(&t, HEC_TRACK_STREAM, 11, 3, 7);
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, far, 0, 10 * US)->name = k;
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 5 * US, 25 * US)->name = k;
+    build();
+    assert_int_equal(made.device_count, 2);
+    assert_int_equal(made.devices[0].device, 0);
+    near(made.devices[0].busy_s, 20e-6);
+    assert_int_equal(made.devices[1].device, 3);
+    near(made.devices[1].busy_s, 10e-6);
+    assert_int_equal(made.kernel_count, 2);
+    assert_int_equal(made.kernels[1].device, 3);
     for (int i = 0; i < 2; i++)
-        assert_true(w->out.devices[i].row_count == 1 && w->out.devices[i].rows == &w->out.kernels[i]);
-    near(w->out.kernels[1].share, 1);
+        assert_true(made.devices[i].row_count == 1 && made.devices[i].rows == &made.kernels[i]);
+    near(made.kernels[1].share, 1);
 }
 
 /* Quantiles are within 1 % of the exact ones. */
 TEST(quantiles) {
-    struct world *w = *unit_state;
-    uint32_t k = fake_tl_kernel(&w->t, "k", 64);
+    uint32_t k = fake_tl_kernel(&t, "k", 64);
     int64_t at = 0;
     for (int i = 1; i <= 999; i++) {
-        fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, at, at + i * US)->name = k;
+        fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, at, at + i * US)->name = k;
         at += i * US;
     }
-    const struct hec_quantiles q = build(w)->kernel;
+    const struct hec_quantiles q = build()->kernel;
     assert_int_equal(q.count, 999);
     assert_true(fabs(q.median / 500e-6 - 1) < 0.01);
     assert_true(fabs(q.p90 / 900e-6 - 1) < 0.01);
@@ -309,4 +258,4 @@ TEST(quantiles) {
     near(q.mean, 500e-6);
 }
 
-EACH_TEST(setup, teardown)
+EACH_TEST(timeline_begin, NULL)

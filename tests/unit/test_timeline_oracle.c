@@ -5,56 +5,12 @@
 
 #define SPAN 160 /* nanoseconds in a case: one bit each */
 
-static uint64_t state;
-
-static uint32_t random_below(uint32_t n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % n;
-}
-
 struct truth {
     bool compute[SPAN], comm[SPAN], copy[SPAN], traced[SPAN];
     bool blink[SPAN]; /* something of no length: it parts a gap in two */
     int depth[SPAN];  /* during [i, i + 1) */
     int from, to, launches;
 };
-
-static int windows_of(const struct fake_timeline *t, int32_t pid) {
-    int n = 0;
-    for (size_t i = 0; i < t->count; i++)
-        n += t->activities[i].kind == HEC_ACTIVITY_WINDOW && t->tracks[t->activities[i].track - 1].pid == pid;
-    return n;
-}
-
-/* All processes with a stream on the device that live (first window to last) have a window open, and one of them lives. */
-static void mark_traced(const struct fake_timeline *t, int device, struct truth *truth) {
-    int32_t pids[2];
-    int count = 0;
-    for (int32_t pid = 1; pid <= 2; pid++) {
-        bool here = false;
-        for (uint32_t k = 0; k < t->track_count; k++)
-            here |= t->tracks[k].kind == HEC_TRACK_STREAM && t->tracks[k].pid == pid && t->tracks[k].device == device;
-        if (here && windows_of(t, pid))
-            pids[count++] = pid;
-    }
-    for (int i = 0; i < SPAN; i++) {
-        int alive = 0, open = 0;
-        for (int p = 0; p < count; p++) {
-            bool before = false, after = false, inside = false;
-            for (size_t k = 0; k < t->count; k++) {
-                const struct hec_activity *a = &t->activities[k];
-                if (a->kind != HEC_ACTIVITY_WINDOW || t->tracks[a->track - 1].pid != pids[p])
-                    continue;
-                before |= a->start_ns <= i;
-                after |= a->end_ns > i;
-                inside |= a->start_ns <= i && i < a->end_ns;
-            }
-            alive += before && after;
-            open += inside;
-        }
-        truth->traced[i] = !count || (alive && open >= alive);
-    }
-}
 
 static void mark(const struct fake_timeline *t, int device, struct truth *truth) {
     memset(truth, 0, sizeof *truth);
@@ -77,7 +33,10 @@ static void mark(const struct fake_timeline *t, int device, struct truth *truth)
         for (int64_t k = a->launch_ns; k < a->end_ns; k++)
             truth->depth[k]++;
     }
-    mark_traced(t, device, truth);
+    for (int i = 0; i < SPAN; i++) { /* all processes that live have a window open, and one of them lives */
+        struct windows_at at = fake_tl_windows_at(t, device, i);
+        truth->traced[i] = !at.windows || (at.alive && at.open >= at.alive);
+    }
 }
 
 static void near(double found, double expected) {
@@ -135,35 +94,25 @@ static void one_case(uint64_t seed) {
     struct fake_timeline t;
     struct hec_timeline out;
     struct hec_why why;
-    uint32_t streams[6];
-    state = seed;
+    random_state = seed;
     fake_tl_init(&t);
     fake_tl_kernel(&t, "sgemm", 128);
     fake_tl_kernel(&t, "ncclDevKernel_AllReduce", 128);
-    uint32_t stream_count = 1 + random_below(6), processes = 1 + random_below(2), devices = 1 + random_below(2);
-    for (uint32_t i = 0; i < stream_count; i++)
-        streams[i] = fake_tl_track(&t, HEC_TRACK_STREAM, (int32_t)(1 + random_below(processes)),
-                                   (int32_t)random_below(devices), i);
-    uint32_t process[2];
-    for (int i = 0; i < 2; i++)
-        process[i] = fake_tl_track(&t, HEC_TRACK_PROCESS, i + 1, -1, 0);
+    const struct random_tracks r = fake_tl_random_tracks(&t);
     uint32_t count = random_below(4) ? random_below(30) : random_below(3), reach = 1 + random_below(40);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t start = random_below(SPAN - 1), length = random_below(reach);
         int64_t end = start + length < SPAN ? start + length : SPAN - 1;
         struct hec_activity *a =
-            fake_tl_add(&t, kinds[random_below(5)], streams[random_below(stream_count)], start, end);
+            fake_tl_add(&t, kinds[random_below(5)], r.streams[random_below(r.stream_count)], start, end);
         a->name = a->kind == HEC_ACTIVITY_KERNEL ? 1 + random_below(2) : 0;
         if (random_below(4))
             a->launch_ns = random_below(10) ? (int64_t)random_below(start + 1) : (int64_t)start + 1;
     }
-    for (uint32_t i = random_below(2) ? random_below(8) : 0; i > 0; i--) {
-        uint32_t start = random_below(SPAN - 1), end = start + random_below(SPAN - start);
-        fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process[random_below(processes)], start, end);
-    }
+    fake_tl_random_windows(&t, &r, random_below(2) ? random_below(8) : 0, SPAN);
     assert_int_equal(fake_pass_timeline(&t.input, &out, &why), 0);
     int seen = 0;
-    for (int device = 0; device < (int)devices; device++) {
+    for (int device = 0; device < (int)r.devices; device++) {
         struct truth truth;
         mark(&t, device, &truth);
         if (truth.to < 0)

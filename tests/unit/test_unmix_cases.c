@@ -9,11 +9,29 @@
 static struct world world;
 static struct hec_unmix_result result, other;
 
-static struct hec_unmix *begin(int classes, int counters, double limit_w) {
-    struct hec_unmix_options options = {classes, counters, limit_w};
-    struct hec_unmix *unmix;
-    assert_int_equal(hec_unmix_begin(&options, &unmix), 0);
-    return unmix;
+static struct hec_unmix *unmix;
+
+static void begin_with(const struct hec_unmix_options *options) {
+    hec_unmix_free(unmix);
+    assert_int_equal(hec_unmix_begin(options, &unmix), 0);
+}
+
+static void begin(int classes, int counters, double limit_w) {
+    begin_with(&(struct hec_unmix_options){classes, counters, limit_w});
+}
+
+static void solve(void) {
+    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+}
+
+/* The samples and windows of the world up to then, of 20 and of 100 ms, and without noise. */
+static void read_until(int64_t power_ns, int64_t window_ns, int64_t at[2]) {
+    for (; at[0] < power_ns && at[0] < (int64_t)world.length_ms * 1000000; at[0] += 20000000)
+        hec_unmix_power(unmix, at[0], 20000000, world.power[at[0] / 1000000 - 10]);
+    for (; at[1] < window_ns && at[1] < (int64_t)world.length_ms * 1000000; at[1] += 100000000) {
+        double from = (double)at[1] / 1e6;
+        hec_unmix_window(unmix, at[1], at[1] + 100000000, world_between(world.power, from, from + 100) / 1000, 0);
+    }
 }
 
 /* 30 s of six activities in random pieces of 10 to 150 ms, as measured on an H200: in bursts the first one draws more
@@ -32,12 +50,12 @@ TEST(test_six_activities) {
     world.filter_ms = 0;
     world.spread = 0.02;
     world_make(&world);
-    struct hec_unmix *unmix = begin(6, 0, 700);
+    begin(6, 0, 700);
     world_power(&world, unmix);
     world_windows(&world, unmix);
     world_pieces(&world, unmix);
     hec_unmix_total(unmix, world.total, 0.005 * world.total);
-    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    solve();
     assert_near(result.joules, world.total, 1e-9 * world.total);
     assert_near(result.lag_ns, -10e6, 2e6);
     assert_true(result.power_r2 > 0.95 && result.window_r2 > 0.95);
@@ -54,60 +72,37 @@ TEST(test_six_activities) {
     assert_int_equal(hec_unmix_solve(unmix, &other), 0);
     for (int c = 0; c < 6; c++)
         assert_true(other.class[c].high - other.class[c].low > result.class[c].high - result.class[c].low);
-    hec_unmix_free(unmix);
 }
 
 /* Readings all before the pieces, or each just before or after its time: the same result, bit for bit. */
 TEST(test_order_of_input) {
     world_draw(&world, 8);
     world_make(&world);
-    struct hec_unmix *first = begin(world.classes, 0, NAN), *mixed = begin(world.classes, 0, NAN);
-    int64_t power_t = 20000000, window_t = 0;
-    for (int64_t t = power_t; t < (int64_t)world.length_ms * 1000000; t += 20000000)
-        hec_unmix_power(first, t, 20000000, world.power[t / 1000000 - 10]);
-    for (int64_t t = 0; t < (int64_t)world.length_ms * 1000000; t += 100000000)
-        hec_unmix_window(first, t, t + 100000000,
-                         world_between(world.power, (double)t / 1e6, (double)t / 1e6 + 100) / 1000, 0);
-    world_pieces(&world, first);
+    begin(world.classes, 0, NAN);
+    read_until(INT64_MAX, INT64_MAX, (int64_t[]){20000000, 0});
+    world_pieces(&world, unmix);
+    assert_int_equal(hec_unmix_solve(unmix, &other), 0);
+    begin(world.classes, 0, NAN);
+    int64_t at[] = {20000000, 0};
     for (int i = 0; i < world.pieces; i++) {
-        int64_t ahead_ns = (i % 3 - 1) * 300000000LL;
-        while (power_t < world.piece[i].end_ns + ahead_ns && power_t < (int64_t)world.length_ms * 1000000) {
-            hec_unmix_power(mixed, power_t, 20000000, world.power[power_t / 1000000 - 10]);
-            power_t += 20000000;
-        }
-        while (window_t + 100000000 < world.piece[i].end_ns - 400000000) {
-            double from = (double)window_t / 1e6;
-            hec_unmix_window(mixed, window_t, window_t + 100000000, world_between(world.power, from, from + 100) / 1000,
-                             0);
-            window_t += 100000000;
-        }
-        hec_unmix_piece(mixed, world.piece[i].class, world.piece[i].start_ns, world.piece[i].end_ns);
+        const struct world_piece *p = &world.piece[i];
+        read_until(p->end_ns + (i % 3 - 1) * 300000000LL, p->end_ns - 500000000, at);
+        hec_unmix_piece(unmix, p->class, p->start_ns, p->end_ns);
     }
-    while (power_t < (int64_t)world.length_ms * 1000000) {
-        hec_unmix_power(mixed, power_t, 20000000, world.power[power_t / 1000000 - 10]);
-        power_t += 20000000;
-    }
-    while (window_t < (int64_t)world.length_ms * 1000000) {
-        double from = (double)window_t / 1e6;
-        hec_unmix_window(mixed, window_t, window_t + 100000000, world_between(world.power, from, from + 100) / 1000, 0);
-        window_t += 100000000;
-    }
-    assert_int_equal(hec_unmix_solve(first, &result), 0);
-    assert_int_equal(hec_unmix_solve(mixed, &other), 0);
+    read_until(INT64_MAX, INT64_MAX, at);
+    solve();
     assert_true(result.valid && result.power_used == other.power_used && result.window_used == other.window_used);
     for (int c = 0; c < world.classes; c++) {
         assert_true(result.class[c].value == other.class[c].value);
         assert_true(result.class[c].low == other.class[c].low && result.class[c].high == other.class[c].high);
     }
-    hec_unmix_free(first);
-    hec_unmix_free(mixed);
 }
 
 #define SECOND INT64_C(1000000000)
 #define YEAR (365 * 24 * 3600 * SECOND)
 
 /* 20 s with power samples, and 10 s more `hole` s later; two classes by turns, all the time. */
-static void with_hole(struct hec_unmix *unmix, int64_t hole_ns) {
+static void with_hole(int64_t hole_ns) {
     static const double watts[2] = {400, 100};
     int64_t half = SECOND / 2, from[2] = {0, 20 * SECOND + hole_ns}, length[2] = {20 * SECOND, 10 * SECOND};
     for (int part = 0; part < 2; part++)
@@ -126,12 +121,9 @@ static void with_hole(struct hec_unmix *unmix, int64_t hole_ns) {
 TEST(test_leaps) {
     alarm(100); /* what takes so long has no end */
     for (int first = 0; first < 2; first++) {
-        struct hec_unmix_options options = {.classes = 2, .limit_w = NAN, .readings_first = first};
-        struct hec_unmix *unmix;
-        assert_int_equal(hec_unmix_begin(&options, &unmix), 0);
-        with_hole(unmix, 30 * YEAR);
+        begin_with(&(struct hec_unmix_options){.classes = 2, .limit_w = NAN, .readings_first = first});
+        with_hole(30 * YEAR);
         assert_int_equal(hec_unmix_solve(unmix, first ? &other : &result), 0);
-        hec_unmix_free(unmix);
     }
     assert_int_equal(result.power_used, other.power_used);
     assert_true(result.power_used > 500 && result.power_left < 10);
@@ -141,22 +133,19 @@ TEST(test_leaps) {
         assert_near(other.class[c].seconds, result.class[c].seconds, 1e-9 * result.class[c].seconds);
     }
     assert_near(other.class[1].seconds, 30.0 * YEAR / SECOND + 15, 1);
-    struct hec_unmix_options options = {.classes = 2, .limit_w = NAN, .readings_first = true};
-    struct hec_unmix *unmix;
-    assert_int_equal(hec_unmix_begin(&options, &unmix), 0);
+    begin_with(&(struct hec_unmix_options){.classes = 2, .limit_w = NAN, .readings_first = true});
     for (int64_t i = 0; i < 1000000; i++) /* 3 years, 12 billion bins */
         assert_true(hec_unmix_power(unmix, i * 99 * SECOND, SECOND / 10, 100) == 0);
     for (int64_t i = 0; i < 1000000; i++)
         assert_true(hec_unmix_piece(unmix, (int)(i & 1), i * 99 * SECOND, i * 99 * SECOND + 1000) == 0);
-    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    solve();
     assert_near(result.class[0].seconds, 0.5, 1e-9);
-    hec_unmix_free(unmix);
     alarm(0);
 }
 
 /* A loop of fixed parts: classes 0 and 1 in each 5 ms alternate, so every window has them 3 : 2; class 2 comes apart.
  * */
-static void loop(struct hec_unmix *unmix, int seconds, bool apart) {
+static void loop(int seconds, bool apart) {
     static const double watts[3] = {400, 200, 100};
     int64_t t = 0;
     for (int i = 0; i < seconds * 50; i++) {
@@ -174,9 +163,9 @@ static void loop(struct hec_unmix *unmix, int seconds, bool apart) {
 }
 
 TEST(test_never_apart) {
-    struct hec_unmix *unmix = begin(4, 0, NAN); /* class 3 never occurs */
-    loop(unmix, 20, true);
-    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    begin(4, 0, NAN); /* class 3 never occurs */
+    loop(20, true);
+    solve();
     assert_int_equal(result.class[0].merged_with, 0);
     assert_int_equal(result.class[1].merged_with, 0);
     assert_int_equal(result.class[2].merged_with, -1);
@@ -186,40 +175,36 @@ TEST(test_never_apart) {
     assert_int_equal(result.class[0].flaw, HEC_UNMIX_GOOD);
     assert_int_equal(result.class[3].flaw, HEC_UNMIX_UNSEEN);
     assert_true(isnan(result.class[3].value) && result.class[3].seconds == 0);
-    hec_unmix_free(unmix);
 
-    unmix = begin(2, 0, NAN); /* one mixture all the time: only its mean can be known */
-    loop(unmix, 20, false);
+    begin(2, 0, NAN); /* one mixture all the time: only its mean can be known */
+    loop(20, false);
     hec_unmix_total(unmix, 6400, 0);
-    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    solve();
     assert_int_equal(result.class[1].merged_with, 0);
     assert_near(result.class[1].value, 320, 1e-6);
     assert_near(result.joules, 6400, 1e-6);
-    hec_unmix_free(unmix);
 }
 
 TEST(test_too_short) {
-    struct hec_unmix *unmix = begin(3, 0, NAN);
-    loop(unmix, 1, true);
+    begin(3, 0, NAN);
+    loop(1, true);
     hec_unmix_total(unmix, 200, 0);
-    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    solve();
     assert_false(result.valid);
     for (int c = 0; c < 3; c++) {
         assert_int_equal(result.class[c].flaw, HEC_UNMIX_SHORT);
         assert_true(isnan(result.class[c].low) && isnan(result.class[c].high));
     }
     assert_near(result.joules, 200, 1e-9); /* the sum holds all the same */
-    hec_unmix_free(unmix);
 
-    unmix = begin(2, 1, NAN); /* nothing at all */
-    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    begin(2, 1, NAN); /* nothing at all */
+    solve();
     assert_false(result.valid);
     assert_true(isnan(result.class[0].value) && isnan(result.lag_ns));
     hec_unmix_piece(unmix, 0, 0, 1000);
     assert_int_equal(hec_unmix_solve_counter(unmix, 0, &result), 0);
     assert_false(result.valid);
     assert_true(isnan(result.class[0].value));
-    hec_unmix_free(unmix);
 }
 
 /* 50 ms of a class in a minute, and a class that no reading covers: flagged, and the others none the worse. */
@@ -227,7 +212,7 @@ TEST(test_little_and_unseen) {
     world_draw(&world, 9);
     world.classes = 3;
     world_make(&world);
-    struct hec_unmix *unmix = begin(5, 0, NAN);
+    begin(5, 0, NAN);
     world_power(&world, unmix);
     world_windows(&world, unmix);
     for (int i = 0; i < world.pieces; i++) {
@@ -237,7 +222,7 @@ TEST(test_little_and_unseen) {
     }
     assert_int_equal(hec_unmix_extra(unmix, 4, 2.5), 0);
     hec_unmix_total(unmix, world.total + 2.5 * 200, 0);
-    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    solve();
     assert_int_equal(result.class[3].flaw, HEC_UNMIX_LITTLE);
     assert_int_equal(result.class[4].flaw, HEC_UNMIX_UNSEEN);
     assert_true(result.class[4].seconds == 2.5);
@@ -246,12 +231,11 @@ TEST(test_little_and_unseen) {
         assert_int_equal(result.class[c].flaw, HEC_UNMIX_GOOD);
         assert_near(result.class[c].value, world.joules[c] / world.seconds[c], 0.03 * world.watts[c]);
     }
-    hec_unmix_free(unmix);
 }
 
 /* A class that the readings want below zero is 0, with a one-sided interval; the sum still holds. */
 TEST(test_at_zero) {
-    struct hec_unmix *unmix = begin(3, 0, NAN);
+    begin(3, 0, NAN);
     uint32_t random = 1;
     int64_t t = 0;
     double joules = 0;
@@ -266,17 +250,16 @@ TEST(test_at_zero) {
         joules += energy;
     }
     hec_unmix_total(unmix, joules, 0);
-    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    solve();
     assert_true(result.class[0].at_zero && result.class[0].value == 0 && result.class[0].low == 0);
     assert_true(result.class[0].high > 0);
     assert_false(result.class[1].at_zero);
     assert_near(result.joules, joules, 1e-6);
-    hec_unmix_free(unmix);
 }
 
 /* Gaps, overlaps, NAN, readings out of order, too long, too late, outside: left out, not guessed. */
 TEST(test_awkward_input) {
-    struct hec_unmix *unmix = begin(2, 1, NAN);
+    begin(2, 1, NAN);
     assert_int_equal(hec_unmix_piece(unmix, 2, 0, 1), HEC_ERR_USAGE);
     assert_int_equal(hec_unmix_piece(unmix, -1, 0, 1), HEC_ERR_USAGE);
     assert_int_equal(hec_unmix_extra(unmix, 0, -1), HEC_ERR_USAGE);
@@ -293,17 +276,17 @@ TEST(test_awkward_input) {
     assert_int_equal(hec_unmix_piece(unmix, 1, 2000000000, 2500000000), 0); /* wholly in the past */
     assert_int_equal(hec_unmix_piece(unmix, 1, 5000000000, 12000000000), 0);
     assert_int_equal(hec_unmix_window(unmix, 5000000000, 5100000000, 20, 0), 0); /* 6.9 s ago: forgotten */
-    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    solve();
     assert_near(result.class[0].seconds, 3, 1e-9);
     assert_near(result.class[1].seconds, 8, 1e-9);
     assert_near(result.covered_s, 11, 1e-9);
     assert_int_equal(result.window_used, 1);
     assert_int_equal(result.window_left, 5);
     assert_false(result.valid);
-    hec_unmix_free(unmix);
     struct hec_unmix_options none = {0, 0, NAN}, many = {HEC_UNMIX_CLASSES + 1, 0, NAN};
-    assert_int_equal(hec_unmix_begin(&none, &unmix), HEC_ERR_USAGE);
-    assert_int_equal(hec_unmix_begin(&many, &unmix), HEC_ERR_USAGE);
+    struct hec_unmix *refused;
+    assert_int_equal(hec_unmix_begin(&none, &refused), HEC_ERR_USAGE);
+    assert_int_equal(hec_unmix_begin(&many, &refused), HEC_ERR_USAGE);
     hec_unmix_free(NULL);
 }
 
@@ -313,7 +296,7 @@ TEST(test_part_of_the_time) {
     world.length_ms = 60000;
     world.classes = 4;
     world_make(&world);
-    struct hec_unmix *unmix = begin(4, 0, NAN);
+    begin(4, 0, NAN);
     world_power(&world, unmix);
     world_windows(&world, unmix);
     for (int i = 0; i < world.pieces; i++) {
@@ -324,19 +307,18 @@ TEST(test_part_of_the_time) {
             hec_unmix_piece(unmix, p->class, p->start_ns, p->end_ns);
     }
     hec_unmix_total(unmix, world.total, 0.01 * world.total);
-    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    solve();
     assert_true(result.power_left > 300 && result.power_used > 1000);
     assert_near(result.joules, world.total, 1e-9 * world.total);
     for (int c = 0; c < 4; c++) {
         assert_near(result.class[c].seconds, world.seconds[c], 1e-6);
         assert_near(result.class[c].value, world.joules[c] / world.seconds[c], 0.03 * world.watts[c]);
     }
-    hec_unmix_free(unmix);
 }
 
 /* All 32 classes, twenty minutes: blocks of time grow, memory does not. */
 TEST(test_long_and_many) {
-    struct hec_unmix *unmix = begin(HEC_UNMIX_CLASSES, 0, NAN);
+    begin(HEC_UNMIX_CLASSES, 0, NAN);
     uint64_t random = 88172645463325252u;
     int64_t t = 0;
     double joules = 0;
@@ -353,12 +335,11 @@ TEST(test_long_and_many) {
         joules += energy;
     }
     hec_unmix_total(unmix, joules, 0);
-    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    solve();
     assert_near(result.joules, joules, 1e-6);
     assert_true(result.blocks > 32 && result.block_s >= 20);
     for (int c = 0; c < HEC_UNMIX_CLASSES; c++) {
         assert_int_equal(result.class[c].flaw, HEC_UNMIX_GOOD);
         assert_near(result.class[c].value, 100 + 10 * c, 6);
     }
-    hec_unmix_free(unmix);
 }
