@@ -200,7 +200,7 @@ struct windows_at {
 };
 
 static inline struct windows_at fake_tl_windows_at(const struct fake_timeline *t, int device, int64_t at) {
-    struct windows_at w = {.first = INT64_MAX, .last = INT64_MIN};
+    struct windows_at found = {.first = INT64_MAX, .last = INT64_MIN};
     for (int32_t pid = 1; pid <= 2; pid++) {
         bool here = false, before = false, after = false, inside = false;
         for (uint32_t k = 0; k < t->track_count; k++)
@@ -209,17 +209,17 @@ static inline struct windows_at fake_tl_windows_at(const struct fake_timeline *t
             const struct hec_activity *a = &t->activities[i];
             if (a->kind != HEC_ACTIVITY_WINDOW || t->tracks[a->track - 1].pid != pid)
                 continue;
-            w.windows++;
-            w.first = a->start_ns < w.first ? a->start_ns : w.first;
-            w.last = a->end_ns > w.last ? a->end_ns : w.last;
+            found.windows++;
+            found.first = a->start_ns < found.first ? a->start_ns : found.first;
+            found.last = a->end_ns > found.last ? a->end_ns : found.last;
             before |= a->start_ns <= at;
             after |= a->end_ns > at;
             inside |= a->start_ns <= at && at < a->end_ns;
         }
-        w.alive += before && after;
-        w.open += inside;
+        found.alive += before && after;
+        found.open += inside;
     }
-    return w;
+    return found;
 }
 
 /* ---- one part of the analysis ---- */

@@ -19,6 +19,12 @@ static void healthy(int devices) {
     }
 }
 
+static int before_each(void **state) {
+    (void)state;
+    healthy(1);
+    return 0;
+}
+
 static void build(void) {
     hec_findings_free(&found);
     hec_job_find(&w.summary, &w.summary.job);
@@ -70,7 +76,6 @@ TEST(test_evidence_is_cut) {
 }
 
 TEST(test_healthy_goes_first) {
-    healthy(1);
     d->throttled_share[HEC_THROTTLE_POWER] = 0.8;
     build();
     assert_int_equal(found.list[0].cause, HEC_CAUSE_NONE);
@@ -81,7 +86,6 @@ TEST(test_healthy_goes_first) {
 }
 
 TEST(test_worth_goes_before_healthy) {
-    healthy(1);
     world_kernel(0, SGEMM, 1, 500);
     d->throttled_share[HEC_THROTTLE_POWER] = 0.8;
     build();
@@ -112,7 +116,6 @@ TEST(test_of_a_step) {
 }
 
 TEST(test_hints_go_after_healthy) {
-    healthy(1);
     world_kernel(0, "cutlass_80_tensorop_s1688gemm_128x128_16x4_nt_align4", 4, 500);
     build();
     assert_int_equal(found.list[0].cause, HEC_CAUSE_NONE);
@@ -123,7 +126,6 @@ TEST(test_hints_go_after_healthy) {
 
 /* Joules that can be saved, by how sure it is; seconds where joules are not known. */
 TEST(test_order_of_two) {
-    healthy(1);
     world_kernel(0, SGEMM, 3, 500);
     world_kernel(0, ALL_REDUCE, 0.1, 800);
     world_state(0, HEC_STATE_COMM, 15, 200);
@@ -162,7 +164,6 @@ static void line(enum hec_state state, const char *file, int at, double seconds)
 }
 
 TEST(test_lines_are_attached) {
-    healthy(1);
     world_kernel(0, ALL_REDUCE, 0.3, 800);
     world_state(0, HEC_STATE_COMM, 20, 240);
     line(HEC_STATE_COMM, "train.py", 10, 4);
@@ -185,7 +186,6 @@ TEST(test_lines_are_attached) {
 /* ---- optimise or scale out ---- */
 
 TEST(test_scale_out) {
-    healthy(1);
     build();
     assert_int_equal(found.scale_out.verdict, HEC_SCALE_OUT);
     assert_true(found.scale_out.utilisation == 0.95);
@@ -194,7 +194,6 @@ TEST(test_scale_out) {
 }
 
 TEST(test_optimise) {
-    healthy(1);
     world_kernel(0, SGEMM, 1, 500); /* busy, but much can be had back */
     build();
     assert_int_equal(found.scale_out.verdict, HEC_SCALE_OPTIMISE);
@@ -213,13 +212,11 @@ TEST(test_savings_are_of_what_is_left) {
         {.devices = 1, .confidence = 1, .joules = {NAN, NAN, NAN}, .seconds = {NAN, NAN, NAN}},
         {.devices = 1, .confidence = 0.29, .joules = {0, 0.5, 1}}}; /* a hint */
     struct hec_findings findings = {.list = list, .count = 4};
-    healthy(1);
     hec_scale_out_decide(&w.summary, &findings);
     assert_true(findings.scale_out.recoverable == 0.75);
 }
 
 TEST(test_scale_unknown) {
-    healthy(1);
     world_untraced();
     d->activity.has_gpm = false;
     build();
@@ -261,7 +258,6 @@ TEST(test_shared) {
 /* ---- latency ---- */
 
 TEST(test_latency_adds_up) {
-    healthy(1);
     struct hec_latency *l = &found.latency;
     build();
     assert_false(l->valid); /* training */
@@ -298,3 +294,5 @@ TEST(test_latency_adds_up) {
     build();
     assert_false(l->valid);
 }
+
+EACH_TEST(before_each, NULL)

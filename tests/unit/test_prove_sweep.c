@@ -106,6 +106,11 @@ static void draw(const struct device *d) {
     }
 }
 
+static void sweep(const struct device *d) {
+    draw(d);
+    judge();
+}
+
 /* Throughput that saturates at 256; energy that is least there; memory that grows. */
 static struct device saturating(void) {
     return (struct device){.arms = ARMS,
@@ -123,8 +128,7 @@ TEST(test_plateau_and_advice) {
     struct device d = saturating();
     world_state = 3;
     plan_line(ARMS);
-    draw(&d);
-    judge();
+    sweep(&d);
     assert_int_equal(result.lines, 1);
     assert_int_equal(result.line[0].plateau, 3);
     assert_int_equal(result.line[0].plateau_shown, 3);
@@ -142,8 +146,7 @@ TEST(test_plateau_and_advice) {
     /* the first has the best p99, 256 the least energy but for ties; with 3 times the energy and the same p99 one is off */
     assert_true(result.arm[0].front && result.arm[3].front);
     d.p99[0] = 0.14;
-    draw(&d);
-    judge();
+    sweep(&d);
     assert_false(result.arm[0].front);
 }
 
@@ -178,15 +181,13 @@ TEST(test_cliffs) {
     /* throughput that falls; energy that rises */
     d = saturating();
     d.speed[5] = 1700;
-    draw(&d);
-    judge();
+    sweep(&d);
     assert_int_equal(result.line[0].cliff, HEC_SWEEP_CLIFF_SPEED);
     assert_int_equal(result.line[0].cliff_arm, 5);
     d = saturating();
     d.joules[4] = 0.36;
     d.joules[5] = 0.40;
-    draw(&d);
-    judge();
+    sweep(&d);
     assert_int_equal(result.line[0].cliff, HEC_SWEEP_CLIFF_JOULES);
     assert_int_equal(result.line[0].cliff_arm, 4);
     assert_int_equal(result.recommended, 3);
@@ -197,8 +198,7 @@ TEST(test_limits) {
     world_state = 5;
     d.joules[5] = 0.25; /* the best, were there no limits */
     plan_line(ARMS);
-    draw(&d);
-    judge();
+    sweep(&d);
     assert_int_equal(result.recommended, 5);
     plan.max_p99 = 0.2;
     judge();
@@ -282,8 +282,7 @@ TEST(test_one_round) {
     world_state = 8;
     d.rounds = 1;
     plan_line(ARMS);
-    draw(&d);
-    judge();
+    sweep(&d);
     assert_false(result.between_runs);
     assert_true(isfinite(result.arm[2].figure[HEC_SWEEP_JOULES].low));
     assert_true(isnan(result.arm[2].figure[HEC_SWEEP_P99].low));
@@ -312,8 +311,7 @@ TEST(test_grid) {
     memcpy(plan.parameter[0].value, values, sizeof values);
     plan.parameter[1].count = 2;
     plan.parameter[1].ordered = false;
-    draw(&d);
-    judge();
+    sweep(&d);
     assert_int_equal(result.lines, 2);
     assert_int_equal(result.line[0].count, 3);
     assert_int_equal(result.line[0].arm[0], 2); /* 32 */
@@ -358,8 +356,7 @@ TEST(test_alike) {
             }
             plan_line(ARMS);
             for (int n = 0; n < sweeps(); n++) {
-                draw(&d);
-                judge();
+                sweep(&d);
                 better += result.recommended != 0;
                 off_plateau += result.line[0].plateau != 0 || result.line[0].plateau_to != ARMS - 1;
                 cliff += result.line[0].cliff != HEC_SWEEP_NO_CLIFF;
@@ -395,8 +392,7 @@ TEST(test_claims_hold) {
     world_state = 77;
     for (int n = 0; n < sweeps(); n++) {
         plan_line(ARMS);
-        draw(&d);
-        judge();
+        sweep(&d);
         const struct hec_sweep_line *line = &result.line[0];
         within += line->plateau_shown >= 0 && line->plateau_shown < 3;
         below += line->plateau > 3;

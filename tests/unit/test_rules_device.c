@@ -16,6 +16,12 @@
 #define LOG_SOFTMAX "void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, float, LogSoftMaxForwardEpilogue>"
 #define ALL_REDUCE "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
+static int before_each(void **state) {
+    (void)state;
+    world_begin(1);
+    return 0;
+}
+
 static void near(double value, double expected) {
     if (!(fabs(value - expected) <= 0.002 + 0.001 * fabs(expected)))
         fail_msg("%g instead of %g", value, expected);
@@ -117,7 +123,6 @@ TEST(test_precision_unknown_names) {
 }
 
 TEST(test_precision_shapes) {
-    world_begin(1);
     world_kernel(0, "cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>", 0.5, 2061);
     world_kernel(0, BF16, 0.5, 500);
     fires(HEC_CAUSE_PRECISION);
@@ -129,7 +134,6 @@ TEST(test_precision_shapes) {
 }
 
 TEST(test_precision_tf32_is_a_choice) {
-    world_begin(1);
     world_kernel(0, TF32, 0.35, 500);
     world_kernel(0, GELU, 0.65, 50);
     fires(HEC_CAUSE_PRECISION);
@@ -147,7 +151,6 @@ static void nothing_is_claimed(void) {
 
 /* fp32 arithmetic that no tensor core does: kernels of CUDA's samples and of cuFFT, with the counters that they show. */
 TEST(test_precision_needs_products) {
-    world_begin(1);
     world_kernel(0,
                  "void integrateBodies<float>(vec4<float>::Type*, vec4<float>::Type*, vec4<float>::Type*, "
                  "unsigned int, unsigned int, float, float, int)",
@@ -175,7 +178,6 @@ TEST(test_precision_needs_products) {
 
 /* cuBLAS does fp64 products on the tensor cores of the parts that have them; others have none to offer. */
 TEST(test_precision_fp64) {
-    world_begin(1);
     world_kernel(0,
                  "sm80_xmma_gemm_f64f64_f64f64_f64_tn_n_tilesize64x64x16_stage4_warpsize2x2x1_tensor8x8x4_"
                  "execute_kernel__5x_cublas",
@@ -193,7 +195,6 @@ TEST(test_precision_fp64) {
 
 /* fp16 from compute capability 7.0, TF32 and bf16 from 8.0; nothing where it is not known. */
 TEST(test_precision_old_devices) {
-    world_begin(1);
     world_kernel(0, "maxwell_sgemm_128x64_nn", 1, 500);
     struct hec_device *device = &d->device;
     snprintf(device->name, sizeof device->name, "NVIDIA GeForce GTX 1080 Ti");
@@ -241,7 +242,6 @@ TEST(test_layout) {
 }
 
 TEST(test_layout_transposes) {
-    world_begin(1);
     world_kernel(0, TO_NHWC, 0.2, 100);
     world_kernel(0, BF16, 0.8, 500);
     fires(HEC_CAUSE_LAYOUT);
@@ -305,7 +305,6 @@ TEST(test_batch_shares_its_optimizer) {
 }
 
 TEST(test_batch_few_blocks) {
-    world_begin(1);
     struct hec_kernel_row *k = world_kernel(0, BF16, 1, 12);
     k->grid[0] = 8, k->grid[1] = 4, k->grid[2] = 1;
     w.of[0].watts.profile = (struct hec_class_profile){.sms = 132};
@@ -317,7 +316,6 @@ TEST(test_batch_few_blocks) {
 }
 
 TEST(test_batch_telemetry) {
-    world_begin(1);
     world_untraced();
     world_counters(0, 0.13, 0.02, 0.02, 0.0, 0.0);
     fires(HEC_CAUSE_BATCH);
@@ -385,7 +383,6 @@ TEST(test_memory_without_calls) {
 }
 
 TEST(test_memory_attention) {
-    world_begin(1);
     world_kernel(0, SOFTMAX, 0.25, 600);
     world_kernel(0, GELU, 0.17, 450);
     world_kernel(0, BF16, 0.58, 500);
@@ -397,7 +394,6 @@ TEST(test_memory_attention) {
 }
 
 TEST(test_memory_telemetry) {
-    world_begin(1);
     world_untraced();
     silent(HEC_CAUSE_MEMORY);
     world_counters(0, 0.95, 0.7, 0.0, 0.05, 0.61);
@@ -414,7 +410,6 @@ TEST(test_memory_telemetry) {
 /* ---- throttle ---- */
 
 TEST(test_throttle_heat) {
-    world_begin(1);
     d->throttled_share[HEC_THROTTLE_THERMAL] = 0.5;
     d->metric[HEC_GPU_TEMPERATURE].maximum = 88;
     world_counters(0, 0.95, 0.3, 0.6, 0, 0.3);
@@ -430,7 +425,6 @@ TEST(test_throttle_heat) {
 }
 
 TEST(test_throttle_power) {
-    world_begin(1);
     d->throttled_share[HEC_THROTTLE_POWER] = 0.9;
     fires(HEC_CAUSE_THROTTLE);
     assert_true(w.finding.joules.best < 0.05 && w.finding.seconds.best < 0.05); /* normal: not worth acting on */
@@ -440,7 +434,6 @@ TEST(test_throttle_power) {
 }
 
 TEST(test_throttle_lowered_limit) {
-    world_begin(1);
     d->throttled_share[HEC_THROTTLE_POWER] = 0.9;
     d->power_limit_w = 400;
     saves(HEC_CAUSE_THROTTLE, 0.8 * 0.9 * (1 - pow(400.0 / 700, 0.4)));
@@ -527,7 +520,6 @@ TEST(test_straggler_slow_device) {
 /* ---- none, and all together ---- */
 
 TEST(test_none) {
-    world_begin(1);
     world_kernel(0, BF16, 0.94, 1500);
     world_kernel(0, GELU, 0.06, 100);
     world_counters(0, 0.97, 0.22, 0.7, 0.02, 0.2);
@@ -549,7 +541,6 @@ TEST(test_none) {
 }
 
 TEST(test_none_telemetry) {
-    world_begin(1);
     world_untraced();
     world_counters(0, 0.97, 0.22, 0.7, 0.02, 0.2);
     silent(HEC_CAUSE_NONE);
@@ -561,7 +552,6 @@ TEST(test_none_telemetry) {
 TEST(test_nothing_known) {
     const enum hec_cause causes[] = {HEC_CAUSE_STRAGGLER, HEC_CAUSE_COMM,   HEC_CAUSE_PRECISION, HEC_CAUSE_LAYOUT,
                                      HEC_CAUSE_BATCH,     HEC_CAUSE_MEMORY, HEC_CAUSE_THROTTLE,  HEC_CAUSE_NONE};
-    world_begin(1);
     world_untraced();
     d->energy = (struct hec_energy){.joules = NAN, .idle_context_watts = NAN};
     d->power_w = (struct hec_stat){NAN, NAN, NAN, NAN, 0};
@@ -647,3 +637,5 @@ TEST(test_duty_cycled) {
     saves(HEC_CAUSE_PRECISION, 1.1 * 0.2 * (1 - 67 / 494.5 / 0.75));
     assert_true(w.finding.estimated);
 }
+
+EACH_TEST(before_each, NULL)

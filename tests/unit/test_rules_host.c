@@ -65,6 +65,12 @@ static void begin(void) {
     state(HEC_STATE_COMPUTE, 40);
 }
 
+static int before_each(void **unused) {
+    (void)unused;
+    begin();
+    return 0;
+}
+
 static bool judge(enum hec_cause cause) {
     w.finding = hec_finding_begin(hec_rule_of(cause), 0);
     return hec_rule_of(cause)->judge(&w.facts, &w.finding);
@@ -121,7 +127,6 @@ static void divided(double seconds) {
 }
 
 TEST(test_data) {
-    begin();
     state(HEC_STATE_DATA, 40);
     finds(HEC_CAUSE_DATA, 40);
     assert_true(SAYS(WAIT_SHARE, 0.5) && SAYS(WAIT, 0.04) && SECOND(WAIT, 0.08));
@@ -161,7 +166,6 @@ TEST(test_data) {
 }
 
 TEST(test_checkpoint) {
-    begin();
     state(HEC_STATE_CHECKPOINT, 20);
     owns(HEC_STATE_COPY, HEC_CAUSE_CHECKPOINT, 10);
     owns(HEC_STATE_COPY, HEC_CAUSE_COPY, 2);
@@ -174,7 +178,6 @@ TEST(test_checkpoint) {
 }
 
 TEST(test_sync) {
-    begin();
     state(HEC_STATE_SYNC, 8);
     owns(HEC_STATE_LAUNCH, HEC_CAUSE_SYNC, 6);
     owns(HEC_STATE_HOST, HEC_CAUSE_SYNC, 3);
@@ -195,7 +198,6 @@ TEST(test_sync) {
 }
 
 TEST(test_launch) {
-    begin();
     state(HEC_STATE_COMPUTE, 8);
     state(HEC_STATE_LAUNCH, 30);
     owns(HEC_STATE_HOST, HEC_CAUSE_LAUNCH, 10);
@@ -221,7 +223,6 @@ static double worth(enum hec_cause cause) {
 
 /* 1600 launches a step of 5 us each, and room for a larger batch: that is the answer, and launching less the other one. */
 TEST(test_small_batch_that_launches) {
-    begin();
     state(HEC_STATE_COMPUTE, 8);
     state(HEC_STATE_LAUNCH, 30);
     state(HEC_STATE_HOST, 2);
@@ -252,7 +253,6 @@ TEST(test_small_batch_that_launches) {
 }
 
 TEST(test_host) {
-    begin();
     state(HEC_STATE_HOST, 28);
     owns(HEC_STATE_HOST, HEC_CAUSE_LAUNCH, 2);
     w.of[0].lines[0] =
@@ -275,7 +275,7 @@ TEST(test_host) {
 }
 
 TEST(test_copy) {
-    begin(); /* rows one at a time */
+    /* rows one at a time */
     state(HEC_STATE_COPY, 4);
     owns(HEC_STATE_SYNC, HEC_CAUSE_COPY, 20);
     owns(HEC_STATE_LAUNCH, HEC_CAUSE_COPY, 10);
@@ -317,7 +317,6 @@ TEST(test_copy) {
 }
 
 TEST(test_alloc) {
-    begin();
     state(HEC_STATE_ALLOC, 20);
     owns(HEC_STATE_LAUNCH, HEC_CAUSE_ALLOC, 8);
     owns(HEC_STATE_HOST, HEC_CAUSE_ALLOC, 6);
@@ -342,7 +341,6 @@ TEST(test_alloc) {
 }
 
 TEST(test_compile) {
-    begin();
     state(HEC_STATE_HOST, 2);
     owns(HEC_STATE_HOST, HEC_CAUSE_COMPILE, 23);
     state(HEC_STATE_STARTUP, 5);
@@ -362,7 +360,6 @@ TEST(test_compile) {
 }
 
 TEST(test_idle) {
-    begin();
     w.of[0].ledger.rows[HEC_STATE_TAIL].seconds = 30;
     w.of[0].ledger.rows[HEC_STATE_TAIL].watts = IDLE_W;
     assert_true(judge(HEC_CAUSE_IDLE) && SAYS(HELD, 30) && is_near(w.finding.title.value[1], 0.3));
@@ -389,7 +386,6 @@ TEST(test_idle) {
 
 /* Work of 0.1 ms each 30 ms, which telemetry hardly sees: what was seen of the device goes before that. */
 TEST(test_a_device_that_works_is_used) {
-    begin();
     d->activity = (struct hec_use){.from_s = NAN, .to_s = NAN, .has_gpm = true, .readings = 500, .engine = NAN};
     d->energy.window_s = 100;
     assert_true(hec_use_nothing(&w.devices[0].readings) > 0);
@@ -403,7 +399,6 @@ TEST(test_a_device_that_works_is_used) {
 
 /* Where no steps separate set-up from the rest, what is left is said with less confidence. */
 TEST(test_unsteady) {
-    begin();
     w.of[0].steady = w.of[0].ledger;
     state(HEC_STATE_SYNC, 40);
     assert_true(judge(HEC_CAUSE_SYNC) && w.finding.confidence < 0.5);
@@ -698,3 +693,5 @@ TEST(test_what_recurs) {
         hec_gaps_free(&gaps);
     }
 }
+
+EACH_TEST(before_each, NULL)
