@@ -1,7 +1,6 @@
 /* Two ranks on two devices, from their activities to the findings: what is one job's is one finding. */
 #include "diagnose/rules/findings.h"
-#include "fake_run.h"
-#include "fake_timeline.h"
+#include "recorded_run.h"
 #include "report/words/findings.h"
 #include "unit.h"
 
@@ -12,10 +11,6 @@
 #define GEMM "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT"
 
 enum { RANKS = 2, STEPS = 120, REDUCES = 16 };
-
-static struct fake_timeline timeline;
-static struct fake_run run;
-static struct hec_summary summary;
 
 static struct rank {
     uint32_t process, thread, stream, comm;
@@ -38,8 +33,8 @@ static void kernel(struct rank *r, uint32_t name, bool communicates, int64_t len
 }
 
 static void begin(double seconds) {
+    run_begin(seconds);
     fake_tl_init(&timeline);
-    fake_init(&run, seconds);
     gemm = fake_tl_kernel(&timeline, GEMM, 256);
     add = fake_tl_kernel(&timeline, ADD, 256);
     reduce = fake_tl_kernel(&timeline, ALL_REDUCE, 256);
@@ -74,11 +69,9 @@ static void step_ends(int64_t began) {
     }
 }
 
-static void summarise(void) {
-    const struct hec_price price = hec_price_default();
+static void end(void) {
     timeline.input.end_ns = run.input.end_ns;
-    run.input.timeline = timeline.input;
-    assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
+    summarise();
     assert_true(summary.devices[0].readings.used && summary.devices[1].readings.used);
     for (int i = 0; i < summary.job.findings.count && getenv("HEC_TEST_VERBOSE"); i++) {
         const struct hec_finding *f = &summary.job.findings.list[i];
@@ -87,12 +80,6 @@ static void summarise(void) {
         for (int k = 0; k < f->evidence_count; k++)
             print_message("    %s %g\n", hec_evidence_name(f->evidence[k].what), f->evidence[k].value[0]);
     }
-}
-
-static void end(void) {
-    hec_summary_free(&summary);
-    fake_tl_free(&timeline);
-    fake_free(&run);
 }
 
 static const struct hec_finding *find(enum hec_cause cause) {
@@ -135,7 +122,7 @@ TEST(test_serial_all_reduces) {
                 kernel(&ranks[i], add, false, 240 * US);
         step_ends(began);
     }
-    summarise();
+    end();
     const struct hec_finding *f = find(HEC_CAUSE_COMM);
     assert_non_null(f);
     assert_int_equal(f->devices, 3);
@@ -146,7 +133,6 @@ TEST(test_serial_all_reduces) {
     assert_true(of_device(f, 1)->value[0] > 0.05 && of_device(f, 1)->value[0] <= f->title.value[0] * 1.01);
     assert_int_equal(count(HEC_CAUSE_COMM), 1);
     assert_true(count(HEC_CAUSE_MEMORY) <= 1);
-    end();
 }
 
 /* Rank 1 has three times the work of rank 0. */
@@ -161,7 +147,7 @@ TEST(test_straggler) {
         all_reduce(1600 * US);
         step_ends(began);
     }
-    summarise();
+    end();
     const struct hec_finding *f = &summary.job.findings.list[0];
     assert_int_equal(f->cause, HEC_CAUSE_STRAGGLER);
     assert_int_equal(count(HEC_CAUSE_STRAGGLER), 1);
@@ -172,7 +158,6 @@ TEST(test_straggler) {
         summary.job.ranks[i].number = 4 + i;
     hec_headline(headline, sizeof headline, &summary);
     assert_non_null(strstr(headline, "rank 5 (GPU 1) holds up the others: rank 4 (GPU 0) waits"));
-    end();
 }
 
 static void two_alike(int world_size) {
@@ -187,7 +172,7 @@ static void two_alike(int world_size) {
         }
         step_ends(began);
     }
-    summarise();
+    end();
 }
 
 /* Two programs that have nothing to do with each other, with the same fault. */
@@ -195,7 +180,6 @@ TEST(test_two_jobs) {
     two_alike(0);
     assert_int_equal(count(HEC_CAUSE_MEMORY), 2);
     assert_int_equal(summary.job.findings.list[0].devices, UINT64_C(1) << summary.job.findings.list[0].device);
-    end();
 }
 
 /* Two ranks whose communication was not seen: the program says that it has two, and their steps are alike. */
@@ -203,7 +187,6 @@ TEST(test_ranks_in_step) {
     two_alike(2);
     assert_int_equal(count(HEC_CAUSE_MEMORY), 1);
     assert_int_equal(summary.job.findings.list[0].devices, 3);
-    end();
 }
 
 TEST(test_words) {

@@ -3,17 +3,12 @@
 #include "diagnose/meter/meter.h"
 #include "diagnose/phases.h"
 
-#include "fake_run.h"
-#include "fake_timeline.h"
-#include "unit.h"
+#include "recorded_run.h"
 
 #define RUN_S 40.0
 #define LOW_W 100.0
 #define HIGH_W 500.0
 
-static struct fake_run run;
-static struct fake_timeline timeline;
-static struct hec_summary summary;
 static struct hec_device_diagnosis devices[2];
 static uint32_t threads[3];
 static double high_from_s, high_to_s, period_s; /* HIGH_W in [from, to) of each period, LOW_W elsewhere */
@@ -34,11 +29,11 @@ static void add_power(int device, double every_s, double lag_s) {
 }
 
 static void begin(int device_count) {
-    fake_init(&run, RUN_S);
+    memset(&summary, 0, sizeof summary); /* nothing in it is its own */
+    run_begin(RUN_S);
     fake_tl_init(&timeline);
     for (int i = 1; i < 3; i++)
         threads[i] = fake_tl_track(&timeline, HEC_TRACK_THREAD, 10, -1, i);
-    memset(&summary, 0, sizeof summary);
     memset(devices, 0, sizeof devices);
     summary.devices = devices;
     summary.device_count = device_count;
@@ -79,11 +74,6 @@ static void build(void) {
     hec_pass_close(&pass);
 }
 
-static void done(void) {
-    fake_tl_free(&timeline);
-    fake_free(&run);
-}
-
 static void assert_joules(const struct hec_phase_summary *p, double joules, double bound_max) {
     if (!(fabs(p->joules - joules) <= p->bound_joules && p->bound_joules <= bound_max))
         fail_msg("%s: %g +- %g (%d), not %g within %g", p->name, p->joules, p->bound_joules, (int)p->energy, joules,
@@ -110,7 +100,6 @@ TEST(test_long_phases) {
         assert_joules(train, 2 * truth(10, 30), 2 * 0.1 * 550 + 2);
         assert_joules(inner, 2 * truth(15, 20), 2 * 0.1 * 550 + 2);
         assert_joules(load, 2 * truth(0.001, 10), 2 * 0.1 * 550 + 2);
-        done();
     }
 }
 
@@ -133,7 +122,6 @@ TEST(test_short_phases) {
     assert_true(isnan(data->joules) && isnan(data->bound_joules));
     assert_int_equal(data->energy, HEC_PHASE_ENERGY_SHORT);
     assert_true(isnan(absent->joules) && absent->energy != HEC_PHASE_ENERGY_KNOWN);
-    done();
 }
 
 /* Polled power is a mean of the last second: a phase of two seconds is not reported, one of ten is. */
@@ -148,7 +136,6 @@ TEST(test_polled_power) {
     build();
     assert_true(isnan(two->joules));
     assert_joules(ten, truth(10, 20), 551);
-    done();
 }
 
 /* Without a run's energy there is none of a phase, and nothing fails. */
@@ -160,12 +147,10 @@ TEST(test_no_energy) {
     build();
     assert_true(isnan(train->joules));
     assert_int_equal(train->energy, HEC_PHASE_ENERGY_NO_TOTAL);
-    done();
     begin(1); /* no readings */
     train = phase("train");
     interval("train", 1, 1, 2);
     build();
     assert_true(isnan(train->joules));
     assert_int_equal(train->energy, HEC_PHASE_ENERGY_NO_POWER);
-    done();
 }

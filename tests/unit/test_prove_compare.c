@@ -8,8 +8,7 @@
 #define RUNS_MOST 10
 
 TEST(student) {
-    (void)
-        unit_state; /* Abramowitz and Stegun, table 26.10; parts of degrees by integration of the density; one and two in closed form */
+    /* Abramowitz and Stegun, table 26.10; parts of degrees by integration of the density; one and two in closed form */
     static const double known[][3] = {{0.975, 2, 4.303},     {0.975, 3, 3.182},       {0.95, 5, 2.015},
                                       {0.975, 10, 2.228},    {0.995, 30, 2.750},      {0.975, 1.7, 5.1188390},
                                       {0.9, 3.7, 1.5575658}, {0.975, 17.3, 2.1070320}};
@@ -43,11 +42,12 @@ TEST(blocks) {
     assert_true(hec_blocks_variance(e, COUNT).variance == 0);
 }
 
+static struct hec_trial a[RUNS_MOST], b[RUNS_MOST];
+static struct hec_comparison c[HEC_QUANTITY_COUNT];
+static const struct hec_comparison *const joules = &c[HEC_QUANTITY_JOULES_PER_UNIT];
+
 /* Per cent of intervals of joules per unit that hold the truth; prints a row. */
 static double covered(struct world w, int experiments) {
-    struct hec_trial a[RUNS_MOST], b[RUNS_MOST];
-    struct hec_comparison c[HEC_QUANTITY_COUNT];
-    const struct hec_comparison *joules = &c[HEC_QUANTITY_JOULES_PER_UNIT];
     int hold = 0, alarms = 0, found = 0;
     for (int i = 0; i < 2 * experiments; i++) {
         w.ratio = i % 2 ? 0.97 : 1;
@@ -85,18 +85,21 @@ TEST(intervals_hold) {
     assert_true(covered((struct world){1, 200, 0.05, 0, 0.05, 0, 0}, 100) < 30);
 }
 
-static struct hec_trial *drawn(const struct world *w, struct hec_trial *b) {
-    static struct hec_trial a[RUNS_MOST];
+static void drawn(const struct world *w) {
     world_state = 5;
     world_draw(w, a, b);
-    return a;
+}
+
+/* So many of A with so many of B. */
+static void compare(int of_a, int of_b) {
+    assert_int_equal(hec_compare(a, of_a, b, of_b, NULL, c), 0);
 }
 
 TEST(every_quantity) {
     struct world w = {.runs = 5, .blocks = 50, .noise = 0.02, .between = 0.002, .ratio = 0.9};
-    struct hec_trial b[RUNS_MOST], *a = drawn(&w, b);
-    struct hec_comparison c[HEC_QUANTITY_COUNT], again[HEC_QUANTITY_COUNT];
-    assert_int_equal(hec_compare(a, 5, b, 5, NULL, c), 0);
+    drawn(&w);
+    struct hec_comparison again[HEC_QUANTITY_COUNT];
+    compare(5, 5);
     assert_int_equal(hec_compare(a, 5, b, 5, &(struct hec_compare_options){.confidence = 0.95}, again), 0);
     for (int k = 0; k < HEC_QUANTITY_COUNT; k++) { /* bit for bit */
         assert_memory_equal(&c[k].ratio_low, &again[k].ratio_low, sizeof(double));
@@ -115,21 +118,21 @@ TEST(every_quantity) {
     for (int i = 0; i < 5; i++) /* more units a second is better */
         for (int k = 0; k < 2; k++)
             (k ? &a[i].whole : &a[i].run)->units *= 0.8;
-    assert_int_equal(hec_compare(a, 5, b, 5, NULL, c), 0);
+    compare(5, 5);
     assert_int_equal(c[HEC_QUANTITY_UNITS_PER_SECOND].shown, HEC_SHOWN_BETTER);
-    double joules = 0, units = 0; /* of all work together, not the mean of the runs' figures */
+    double sum = 0, units = 0; /* of all work together, not the mean of the runs' figures */
     a[0].whole.joules *= 3;
     a[0].whole.units *= 3;
     for (int i = 0; i < 5; i++) {
-        joules += a[i].whole.joules;
+        sum += a[i].whole.joules;
         units += a[i].whole.units;
     }
-    assert_int_equal(hec_compare(a, 5, b, 5, NULL, c), 0);
-    assert_true(fabs(c[HEC_QUANTITY_JOULES_PER_UNIT].a - joules / units) < 1e-12);
+    compare(5, 5);
+    assert_true(fabs(c[HEC_QUANTITY_JOULES_PER_UNIT].a - sum / units) < 1e-12);
     for (int i = 0; i < 5; i++) /* without noise, the same but for rounding: nothing is shown */
         a[i].run.joules = 0.1 * 3, b[i].run.joules = 0.3;
     assert_true(a[0].run.joules != b[0].run.joules);
-    assert_int_equal(hec_compare(a, 5, b, 5, NULL, c), 0);
+    compare(5, 5);
     assert_int_equal(c[HEC_QUANTITY_JOULES].shown, HEC_SHOWN_NOT);
     world_free(a, 5);
     world_free(b, 5);
@@ -137,28 +140,26 @@ TEST(every_quantity) {
 
 TEST(what_is_missing) {
     struct world w = {.runs = 4, .blocks = 50, .noise = 0.02, .between = 0.01, .ratio = 0.9};
-    struct hec_trial b[RUNS_MOST], *a = drawn(&w, b);
-    struct hec_comparison c[HEC_QUANTITY_COUNT];
-    const struct hec_comparison *joules = &c[HEC_QUANTITY_JOULES_PER_UNIT];
+    drawn(&w);
     a[1].whole.joules = NAN;
     b[2].whole.joules = 0; /* a zero is not a measurement of a ratio */
-    assert_int_equal(hec_compare(a, 4, b, 4, NULL, c), 0);
+    compare(4, 4);
     assert_true(joules->runs_a == 3 && joules->runs_b == 3 && c[HEC_QUANTITY_SECONDS].runs_a == 4);
     assert_int_equal(hec_compare(a + 1, 1, b, 4, NULL, c), 0);
     assert_true(joules->shown == HEC_SHOWN_UNKNOWN && isnan(joules->a) && isnan(joules->ratio) && joules->b > 0);
     assert_int_equal(hec_compare(NULL, 0, b, 4, NULL, c), 0);
     assert_int_equal(c[HEC_QUANTITY_SECONDS].shown, HEC_SHOWN_UNKNOWN);
     /* one against two: as far off as they are from each other, at one degree of freedom */
-    assert_int_equal(hec_compare(a, 1, b, 2, NULL, c), 0);
+    compare(1, 2);
     double apart = log(b[0].whole.joules / b[0].whole.units * b[1].whole.units / b[1].whole.joules) / sqrt(2);
     assert_true(joules->between_runs);
     assert_true(log(joules->ratio_high / joules->ratio_low) / 2 > 0.99 * 12.706 * sqrt(1.5) * fabs(apart));
     /* one a side: by their blocks; with too few of them there is no interval, and nothing is shown */
-    assert_int_equal(hec_compare(a, 1, b, 1, NULL, c), 0);
+    compare(1, 1);
     assert_true(!joules->between_runs && joules->shown == HEC_SHOWN_BETTER);
     assert_true(c[HEC_QUANTITY_JOULES].ratio_low < c[HEC_QUANTITY_JOULES].ratio);
     a[0].block_count = 3;
-    assert_int_equal(hec_compare(a, 1, b, 1, NULL, c), 0);
+    compare(1, 1);
     assert_true(joules->shown == HEC_SHOWN_NOT && isnan(joules->ratio_low) && isnan(joules->difference_low));
     assert_true(joules->ratio < 0.95);
     world_free(a, 4);
@@ -168,18 +169,16 @@ TEST(what_is_missing) {
 /* A device that warms up by 20 % over six pairs: pairs share what the device was like, so that their interval is much narrower. */
 TEST(pairs_share_drift) {
     struct world w = {.runs = 6, .blocks = 50, .noise = 0.01, .drift = 0.2, .ratio = 0.9};
-    struct hec_trial b[RUNS_MOST], *a = drawn(&w, b);
-    struct hec_comparison c[HEC_QUANTITY_COUNT];
-    const struct hec_comparison *joules = &c[HEC_QUANTITY_JOULES_PER_UNIT];
+    drawn(&w);
     struct hec_trial swap = b[0];
     b[0] = b[3]; /* pairs are found by their number */
     b[3] = swap;
-    assert_int_equal(hec_compare(a, 6, b, 5, NULL, c), 0);
+    compare(6, 5);
     assert_true(joules->paired && joules->runs_a == 5 && joules->shown == HEC_SHOWN_BETTER);
     double half = joules->ratio_high - joules->ratio_low;
     for (int i = 0; i < 6; i++)
         a[i].pair = b[i].pair = -1;
-    assert_int_equal(hec_compare(a, 6, b, 5, NULL, c), 0);
+    compare(6, 5);
     assert_true(!joules->paired && joules->runs_a == 6 && joules->ratio_high - joules->ratio_low > 2 * half);
     world_free(a, 6);
     world_free(b, 6);
@@ -187,10 +186,8 @@ TEST(pairs_share_drift) {
 
 TEST(break_even) {
     struct world w = {.runs = 5, .blocks = 50, .noise = 0.02, .between = 0.001, .ratio = 0.9};
-    struct hec_trial b[RUNS_MOST], *a = drawn(&w, b);
-    struct hec_comparison c[HEC_QUANTITY_COUNT];
-    const struct hec_comparison *joules = &c[HEC_QUANTITY_JOULES_PER_UNIT];
-    assert_int_equal(hec_compare(a, 5, b, 5, NULL, c), 0);
+    drawn(&w);
+    compare(5, 5);
     struct hec_breakeven e = hec_breakeven_after(1e6, joules); /* a unit saves 0.1 J */
     assert_true(e.shown && e.soonest < 1e7 && e.latest > 1e7 && fabs(e.work / 1e7 - 1) < 0.1);
     assert_true(e.soonest < e.work && e.work < e.latest && isfinite(e.latest));

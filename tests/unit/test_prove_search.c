@@ -41,13 +41,15 @@ static struct hec_search_trial run(struct world *w, uint32_t set, int at) {
     return t;
 }
 
-static uint32_t search(struct world *w, const struct hec_search_plan *plan, struct hec_search_trial *trials,
-                       int *count) {
+static struct hec_search_trial trials[TRIALS];
+static int count;
+
+static uint32_t search(struct world *w, const struct hec_search_plan *plan) {
     struct hec_search_step step;
-    *count = 0;
-    while (!(step = hec_search_next(plan, trials, *count, *count == TRIALS)).done) {
-        trials[*count] = run(w, step.set, *count);
-        ++*count;
+    count = 0;
+    while (!(step = hec_search_next(plan, trials, count, count == TRIALS)).done) {
+        trials[count] = run(w, step.set, count);
+        count++;
     }
     return step.set;
 }
@@ -63,9 +65,7 @@ static struct world make(int candidates) {
 
 TEST(test_combines_what_helps) {
     struct hec_search_plan plan = {.candidates = 5, .slowdown_most = 0.05};
-    struct hec_search_trial trials[TRIALS];
     struct world w = make(5);
-    int count;
     w.factor[0] = 0.7;
     w.factor[2] = 0.8; /* only beside 0; alone it costs 8 % */
     w.needs[2] = 0;
@@ -73,7 +73,7 @@ TEST(test_combines_what_helps) {
     w.failing = 1u << 4;
     for (unsigned seed = 1; seed <= 50; seed++) {
         w.seed = seed;
-        uint32_t best = search(&w, &plan, trials, &count);
+        uint32_t best = search(&w, &plan);
         assert_int_equal(best & 0x1d, 0x05); /* 1 is a coin's side */
         assert_true(count <= 14);
         assert_true(trials[0].set == 0);
@@ -82,60 +82,57 @@ TEST(test_combines_what_helps) {
 
 TEST(test_drift_is_no_saving) {
     struct hec_search_plan plan = {.candidates = 8, .slowdown_most = 0.05};
-    struct hec_search_trial trials[TRIALS];
     struct world w = make(8);
-    int count, kept = 0;
+    int kept = 0;
     w.noise = 0.0005;
     for (unsigned seed = 1; seed <= 50; seed++) {
         w.seed = seed;
         w.drift = seed % 2 ? 0.01 : -0.01;
-        kept += search(&w, &plan, trials, &count) != 0;
+        kept += search(&w, &plan) != 0;
     }
     assert_int_equal(kept, 0);
 }
 
 TEST(test_too_little_is_nothing) {
     struct hec_search_plan plan = {.candidates = 1, .slowdown_most = 0.05, .saving_least = 0.02};
-    struct hec_search_trial trials[TRIALS] = {{.set = 0, .cost = 1, .speed = 10},
-                                              {.set = 1, .cost = 0.984, .speed = 10}};
+    struct hec_search_trial given[5] = {{.set = 0, .cost = 1, .speed = 10}, {.set = 1, .cost = 0.984, .speed = 10}};
     for (int spent = 0; spent < 2; spent++) {
-        struct hec_search_step step = hec_search_next(&plan, trials, 2, spent);
+        struct hec_search_step step = hec_search_next(&plan, given, 2, spent);
         assert_true(step.done);
         assert_int_equal(step.set, 0);
     }
     plan.saving_least = 0.01;
-    assert_int_equal(hec_search_next(&plan, trials, 2, false).set, 1);
+    assert_int_equal(hec_search_next(&plan, given, 2, false).set, 1);
 }
 
 TEST(test_family_slowdown_idle_and_budget) {
     struct hec_search_plan plan = {.candidates = 3, .excludes = {2, 1, 0}, .slowdown_most = 0.05};
-    struct hec_search_trial trials[TRIALS] = {
+    struct hec_search_trial given[5] = {
         {.set = 0, .cost = 1, .speed = 10},
         {.set = 1, .cost = 0.8, .speed = 10},
         {.set = 5, .cost = 0.75, .speed = 10},
         {.set = 6, .cost = 0.7, .speed = 9}, /* in the place of 1: cheaper, but too slow */
     };
-    assert_int_equal(hec_search_next(&plan, trials, 2, false).set, 5); /* what has no place yet goes first */
-    assert_int_equal(hec_search_next(&plan, trials, 3, false).set, 6);
-    trials[4] = (struct hec_search_trial){.set = 0, .cost = 1, .speed = 10};
-    struct hec_search_step step = hec_search_next(&plan, trials, 5, false);
+    assert_int_equal(hec_search_next(&plan, given, 2, false).set, 5); /* what has no place yet goes first */
+    assert_int_equal(hec_search_next(&plan, given, 3, false).set, 6);
+    given[4] = (struct hec_search_trial){.set = 0, .cost = 1, .speed = 10};
+    struct hec_search_step step = hec_search_next(&plan, given, 5, false);
     assert_true(step.done);
     assert_int_equal(step.set, 5);
     plan.slowdown_most = 0.2;
-    assert_int_equal(hec_search_next(&plan, trials, 5, false).set, 6);
-    assert_int_equal(hec_search_next(&plan, trials, 5, true).set, 6);
+    assert_int_equal(hec_search_next(&plan, given, 5, false).set, 6);
+    assert_int_equal(hec_search_next(&plan, given, 5, true).set, 6);
     plan.slowdown_most = 0.05;
-    trials[2].fate = HEC_SEARCH_IDLE;
-    assert_int_equal(hec_search_next(&plan, trials, 5, true).set, 1);
-    assert_int_equal(hec_search_next(&plan, trials, 5, false).set, 2); /* what did nothing is not asked again */
+    given[2].fate = HEC_SEARCH_IDLE;
+    assert_int_equal(hec_search_next(&plan, given, 5, true).set, 1);
+    assert_int_equal(hec_search_next(&plan, given, 5, false).set, 2); /* what did nothing is not asked again */
 }
 
 TEST(test_base_comes_again) {
     struct hec_search_plan plan = {.candidates = 10, .slowdown_most = 0.05};
-    struct hec_search_trial trials[TRIALS];
     struct world w = make(10);
-    int count, since = 0;
-    search(&w, &plan, trials, &count);
+    int since = 0;
+    search(&w, &plan);
     for (int i = 0; i < count; i++) {
         since = trials[i].set ? since + 1 : 0;
         assert_true(since <= HEC_SEARCH_BASE_EVERY);
@@ -145,15 +142,14 @@ TEST(test_base_comes_again) {
 /* Of a set that was not picked for its figure, the interval holds the truth about as often as it says. */
 TEST(test_intervals_hold) {
     struct hec_search_plan plan = {.candidates = 9, .slowdown_most = 0.05};
-    struct hec_search_trial trials[TRIALS];
     struct world w = make(9);
-    int count, held = 0, all = 0;
+    int held = 0, all = 0;
     w.noise = 0.02;
     w.drift = 0.001;
     w.factor[3] = 0.9;
     for (unsigned seed = 1; seed <= 500; seed++) {
         w.seed = seed;
-        search(&w, &plan, trials, &count);
+        search(&w, &plan);
         uint32_t first = 0; /* the others neither help nor cost */
         for (int i = 0; i < count && !first; i++)
             first = trials[i].set & 1u << 3 ? trials[i].set : 0;

@@ -3,16 +3,11 @@
 #include "diagnose/steady_blocks.h"
 #include "diagnose/timeline/pass.h"
 
-#include "fake_run.h"
-#include "fake_timeline.h"
-#include "unit.h"
+#include "recorded_run.h"
 
 #define RUN_S 30.0
 #define NS 1e9
 
-static struct fake_run run;
-static struct fake_timeline timeline;
-static struct hec_summary summary;
 static struct hec_device_diagnosis devices[2];
 static struct hec_steady_blocks blocks;
 
@@ -28,9 +23,9 @@ static double truth(double a, double b) {
 
 /* The counter is right; the power samples are off by the gain. */
 static void begin(int device_count, double gain) {
-    fake_init(&run, RUN_S);
+    memset(&summary, 0, sizeof summary); /* nothing in it is its own */
+    run_begin(RUN_S);
     fake_tl_init(&timeline);
-    memset(&summary, 0, sizeof summary);
     memset(devices, 0, sizeof devices);
     summary.devices = devices;
     summary.device_count = device_count;
@@ -80,8 +75,6 @@ static void build(void) {
     assert_int_equal(hec_steady_blocks_build(&pass, &meter, &summary, &blocks, NULL), 0);
     hec_meter_close(&meter);
     hec_pass_close(&pass);
-    fake_tl_free(&timeline);
-    fake_free(&run);
 }
 
 static void assert_adds_up(void) {

@@ -2,9 +2,7 @@
 #include "diagnose/states/ledger.h"
 #include "diagnose/timeline/steps.h"
 #include "diagnose/view/view.h"
-#include "fake_run.h"
-#include "fake_timeline.h"
-#include "unit.h"
+#include "recorded_run.h"
 
 #define S INT64_C(1000000000)
 
@@ -127,38 +125,34 @@ TEST(steps_keep_their_extremes) {
 
 /* ---- series ---- */
 
-static const struct hec_view_series *series_of(const struct hec_summary *s, enum hec_metric metric) {
-    for (size_t i = 0; i < s->view->series_count; i++)
-        if (s->view->series[i].metric == metric)
-            return &s->view->series[i];
+static const struct hec_view_series *series_of(enum hec_metric metric) {
+    for (size_t i = 0; i < summary.view->series_count; i++)
+        if (summary.view->series[i].metric == metric)
+            return &summary.view->series[i];
     fail_msg("the view has no such series");
     return NULL;
 }
 
-static void build(struct fake_run *run, int view, struct hec_summary *out) {
-    struct hec_price price = hec_price_default();
-    struct hec_why why = {""};
-    run->input.view = view;
-    assert_int_equal(hec_summary_build(&run->input, &price, out, &why), 0);
+static void build(int view) {
+    run.input.view = view;
+    summarise();
 }
 
 /* 100 W for 100 s, a spike of one sample, and nothing from 40 to 60 s. */
-static void make_power(struct fake_run *run) {
-    fake_init(run, 100);
-    run->devices[run->device_count++] = fake_device(0);
-    fake_fill(run, HEC_GPU_POWER, 0, 0.02, 39.99, 0.02, 100000);
-    fake_fill(run, HEC_GPU_POWER, 0, 60.02, 100, 0.02, 100000);
-    run->series[0].v[1000] = 700000;
-    fake_fill(run, HEC_GPU_UTIL, 0, 0.5, 100, 0.5, 1000);
-    fake_fill(run, HEC_GPU_CONTEXTS, 0, 0.5, 100, 0.5, 1);
+static void make_power(void) {
+    run_begin(100);
+    run.devices[run.device_count++] = fake_device(0);
+    fake_fill(&run, HEC_GPU_POWER, 0, 0.02, 39.99, 0.02, 100000);
+    fake_fill(&run, HEC_GPU_POWER, 0, 60.02, 100, 0.02, 100000);
+    run.series[0].v[1000] = 700000;
+    fake_fill(&run, HEC_GPU_UTIL, 0, 0.5, 100, 0.5, 1000);
+    fake_fill(&run, HEC_GPU_CONTEXTS, 0, 0.5, 100, 0.5, 1);
 }
 
 TEST(gaps_stay_and_extremes_are_kept) {
-    struct fake_run run;
-    struct hec_summary s;
-    make_power(&run);
-    build(&run, 1, &s);
-    const struct hec_view_series *power = series_of(&s, HEC_GPU_POWER);
+    make_power();
+    build(1);
+    const struct hec_view_series *power = series_of(HEC_GPU_POWER);
     assert_in_range(power->count, 1000, HEC_VIEW_CELLS_MOST);
     size_t count = power->count;
     for (int level = 0; level < 3; level++) { /* the finest, and two that are coarser */
@@ -180,75 +174,60 @@ TEST(gaps_stay_and_extremes_are_kept) {
         assert_true(most > 699999); /* one sample of 20 ms is there at each level */
         count = hec_view_merge(power->cells, count, 4);
     }
-    hec_summary_free(&s);
-    fake_free(&run);
 }
 
 TEST(the_same_run_gives_the_same_bits) {
-    struct fake_run run;
-    struct hec_summary s[3];
-    make_power(&run);
-    build(&run, 1, &s[0]);
-    build(&run, 1, &s[1]);
-    build(&run, 0, &s[2]);
-    assert_null(s[2].view); /* nothing is made where nobody looks */
-    assert_int_equal(s[0].view->series_count, s[1].view->series_count);
-    for (size_t i = 0; i < s[0].view->series_count; i++) {
-        const struct hec_view_series *a = &s[0].view->series[i], *b = &s[1].view->series[i];
-        assert_int_equal(a->count, b->count);
-        assert_memory_equal(a->cells, b->cells, a->count * sizeof *a->cells);
+    struct hec_summary first;
+    make_power();
+    build(1);
+    first = summary;
+    memset(&summary, 0, sizeof summary);
+    build(1);
+    assert_int_equal(first.view->series_count, summary.view->series_count);
+    for (size_t i = 0; i < first.view->series_count; i++) {
+        const struct hec_view_series *one = &first.view->series[i], *other = &summary.view->series[i];
+        assert_int_equal(one->count, other->count);
+        assert_memory_equal(one->cells, other->cells, one->count * sizeof *one->cells);
     }
-    assert_memory_equal(&s[0].devices[0].readings.energy.joules, &s[2].devices[0].readings.energy.joules,
+    build(0);
+    assert_null(summary.view); /* nothing is made where nobody looks */
+    assert_memory_equal(&first.devices[0].readings.energy.joules, &summary.devices[0].readings.energy.joules,
                         sizeof(double));
-    for (int i = 0; i < 3; i++)
-        hec_summary_free(&s[i]);
-    fake_free(&run);
+    hec_summary_free(&first);
 }
 
 /* Runs that share a page have less of it each; no cells are made for a length that cannot be. */
 TEST(a_page_has_an_end) {
-    struct fake_run run;
-    struct hec_summary s;
-    make_power(&run);
-    build(&run, 1000, &s);
+    make_power();
+    build(1000);
     size_t cells = 0;
-    for (size_t i = 0; i < s.view->series_count; i++)
-        cells += s.view->series[i].count;
-    assert_in_range(cells, 1, s.view->series_count * HEC_VIEW_CELLS_LEAST);
-    hec_summary_free(&s);
+    for (size_t i = 0; i < summary.view->series_count; i++)
+        cells += summary.view->series[i].count;
+    assert_in_range(cells, 1, summary.view->series_count * HEC_VIEW_CELLS_LEAST);
     run.input.end_ns = INT64_MAX / 4;
-    build(&run, 1, &s);
-    for (size_t i = 0; i < s.view->series_count; i++)
-        assert_in_range(s.view->series[i].count, 1, HEC_VIEW_CELLS_MOST);
-    hec_summary_free(&s);
+    build(1);
+    for (size_t i = 0; i < summary.view->series_count; i++)
+        assert_in_range(summary.view->series[i].count, 1, HEC_VIEW_CELLS_MOST);
     run.input.end_ns = 1;
-    build(&run, 1, &s);
-    hec_summary_free(&s);
-    fake_free(&run);
+    build(1);
 }
 
 /* ---- the stretch ---- */
 
 TEST(a_stretch_has_an_end) {
-    struct fake_run run;
-    struct fake_timeline t;
-    struct hec_summary s;
-    fake_init(&run, 1);
+    run_begin(1);
     run.devices[run.device_count++] = fake_device(0);
-    fake_tl_init(&t);
-    uint32_t stream = fake_tl_track(&t, HEC_TRACK_STREAM, 1, 0, 7), kernel = fake_tl_kernel(&t, "gemm", 128);
+    fake_tl_init(&timeline);
+    uint32_t stream = fake_tl_track(&timeline, HEC_TRACK_STREAM, 1, 0, 7),
+             kernel = fake_tl_kernel(&timeline, "gemm", 128);
     for (int64_t i = 0; i < 100000; i++) /* 10000 of them in a stretch of 20 ms */
-        fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, i * 2000, i * 2000 + 1000)->name = kernel;
-    run.input.timeline = t.input;
+        fake_tl_add(&timeline, HEC_ACTIVITY_KERNEL, stream, i * 2000, i * 2000 + 1000)->name = kernel;
     run.input.end_ns = 200000000;
-    build(&run, 1, &s);
-    const struct hec_view_detail *d = &s.view->detail;
+    build(1);
+    const struct hec_view_detail *d = &summary.view->detail;
     assert_int_equal(d->activity_count, HEC_VIEW_SPANS);
     assert_true(d->cut && d->to_ns > d->from_ns);
     for (size_t i = 0; i < d->activity_count; i++)
         assert_true(d->activities[i].end_ns > d->from_ns && d->activities[i].start_ns < d->to_ns);
     assert_in_range(d->piece_count, 1, HEC_VIEW_SPANS);
-    hec_summary_free(&s);
-    fake_tl_free(&t);
-    fake_free(&run);
 }
