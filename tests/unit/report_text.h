@@ -14,14 +14,13 @@ static inline struct hec_buf *page(void) {
     return &out;
 }
 
-static inline void says(const char *words) {
-    if (!strstr(hec_buf_text(&out), words))
-        fail_msg("\"%s\" is missing in:\n%s", words, hec_buf_text(&out));
-}
-
-static inline void says_not(const char *words) {
-    if (strstr(hec_buf_text(&out), words))
-        fail_msg("\"%s\" is in:\n%s", words, hec_buf_text(&out));
+/* Each of the words is in it, or none of them. */
+#define SAYS(...) says_all((const char *const[]){__VA_ARGS__, NULL}, true)
+#define SAYS_NOT(...) says_all((const char *const[]){__VA_ARGS__, NULL}, false)
+static inline void says_all(const char *const *words, bool all) {
+    for (; *words; words++)
+        if (!strstr(hec_buf_text(&out), *words) == all)
+            fail_msg("\"%s\" is %s:\n%s", *words, all ? "missing in" : "in", hec_buf_text(&out));
 }
 
 /* How many there are: none is wider, and none has bytes that steer a terminal. */

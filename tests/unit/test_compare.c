@@ -317,10 +317,10 @@ TEST(test_pages) {
         quantity(i, 10, 7.7, 0.75, 0.79, i == HEC_QUANTITY_WATTS ? HEC_SHOWN_CHANGED : HEC_SHOWN_BETTER);
     assert_int_equal(hec_versus_markdown(&versus, page()), 0);
     assert_ptr_equal(strstr(hec_buf_text(&out), "**saved in these two runs: B took 23 %"), hec_buf_text(&out));
-    says("python a\\|b.py \\*");
-    says_not("\033");
+    SAYS("python a\\|b.py \\*");
+    SAYS_NOT("\033");
     assert_int_equal(hec_versus_terminal(&versus, &(struct hec_report_style){.utf8 = true}, page()), 0);
-    says("went       starved for data");
+    SAYS("went       starved for data");
     lines(80);
 }
 

@@ -182,7 +182,7 @@ static void rerun(struct reruns *r, struct setting s, uint64_t seed) {
 }
 
 static struct reruns a, b;
-static uint64_t first = 1; /* of A's reruns: by hand, test_prove_quality SEED */
+static uint64_t first = 1; /* of A's reruns */
 
 static struct hec_quality judged(struct setting s, uint64_t seed) {
     struct hec_quality q;
@@ -197,28 +197,27 @@ static struct hec_quality judged(struct setting s, uint64_t seed) {
     return q;
 }
 
-static void corruptions_are_caught(void **state) {
-    (void)state;
-    static const struct setting corrupt[20] = {{ZERO_OUTPUT, 1},
-                                               {NO_GRADIENT, 1},
-                                               {NO_GRADIENT, 0.5},
-                                               {GRADIENT_SCALE, 0.1},
-                                               {GRADIENT_SCALE, 0.5},
-                                               {GRADIENT_SCALE, 4},
-                                               {GRADIENT_SCALE, 64},
-                                               {GRADIENT_SCALE, -1},
-                                               {LOSS_SCALE, 0.5},
-                                               {LOSS_SCALE, 16},
-                                               {OUTPUT_SCALE, 16},
-                                               {OUTPUT_SCALE, 0.06},
-                                               {SKIP, 2},
-                                               {SKIP, 4},
-                                               {REPEAT, 16},
-                                               {REPEAT, 4},
-                                               {FROZEN, 1},
-                                               {FROZEN, 2},
-                                               {SHUFFLED, 1},
-                                               {SHUFFLED, 0.3}};
+TEST(corruptions_are_caught) {
+    static const struct setting corrupt[] = {{ZERO_OUTPUT, 1},
+                                             {NO_GRADIENT, 1},
+                                             {NO_GRADIENT, 0.5},
+                                             {GRADIENT_SCALE, 0.1},
+                                             {GRADIENT_SCALE, 0.5},
+                                             {GRADIENT_SCALE, 4},
+                                             {GRADIENT_SCALE, 64},
+                                             {GRADIENT_SCALE, -1},
+                                             {LOSS_SCALE, 0.5},
+                                             {LOSS_SCALE, 16},
+                                             {OUTPUT_SCALE, 16},
+                                             {OUTPUT_SCALE, 0.06},
+                                             {SKIP, 2},
+                                             {SKIP, 4},
+                                             {REPEAT, 16},
+                                             {REPEAT, 4},
+                                             {FROZEN, 1},
+                                             {FROZEN, 2},
+                                             {SHUFFLED, 1},
+                                             {SHUFFLED, 0.3}};
     int caught = 0;
     rerun(&a, (struct setting){NONE}, first);
     for (int i = 0; i < 20; i++)
@@ -227,8 +226,7 @@ static void corruptions_are_caught(void **state) {
     assert_int_equal(caught, 20);
 }
 
-static void honest_reruns_pass(void **state) {
-    (void)state;
+TEST(honest_reruns_pass) {
     int pass = 0;
     rerun(&a, (struct setting){NONE}, first);
     for (int i = 0; i < 20; i++)
@@ -238,8 +236,7 @@ static void honest_reruns_pass(void **state) {
 }
 
 /* Inference: value i is of the same input. Reruns of A differ in the last bits. */
-static void outputs(void **state) {
-    (void)state;
+TEST(outputs) {
     static double noisy[4][SAMPLES], other[SAMPLES];
     struct hec_trajectory of_a[4], of_b = {other, SAMPLES};
     struct hec_quality q;
@@ -289,11 +286,10 @@ static struct hec_quality with_gradients(struct hec_quality q) {
 
 /* Gradients can only fail what the losses let pass. In the first steps they are as much smaller as the fault says; in the mean of the run
  * less so, since what learns more slowly keeps larger ones. */
-static void gradients(void **state) {
+TEST(gradients) {
     static const struct setting wrong[] = {{GRADIENT_SCALE, 0.3}, {GRADIENT_SCALE, 0.5}, {GRADIENT_SCALE, 2},
                                            {GRADIENT_SCALE, 4},   {FROZEN, 1},           {FROZEN, 2}},
                                 honest[] = {{BF16, 0}, {GRADIENT_SCALE, 1}, {GRADIENT_SCALE, 1.1}};
-    (void)state;
     rerun(&a, (struct setting){NONE}, first);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct hec_quality q = with_gradients(judged(wrong[i], first + 300));
@@ -318,8 +314,7 @@ static void gradients(void **state) {
 }
 
 /* Where A does not learn, only the first steps say something; what is a small part of all may be anything, as rounding is. */
-static void gradients_that_count(void **state) {
-    (void)state;
+TEST(gradients_that_count) {
     struct hec_quality flat = {.verdict = HEC_QUALITY_CANNOT_JUDGE, .why = HEC_QUALITY_A_FLAT}, q;
     rerun(&a, (struct setting){NONE}, first);
     rerun(&b, (struct setting){NONE}, first + 50);
@@ -344,8 +339,7 @@ static void gradients_that_count(void **state) {
     assert_int_equal(q.why, HEC_QUALITY_A_FLAT);
 }
 
-static void what_cannot_be_judged(void **state) {
-    (void)state;
+TEST(what_cannot_be_judged) {
     rerun(&a, (struct setting){NONE}, 1);
     rerun(&b, (struct setting){NONE}, 7000);
     assert_why(a.losses, RERUNS, b.losses, RERUNS, 0, HEC_QUALITY_WITHIN);
@@ -372,15 +366,13 @@ static void what_cannot_be_judged(void **state) {
     assert_why(a.losses, RERUNS, b.losses, RERUNS, 0, HEC_QUALITY_A_FLAT);
 }
 
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(corruptions_are_caught),
-                                       cmocka_unit_test(honest_reruns_pass),
-                                       cmocka_unit_test(outputs),
-                                       cmocka_unit_test(gradients),
-                                       cmocka_unit_test(gradients_that_count),
-                                       cmocka_unit_test(what_cannot_be_judged)};
-    if (argc > 1)
-        first = strtoull(argv[1], NULL, 10);
+/* HEC_TEST_SEED: other reruns of A. */
+static int set_up(void **state) {
+    (void)state;
+    if (getenv("HEC_TEST_SEED"))
+        first = strtoull(getenv("HEC_TEST_SEED"), NULL, 10);
     make_data();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }
+
+ALL_TESTS(set_up, NULL)

@@ -198,8 +198,8 @@ TEST(environment) {
     assert_null(hec_receipt_fact(&r.environment, "PATH"));
     assert_int_equal(r.withheld.count, 1);
     assert_int_equal(hec_receipt_json(&r, page()), 0);
-    says("HF_TOKEN");
-    says_not("geheim");
+    SAYS("HF_TOKEN");
+    SAYS_NOT("geheim");
     hec_receipt_free(&r);
 }
 
@@ -226,7 +226,7 @@ TEST(pages) {
     assert_int_equal(hec_receipt_markdown(&r, page()), 0);
     hec_buf_puts(&out, "\n```\n");
     assert_int_equal(hec_receipt_terminal(&r, &style, &out), 0);
-    says_not("\033");
+    SAYS_NOT("\033");
     hec_buf_puts(&out, "```\n");
     if (getenv("HEC_GOLDEN_UPDATE"))
         assert_int_equal(hec_kept_file_write(path, out.data, true, NULL), 0);
@@ -355,9 +355,9 @@ TEST(every_change_is_found) {
     json_object_set_new(verdict, "sentence",
                         json_sprintf("%s!", json_string_value(json_object_get(verdict, "sentence"))));
     objections_of(root);
-    says("!\", its plan"); /* what differs is shown, at the end of a long sentence too */
-    says("digest: the receipt was changed");
-    says("verdict.look.ratio[1]: the receipt says 0.5, its plan and trials give 0.8");
+    SAYS("!\", its plan"); /* what differs is shown, at the end of a long sentence too */
+    SAYS("digest: the receipt was changed",
+         "verdict.look.ratio[1]: the receipt says 0.5, its plan and trials give 0.8");
     json_decref(root);
     free(text);
 }
@@ -392,8 +392,8 @@ TEST(order_is_that_of_the_seed) {
         hec_receipt_judge(&r);
         assert_int_equal(hec_receipt_json(&r, page()), 0);
         assert_true(objections_of(parse()) > 0);
-        says(said[way]);
-        says_not("digest");
+        SAYS(said[way]);
+        SAYS_NOT("digest");
         hec_receipt_free(&r);
     }
 }

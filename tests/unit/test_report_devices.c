@@ -56,11 +56,7 @@ TEST(devices_as_text) {
     assert_int_equal(hec_report_devices(&device, 1, true, false, &plain, page()), 0);
     const char *text = hec_buf_text(&out);
     assert_true(has_row(text, "GPU 0", "NVIDIA H200"));
-    says("power limit 700 W");
-    says("\n*H200 SXM ");
-    says("\n H100 SXM ");
-    says("in this machine");
-    says("not measurements");
+    SAYS("power limit 700 W", "\n*H200 SXM ", "\n H100 SXM ", "in this machine", "not measurements");
     for (int i = 0; i < hec_part_count(); i++)
         assert_non_null(strstr(text, hec_part_at(i)->name));
     lines(80);
@@ -84,15 +80,15 @@ TEST(each_source_is_printed_once_and_every_row_names_one) {
         assert_non_null(strstr(text, source));
     }
     assert_int_equal(count_of(text, "halved"), 1);
-    says_not("nan");
+    SAYS_NOT("nan");
 }
 
 TEST(what_a_part_does_not_state_is_unknown) {
     struct hec_device device = h200(0);
     strcpy(device.name, "Jetson AGX Orin");
     assert_int_equal(hec_report_devices(&device, 1, false, false, &plain, page()), 0);
-    says("peak FP16 unknown");
-    says_not("nan");
+    SAYS("peak FP16 unknown");
+    SAYS_NOT("nan");
 }
 
 TEST(no_device_and_no_parts) {
@@ -150,9 +146,7 @@ TEST(doctor_as_text) {
     const char *host = strstr(text, "host"), *io = strstr(text, "I/O: only partly"), *cpu = strstr(text, "cpu energy");
     assert_true(host && io && cpu && host < io && io < cpu);
     assert_true(has_row(text, "missing", "package: no RAPL here"));
-    says("to enable it: a machine that has it");
-    says("cost: 4 us a process");
-    says("1 ok, 1 limited, 1 missing");
+    SAYS("to enable it: a machine that has it", "cost: 4 us a process", "1 ok, 1 limited, 1 missing");
     lines(80);
 }
 
@@ -175,7 +169,7 @@ TEST(too_many_checks_are_counted) {
     assert_int_equal(list.count, HEC_CHECK_MAX);
     assert_int_equal(list.omitted, 3);
     assert_int_equal(hec_report_doctor(&list, false, &plain, page()), 0);
-    says("3 more rows");
+    SAYS("3 more rows");
 }
 
 TEST(a_full_buffer_is_an_error) {

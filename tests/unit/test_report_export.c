@@ -1,13 +1,8 @@
 /* Exports: the Perfetto trace is read back by a small reader of protocol buffers, and what nests must nest. */
-#include "fake_timeline.h"
+#include "recorded_run.h"
 #include "report/export/export.h"
 #include "report/export/perfetto_fields.h"
 #include "report/export/proto.h"
-#include "unit/fake_run.h"
-#include "unit.h"
-
-static struct fake_run run;
-static struct fake_timeline timeline;
 
 static struct {
     unsigned char *data;
@@ -28,17 +23,10 @@ static int keep(void *context, const void *bytes, size_t count) {
 
 static int setup(void **state) {
     (void)state;
-    fake_init(&run, 10);
+    run_begin(10);
     fake_tl_init(&timeline);
-    memset(&written, 0, sizeof written);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
     free(written.data);
-    fake_tl_free(&timeline);
-    fake_free(&run);
+    memset(&written, 0, sizeof written);
     return 0;
 }
 
@@ -269,6 +257,14 @@ static const char *track_name(uint64_t uuid) {
     return NULL;
 }
 
+/* Its rows. */
+static const char *export_csv(void) {
+    run.input.timeline = timeline.input;
+    written.length = 0;
+    assert_int_equal(hec_export_csv(&run.input, keep, NULL, NULL), 0);
+    return strstr((const char *)written.data, "\r\n") + 2;
+}
+
 static void export_perfetto(void) {
     struct hec_why why;
     free(written.data);
@@ -280,14 +276,45 @@ static void export_perfetto(void) {
 
 /* ---- tests ---- */
 
-static int slices_seen;
+/* What a slice is to be; bytes, launches and device where `annotates`: -1: it says none. */
+struct slice {
+    const char *name, *track;
+    uint64_t start, end;
+    int depth;
+    bool annotates;
+    double bytes, launches, device;
+};
+static const struct slice *expected;
+static int expected_count, slices_seen;
 
-static void check_small(const struct event *begin, uint64_t end, int depth) {
-    static const struct {
-        const char *name, *track;
-        uint64_t start, end;
-        int depth;
-    } expected[] = {
+static void check_slice(const struct event *begin, uint64_t end, int depth) {
+    for (const struct slice *s = expected; s < expected + expected_count; s++)
+        if (strcmp(names[begin->name], s->name) == 0) {
+            assert_string_equal(track_name(begin->track), s->track);
+            assert_int_equal(begin->t, s->start);
+            assert_int_equal(end, s->end);
+            assert_int_equal(depth, s->depth);
+            if (s->annotates)
+                assert_true(annotated(begin, "bytes") == s->bytes && annotated(begin, "launches") == s->launches &&
+                            annotated(begin, "GPU") == s->device);
+            slices_seen++;
+            return;
+        }
+    fail_msg("unexpected slice %s", names[begin->name]);
+}
+
+/* The trace has these and no other. */
+static void assert_slices(const struct slice *list, int count) {
+    export_perfetto();
+    expected = list;
+    expected_count = count;
+    slices_seen = 0;
+    match_slices(check_slice);
+    assert_int_equal(slices_seen, count);
+}
+
+TEST(small) {
+    static const struct slice slices[] = {
         {"f<float>", "stream 7 (process 10)", 100, 200, 0},
         {"copy host to device (pinned)", "stream 7 (process 10)", 200, 250, 0},
         {"cudaLaunchKernel", "main", 50, 60, 1},
@@ -298,27 +325,6 @@ static void check_small(const struct event *begin, uint64_t end, int depth) {
         {"wait (stream)", "main", 90, 260, 0},
         {"train (train.py:42)", "stack", 100, 120, 0},
     };
-    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
-        if (strcmp(names[begin->name], expected[i].name) == 0) {
-            assert_string_equal(track_name(begin->track), expected[i].track);
-            assert_int_equal(begin->t, expected[i].start);
-            assert_int_equal(end, expected[i].end);
-            assert_int_equal(depth, expected[i].depth);
-            slices_seen++;
-            return;
-        }
-    fail_msg("unexpected slice %s", names[begin->name]);
-}
-
-static struct hec_frame frame;
-
-static int one_frame(void *context, int (*visit)(void *to, const struct hec_frame *frame), void *to,
-                     struct hec_why *why) {
-    (void)context, (void)why;
-    return visit(to, &frame);
-}
-
-TEST(small) {
     struct fake_timeline *t = &timeline;
     uint32_t stream = fake_tl_track(t, HEC_TRACK_STREAM, 10, 0, 7),
              thread = fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 11);
@@ -344,13 +350,8 @@ TEST(small) {
     a = fake_tl_add(t, HEC_ACTIVITY_VALUE, process, 290, 290);
     a->name = fake_tl_name(t, "loss");
     a->amount = 2.5;
-    frame = (struct hec_frame){
-        .id = 1, .function = fake_tl_name(t, "train"), .file = fake_tl_name(t, "src/train.py"), .line = 42};
-    t->input.frames = one_frame;
-    export_perfetto();
-    slices_seen = 0;
-    match_slices(check_small);
-    assert_int_equal(slices_seen, 9);
+    fake_tl_frame(t, "src/train.py", "train", 42);
+    assert_slices(slices, 9);
     uint64_t flow = 0;
     int flows = 0, losses = 0;
     for (int i = 0; i < event_count; i++) {
@@ -401,49 +402,22 @@ static void calls(struct fake_timeline *t) {
     fake_tl_add(t, HEC_ACTIVITY_PHASE, thread, 150, 250)->name = fake_tl_name(t, "forward"); /* begins in the burst */
 }
 
-static void check_calls(const struct event *begin, uint64_t end, int depth) {
-    static const struct {
-        const char *name, *track;
-        uint64_t start, end;
-        double bytes, launches, device;
-    } expected[] = {
-        {"launches", "launches", 100, 200, -1, 64, 3},
-        {"forward", "main", 150, 250, -1, -1, -1},
-        {"cuMemcpyHtoDAsync_v2", "main", 300, 340, 1048576, -1, 0},
-        {"cuMemAlloc_v2", "main", 350, 360, 4096, -1, -1},
-        {"cudaMemcpyAsync", "main", 370, 380, -1, -1, -1},
-        {"wait (event)", "main", 400, 450, -1, -1, 1},
-    };
-    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
-        if (strcmp(names[begin->name], expected[i].name) == 0) {
-            assert_string_equal(track_name(begin->track), expected[i].track);
-            assert_int_equal(begin->t, expected[i].start);
-            assert_int_equal(end, expected[i].end);
-            assert_int_equal(depth, 0);
-            assert_true(annotated(begin, "bytes") == expected[i].bytes);
-            assert_true(annotated(begin, "launches") == expected[i].launches);
-            assert_true(annotated(begin, "GPU") == expected[i].device);
-            slices_seen++;
-            return;
-        }
-    fail_msg("unexpected slice %s", names[begin->name]);
-}
-
 TEST(calls_in_perfetto) {
+    static const struct slice slices[] = {
+        {"launches", "launches", 100, 200, 0, true, -1, 64, 3},
+        {"forward", "main", 150, 250, 0, true, -1, -1, -1},
+        {"cuMemcpyHtoDAsync_v2", "main", 300, 340, 0, true, 1048576, -1, 0},
+        {"cuMemAlloc_v2", "main", 350, 360, 0, true, 4096, -1, -1},
+        {"cudaMemcpyAsync", "main", 370, 380, 0, true, -1, -1, -1},
+        {"wait (event)", "main", 400, 450, 0, true, -1, -1, 1},
+    };
     calls(&timeline);
-    export_perfetto();
-    slices_seen = 0;
-    match_slices(check_calls);
-    assert_int_equal(slices_seen, 6);
+    assert_slices(slices, 6);
 }
 
 TEST(calls_in_csv) {
-    struct hec_why why;
     calls(&timeline);
-    run.input.timeline = timeline.input;
-    assert_int_equal(hec_export_csv(&run.input, keep, NULL, &why), 0);
-    const char *rows = strstr((const char *)written.data, "\r\n") + 2;
-    assert_string_equal(rows,
+    assert_string_equal(export_csv(),
                         "burst,100,100,3,,10,,11,launches,,,64,launch,,,,,,,,,,,,\r\n"
                         "phase,150,100,,,10,,11,forward,,,,,,,,,,,,,,,,\r\n"
                         "api,300,40,0,,10,,11,cuMemcpyHtoDAsync_v2,,,1048576,bytes,pinned,device,copy,,,,,,,,,\r\n"
@@ -535,14 +509,11 @@ TEST(counters) {
     assert_int_equal(event_count, 2);
 
     /* in rows it is there, without an amount */
-    written.length = 0;
-    assert_int_equal(hec_export_csv(&run.input, keep, NULL, NULL), 0);
-    assert_string_equal(strstr((const char *)written.data, "\r\n") + 2,
-                        "reading,-20000000,,0,,,,,power,,,90,W,,,,,,,,,,,,\r\n"
-                        "reading,-20000000,40000000,0,,,,,power,,,100,W,,,,,,,,,,,,\r\n"
-                        "reading,20000000,20000000,0,,,,,power,,,,W,,,,,,,,,,,,\r\n"
-                        "reading,40000000,20000000,0,,,,,power,,,300,W,,,,,,,,,,,,\r\n"
-                        "reading,1000000000,,0,,,,,memory used,,,2097152,B,,,,,,,,,,,,\r\n");
+    assert_string_equal(export_csv(), "reading,-20000000,,0,,,,,power,,,90,W,,,,,,,,,,,,\r\n"
+                                      "reading,-20000000,40000000,0,,,,,power,,,100,W,,,,,,,,,,,,\r\n"
+                                      "reading,20000000,20000000,0,,,,,power,,,,W,,,,,,,,,,,,\r\n"
+                                      "reading,40000000,20000000,0,,,,,power,,,300,W,,,,,,,,,,,,\r\n"
+                                      "reading,1000000000,,0,,,,,memory used,,,2097152,B,,,,,,,,,,,,\r\n");
 }
 
 TEST(empty_and_failing) {
@@ -571,7 +542,6 @@ TEST(empty_and_failing) {
 
 TEST(csv) {
     struct fake_timeline *t = &timeline;
-    struct hec_why why;
     uint32_t stream = fake_tl_track(t, HEC_TRACK_STREAM, 10, 2, 7),
              thread = fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 11);
     t->tracks[thread - 1].rank = 3;
@@ -583,9 +553,7 @@ TEST(csv) {
     a->to = HEC_MEMORY_DEVICE;
     a->amount = 1048576;
     fake_tl_add(t, HEC_ACTIVITY_RANGE, thread, 400, 410)->name = fake_tl_name(t, "say \"hi\", twice\nor so");
-    run.input.timeline = t->input;
-    assert_int_equal(hec_export_csv(&run.input, keep, NULL, &why), 0);
-    const char *rows = strstr((const char *)written.data, "\r\n") + 2;
+    const char *rows = export_csv();
     assert_memory_equal(written.data, "kind,start_ns,duration_ns,device,", 33);
     assert_string_equal(rows, "kernel,100,150,2,7,10,,,\"f<float, 4>\",50,,,,,,,128,1,1,64,1,1,32,0,0\r\n"
                               "copy,300,10,2,7,10,,,copy host to device (pageable),,,1048576,bytes,pageable,device,,"
@@ -626,4 +594,4 @@ TEST(encoding) {
     hec_proto_free(&p);
 }
 
-EACH_TEST(setup, teardown)
+EACH_TEST(setup, NULL)

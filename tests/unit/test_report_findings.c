@@ -271,18 +271,17 @@ TEST(test_json_has_the_numbers) {
 TEST(test_a_snippet_of_its_own) {
     find(HEC_CAUSE_PRECISION, 0.3, 0.5)->lever.id = HEC_LEVER_FP16;
     print();
-    says("scaler.scale(loss).backward()");
-    says_not("bfloat16");
+    SAYS("scaler.scale(loss).backward()");
+    SAYS_NOT("bfloat16");
     snprintf(summary.command, sizeof summary.command, "./solver"); /* CUDA */
     print();
-    says_not("scaler.scale");
-    says_not("CUBLAS");
+    SAYS_NOT("scaler.scale", "CUBLAS");
     list[0].lever.id = HEC_LEVER_TENSOR_CORES;
     print();
-    says("CUBLAS_TF32_TENSOR_OP_MATH");
+    SAYS("CUBLAS_TF32_TENSOR_OP_MATH");
     snprintf(summary.imported, sizeof summary.imported, "kineto"); /* PyTorch's profiler */
     print();
-    says("with torch.autocast(\"cuda\", dtype=torch.bfloat16):");
+    SAYS("with torch.autocast(\"cuda\", dtype=torch.bfloat16):");
 }
 
 /* What limits the findings is said, in the report and in the JSON, and a job that crashed is not called healthy. */
@@ -298,11 +297,11 @@ TEST_WITH(test_caveats, start, finish) {
     hec_scale_out_decide(&summary, &summary.job.findings);
     headline("the command failed: exit code 1");
     print();
-    says("note       the command failed (exit code 1)");
-    says_not("Scale out?");
+    SAYS("note       the command failed (exit code 1)");
+    SAYS_NOT("Scale out?");
     style.brief = true;
     print();
-    says_not("healthy");
+    SAYS_NOT("healthy");
     style.brief = false;
     summary.exit_code = 0;
     steady.window_ns = of.ledger.window_ns; /* no steady part */
@@ -311,8 +310,7 @@ TEST_WITH(test_caveats, start, finish) {
     summary.devices[0].steps.count = 5;
     snprintf(summary.imported, sizeof summary.imported, "kineto");
     print();
-    says("note       only 5 steps: set-up and loop are not separated");
-    says("a profiler slows the host");
+    SAYS("note       only 5 steps: set-up and loop are not separated", "a profiler slows the host");
     assert_int_equal(hec_report_json(&summary, 1, page()), 0);
     parse();
     assert_int_equal(json_array_size(value_at("caveats")), 2);
@@ -325,12 +323,11 @@ TEST_WITH(test_without_a_trace, start, finish) {
         "waits for the host: the engine is idle 40 % of the time in use (without a trace, confidence 0.90); fixing it "
         "would save about 20 % of the joules (16 to 24)");
     print();
-    says("found      waits for the host: the engine is idle 40 %");
-    says("hec run --trace auto -- python train.py");
+    SAYS("found      waits for the host: the engine is idle 40 %", "hec run --trace auto -- python train.py");
     summary.job.findings.count = 0;
     summary.devices[0].readings.activity.has_gpm = false;
     print();
-    says("note       without hardware counters");
+    SAYS("note       without hardware counters");
     summary.devices[0].readings.activity.engine = NAN;
     headline("no cause stands out: nothing says what the H200 did");
 }
@@ -358,23 +355,23 @@ TEST_WITH(test_shared, start, finish) {
     assert_string_equal(text[0], "others were at work on the H200: its joules, watts and counters are of all of them");
     style.columns = 200;
     print();
-    says(
-        "shared with a process that the driver does not list, at work: while CUPTI looked the engine was active 97 % of");
-    says("with the command's work 23 %");
-    says("the device is shared: its counters are of all processes on it, and so are its joules");
-    says("unknown: launched, and mostly waiting for the others' turns");
+    SAYS(
+        "shared with a process that the driver does not list, at work: while CUPTI looked the engine was active 97 % of",
+        "with the command's work 23 %",
+        "the device is shared: its counters are of all processes on it, and so are its joules",
+        "unknown: launched, and mostly waiting for the others' turns");
     readings->shared_with = 2;
     print();
-    says("shared with 2 other processes, at work:");
+    SAYS("shared with 2 other processes, at work:");
     readings->others = HEC_OTHERS_MAYBE;
     print();
-    says(
-        "shared with 2 other processes: the energy is the device's, not the command's alone, and so may be the counters");
-    says("others may have been at work on the H200");
+    SAYS(
+        "shared with 2 other processes: the energy is the device's, not the command's alone, and so may be the counters",
+        "others may have been at work on the H200");
     readings->others = HEC_OTHERS_IDLE;
     print();
-    says("shared with 2 other processes: the energy is the device's, not the command's alone");
-    says_not("counters are of all of them");
+    SAYS("shared with 2 other processes: the energy is the device's, not the command's alone");
+    SAYS_NOT("counters are of all of them");
     style.columns = 0;
 }
 
@@ -385,25 +382,18 @@ TEST(test_a_finding_whole) {
     find(HEC_CAUSE_SYNC, 0.01, 0.01);
     find(HEC_CAUSE_COPY, 0.005, 0.01);
     print();
-    says("Findings  1  starved for data: 40 % of the steps' time (confidence 0.90)");
-    says("  saves      20 % of the joules (16 to 24), about 7.1 kJ");
-    says("  because    - code is loaded 0 times");
-    says("images.py:41 Images.__getitem__ (84 %)");
-    says("  lever      load ahead, in parallel: DataLoader(");
-    says("          2  launch-bound");
-    says("          3  stalled by synchronisation: 1 % of the steps' time");
-    says_not("loaded 2 times"); /* not worth acting on: its title only */
-    says_not("healthy");
-    says_not("stalled by copies");
-    says("and 1 more");
-    says("hec explain data");
-    says_not("--trace auto");
-    says_not("nan");
+    SAYS("Findings  1  starved for data: 40 % of the steps' time (confidence 0.90)",
+         "  saves      20 % of the joules (16 to 24), about 7.1 kJ", "  because    - code is loaded 0 times",
+         "images.py:41 Images.__getitem__ (84 %)", "  lever      load ahead, in parallel: DataLoader(",
+         "          2  launch-bound", "          3  stalled by synchronisation: 1 % of the steps' time");
+    SAYS_NOT("loaded 2 times"); /* not worth acting on: its title only */
+    SAYS_NOT("healthy", "stalled by copies");
+    SAYS("and 1 more", "hec explain data");
+    SAYS_NOT("--trace auto", "nan");
     style.all = true;
     print();
-    says("loaded 2 times");
-    says("loaded 3 times");
-    says_not("and 1 more");
+    SAYS("loaded 2 times", "loaded 3 times");
+    SAYS_NOT("and 1 more");
 }
 
 static void on_what_watts_rest(const char *how) {
@@ -414,15 +404,15 @@ static void on_what_watts_rest(const char *how) {
 /* A line under the ledger, but for watts that were measured. */
 TEST(test_on_what_watts_rest) {
     on_what_watts_rest("estimated: its steps are too alike");
-    says("\n             watts estimated: its steps are too alike\n");
+    SAYS("\n             watts estimated: its steps are too alike\n");
     on_what_watts_rest("rough: too few readings");
-    says("\n             watts rough: too few readings\n");
+    SAYS("\n             watts rough: too few readings\n");
     on_what_watts_rest("measured: power samples tell");
-    says("120 W");
-    says_not("measured");
+    SAYS("120 W");
+    SAYS_NOT("measured");
     on_what_watts_rest("");
-    says("120 W");
-    says_not("\n             watts");
+    SAYS("120 W");
+    SAYS_NOT("\n             watts");
 }
 
 TEST(test_at_the_end_of_run) {
@@ -430,19 +420,18 @@ TEST(test_at_the_end_of_run) {
     find(HEC_CAUSE_LAUNCH, 0.1, 0.09);
     style.brief = true;
     print();
-    says("found      starved for data: the H200 idled 40 %");
-    says("images.py:41 Images.__getitem__ (84 %)");
-    says("lever      load ahead, in parallel");
-    says_not("launch");
+    SAYS("found      starved for data: the H200 idled 40 %", "images.py:41 Images.__getitem__ (84 %)",
+         "lever      load ahead, in parallel");
+    SAYS_NOT("launch");
 }
 
 TEST(test_dollars_where_they_count) {
     starved()->saved_s = 0.4 * summary.seconds;
     print();
-    says_not("kJ, $");
+    SAYS_NOT("kJ, $");
     summary.price.dollars_per_gpu_hour = 3;
     print(); /* 0.4 of a minute of 3 $ an hour */
-    says("about 7.1 kJ, $0.020");
+    SAYS("about 7.1 kJ, $0.020");
 }
 
 TEST(test_hostile_text) {
@@ -454,11 +443,11 @@ TEST(test_hostile_text) {
     snprintf(f->lines[0].function, sizeof f->lines[0].function, "%s", "f\xc3\x28\t");
     style.columns = 60;
     print();
-    says_not("\033");
+    SAYS_NOT("\033");
     style.brief = true;
     style.columns = 80;
     print();
-    says_not("\033");
+    SAYS_NOT("\033");
 }
 
 TEST(test_places) {
@@ -485,21 +474,21 @@ TEST(test_scale_out_and_latency) {
     summary.job.findings.latency = (struct hec_latency){
         .valid = true, .total_s = 0.01, .compute_s = 0.004, .batching_s = 0.003, .transport_s = 0, .host_s = 0.003};
     print();
-    says("Scale out?   yes: busy 90 % of the time in use and little is left to fix: add\n             devices");
+    SAYS("Scale out?   yes: busy 90 % of the time in use and little is left to fix: add\n             devices");
     summary.job.findings.scale_out = (struct hec_scale_out){.verdict = HEC_SCALE_OPTIMISE,
                                                             .reason = HEC_SCALE_WASTE,
                                                             .utilisation = 0.9,
                                                             .recoverable = NAN,
                                                             .recoverable_seconds = 0.21};
     print();
-    says(
+    SAYS(
         "Scale out?   optimise first: busy 90 % of the time in use, but about 21 % of the\n             time is recoverable: tune first");
     summary.job.findings.scale_out.reason = HEC_SCALE_IDLE;
     summary.job.findings.scale_out.utilisation = 0.3;
     print();
-    says("busy 30 % of the time in use, below 70 %: more");
-    says("Latency      10.0 ms a call: compute 4.00 ms (40 %), batching 3.00 ms (30 %),");
-    says_not("transport");
+    SAYS("busy 30 % of the time in use, below 70 %: more",
+         "Latency      10.0 ms a call: compute 4.00 ms (40 %), batching 3.00 ms (30 %),");
+    SAYS_NOT("transport");
 }
 
 /* Of every cause all is said. */
@@ -511,9 +500,7 @@ TEST(test_explain) {
         for (const struct hec_advice *a = NULL; (a = hec_advice_next((enum hec_cause)cause, a));)
             assert_true(a->framework[0] && a->text[0] && (!a->code || a->code[strlen(a->code) - 1] == '\n'));
         assert_int_equal(hec_report_explain((enum hec_cause)cause, false, &style, page()), 0);
-        says(hec_cause_title((enum hec_cause)cause));
-        says("signs");
-        says("answer");
+        SAYS(hec_cause_title((enum hec_cause)cause), "signs", "answer");
     }
     assert_string_equal(hec_cause_title((enum hec_cause) - 1), "?");
     char words[HEC_LIMIT_WORDS];

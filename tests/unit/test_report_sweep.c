@@ -66,7 +66,7 @@ static int terminal(const struct hec_sweep_report *r, struct hec_buf *to) {
 
 static void print(int (*make)(const struct hec_sweep_report *, struct hec_buf *)) {
     assert_int_equal(make(&sweep, page()), 0);
-    says_not("\033");
+    SAYS_NOT("\033");
 }
 
 /* Lines are joined: where they break is the page's matter. */
@@ -77,7 +77,7 @@ static void assert_says(int (*make)(const struct hec_sweep_report *, struct hec_
         if ((*from != ' ' && *from != '\n') || (to > out.data && to[-1] != ' '))
             *to++ = *from == '\n' ? ' ' : *from;
     *to = '\0';
-    says(sentence);
+    SAYS(sentence);
 }
 
 TEST(test_advice) {
@@ -136,7 +136,7 @@ TEST(test_page) {
     print(terminal);
     lines(80);
     print(hec_sweep_markdown);
-    says("a\\|b");
+    SAYS("a\\|b");
     end();
 }
 

@@ -34,22 +34,11 @@ TEST(test_full) {
     full_run();
     print();
     lines(80);
-    says("python train.py");
-    says("kJ \u00b1 ");
-    says("of 700 W");
-    says("300000 samples, 4762 a second");
-    says("(defaults: 0.13 $/kWh, 473 g/kWh)");
-    says("by the counter");
-    says("healthy: the device is kept busy (confidence 0.");
-    says("SMs are active 92 %");
-    says("idle with a context");
-    says("clocks held down by the power limit in 100 %");
-    says("not charged");
-    says("load: 12.5 s (20 %), 3 times, energy unknown: no power was read");
-    says("batch=128");
-    says("0.05 CPU seconds");
-    says_not("\033");
-    says_not("nan");
+    SAYS("python train.py", "kJ \u00b1 ", "of 700 W", "300000 samples, 4762 a second",
+         "(defaults: 0.13 $/kWh, 473 g/kWh)", "by the counter", "healthy: the device is kept busy (confidence 0.",
+         "SMs are active 92 %", "idle with a context", "clocks held down by the power limit in 100 %", "not charged",
+         "load: 12.5 s (20 %), 3 times, energy unknown: no power was read", "batch=128", "0.05 CPU seconds");
+    SAYS_NOT("\033", "nan");
 }
 
 TEST(test_chosen_prices) {
@@ -61,17 +50,17 @@ TEST(test_chosen_prices) {
     price.dollars_per_gpu_hour = 3.5;
     summary.price = price;
     assert_int_equal(hec_report_terminal(&summary, &style, page()), 0);
-    says("(0.2 $/kWh, 473 g/kWh by default, 3.5 $ a GPU");
+    SAYS("(0.2 $/kWh, 473 g/kWh by default, 3.5 $ a GPU");
 }
 
 TEST(test_colour_and_ascii) {
     full_run();
     style.color = true;
     print();
-    says("\033[1m");
+    SAYS("\033[1m");
     style.color = style.utf8 = false;
     print();
-    says("kJ +- ");
+    SAYS("kJ +- ");
     for (const char *c = hec_buf_text(&out); *c; c++)
         assert_true((unsigned char)*c < 0x80);
 }
@@ -88,15 +77,11 @@ TEST(test_brief) {
     style.brief = true;
     print();
     assert_true(lines(80) <= 15);
-    says("kJ \u00b1 ");
-    says("per sample");
-    says("found      healthy: ");
-    says("hec run --trace auto -- python train.py");
-    says("hec's cost");
+    SAYS("kJ \u00b1 ", "per sample", "found      healthy: ", "hec run --trace auto -- python train.py", "hec's cost");
     fake_event(&run, HEC_EVENT_DEVICE_LOST, 0, 30000000000, "GPU 0 is lost");
     print();
     assert_true(lines(80) <= 15);
-    says("invalid: the device was lost at 30.00 s");
+    SAYS("invalid: the device was lost at 30.00 s");
 }
 
 TEST(test_no_gpu) {
@@ -104,11 +89,8 @@ TEST(test_no_gpu) {
     fake_event(&run, HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, 0,
                "nvml: there is no NVIDIA driver on this machine");
     print();
-    says("unavailable: there is no NVIDIA driver on this machine");
-    says("CPU energy");
-    says("Next         hec doctor");
-    says_not(" 0.00 J");
-    says_not("nan");
+    SAYS("unavailable: there is no NVIDIA driver on this machine", "CPU energy", "Next         hec doctor");
+    SAYS_NOT(" 0.00 J", "nan");
 }
 
 TEST(test_nothing_used) {
@@ -116,7 +98,7 @@ TEST(test_nothing_used) {
     fake_worker(&run, 0, 120, 0, 0, 0);
     run.devices[0].visible = 0;
     print();
-    says("none charged: the command used no GPU");
+    SAYS("none charged: the command used no GPU");
 }
 
 /* Devices that nobody used for the same reason share a row. */
@@ -125,9 +107,9 @@ TEST(test_several_unused) {
     fake_worker(&run, 2, 150, 0, 0, 0);
     fake_worker(&run, 3, 150, 0, 0, 0);
     print();
-    says("GPU 1 to 3   not charged (28.0 kJ in all): the command had no context on it");
-    says("Next         hec explain words");
-    says_not("\nGPUs");
+    SAYS("GPU 1 to 3   not charged (28.0 kJ in all): the command had no context on it",
+         "Next         hec explain words");
+    SAYS_NOT("\nGPUs");
 }
 
 TEST(test_invalid) {
@@ -139,8 +121,8 @@ TEST(test_invalid) {
         if (run.series[i].metric == HEC_GPU_ENERGY || run.series[i].metric == HEC_GPU_POWER)
             run.series[i].count = 1;
     print();
-    says("invalid: ");
-    says_not("CO2");
+    SAYS("invalid: ");
+    SAYS_NOT("CO2");
 }
 
 /* Text from outside cannot write to the terminal. */
@@ -153,7 +135,7 @@ TEST(test_hostile_text) {
     style.columns = 79;
     print();
     lines(79);
-    says_not("\033");
+    SAYS_NOT("\033");
 }
 
 TEST(test_buffer_too_small) {

@@ -90,36 +90,34 @@ TEST(measured) {
     run.devices[0].cuda_major = 9;
     print();
     lines(80);
-    says("timeline busy 80 % of 60.0 s: compute 60 %, comm 10 %, copies 10 %");
-    says("behind compute: 50 % of the communication, 0.0 % of the copies");
-    says("1200 kernels, 600 copies in 2 streams");
-    says("gaps     599: median 20.0 ms, p99 20.0 ms, longest 20.0 ms");
-    says("launches start after 2.00 ms (p99 2.00 ms); queue 0.12 deep, at most 1");
-    says("copies   host to device, pageable: 600, 30.0 GB at 5.00 GB/s");
-    says("   36.0 s    75 %     600  60.0 ms    100 %  vectorized_elemen...<FillFunctor>");
-    says("   12.0 s    25 %     600  20.0 ms     80 %  ncclDevKernel_AllRe");
-    says("Steps        600 of the optimizer: median 100 ms, p99 100 ms");
-    says("128 samples each; busy 80 %; loader 20 %; loss 7 to");
-    says("Trace        auto: 10 % of the time, 1800 records, 1 process");
-    says("slowdown unknown: no steps were timed before CUPTI was on");
-    says("missing: 5 dropped by CUPTI, 7 lost on the way, 0 made no sense");
-    says("stood down for torch.profiler, which used CUPTI for 3.00 s");
-    says("\u2588\u2593");
-    says_not("nan");
+    SAYS("timeline busy 80 % of 60.0 s: compute 60 %, comm 10 %, copies 10 %",
+         "behind compute: 50 % of the communication, 0.0 % of the copies", "1200 kernels, 600 copies in 2 streams",
+         "gaps     599: median 20.0 ms, p99 20.0 ms, longest 20.0 ms",
+         "launches start after 2.00 ms (p99 2.00 ms); queue 0.12 deep, at most 1",
+         "copies   host to device, pageable: 600, 30.0 GB at 5.00 GB/s",
+         "   36.0 s    75 %     600  60.0 ms    100 %  vectorized_elemen...<FillFunctor>",
+         "   12.0 s    25 %     600  20.0 ms     80 %  ncclDevKernel_AllRe",
+         "Steps        600 of the optimizer: median 100 ms, p99 100 ms",
+         "128 samples each; busy 80 %; loader 20 %; loss 7 to",
+         "Trace        auto: 10 % of the time, 1800 records, 1 process",
+         "slowdown unknown: no steps were timed before CUPTI was on",
+         "missing: 5 dropped by CUPTI, 7 lost on the way, 0 made no sense",
+         "stood down for torch.profiler, which used CUPTI for 3.00 s", "\u2588\u2593");
+    SAYS_NOT("nan");
     style.columns = 120;
     print();
     lines(120);
-    says("vectorized_elementwise_kernel<4, FillFunctor<float>, Array<char*, 1>>");
+    SAYS("vectorized_elementwise_kernel<4, FillFunctor<float>, Array<char*, 1>>");
     style = (struct hec_report_style){.columns = 40};
     print();
-    says("####");
+    SAYS("####");
     for (const char *c = hec_buf_text(&out); *c; c++)
         assert_true((unsigned char)*c < 0x80);
     style = (struct hec_report_style){.brief = true};
     print();
     assert_true(lines(80) <= 15);
-    says("steps      600: median 100 ms, p99 100 ms; busy 80 %; of the optimizer");
-    says("trace      stood down for torch.profiler");
+    SAYS("steps      600: median 100 ms, p99 100 ms; busy 80 %; of the optimizer",
+         "trace      stood down for torch.profiler");
 }
 
 TEST(imported) {
@@ -131,22 +129,15 @@ TEST(imported) {
     fill(1);
     print();
     lines(80);
-    says("imported (kineto)");
-    says("unavailable: imported from a trace: time only");
-    says("GPUs         2 used: NVIDIA A100");
-    says("alike      GPU 0 and 1; below, GPU 0 stands for them (-v shows each)");
-    says("GPU 0        NVIDIA A100");
-    says("of GPU 0, those that took longest");
-    says_not("GPU 1        NVIDIA A100");
+    SAYS("imported (kineto)", "unavailable: imported from a trace: time only", "GPUs         2 used: NVIDIA A100",
+         "alike      GPU 0 and 1; below, GPU 0 stands for them (-v shows each)", "GPU 0        NVIDIA A100",
+         "of GPU 0, those that took longest");
+    SAYS_NOT("GPU 1        NVIDIA A100");
     style.all = true;
     print();
-    says("GPU 1        NVIDIA A100");
-    says("of GPU 1, those that took longest");
-    says("Trace        imported from a trace (kineto)");
-    says("found in the sequence of kernels (confidence 0.9");
-    says_not("power");
-    says_not("Host");
-    says_not("exit code");
+    SAYS("GPU 1        NVIDIA A100", "of GPU 1, those that took longest", "Trace        imported from a trace (kineto)",
+         "found in the sequence of kernels (confidence 0.9");
+    SAYS_NOT("power", "Host", "exit code");
     assert_true(summary.devices[0].readings.used && summary.devices[1].readings.used);
     assert_true(isnan(summary.joules));
 }
@@ -167,8 +158,8 @@ TEST(findings_of_devices_that_are_alike) {
     for (int all = 0; all < 2; all++) {
         style.all = all;
         assert_int_equal(hec_report_terminal(&summary, &style, page()), 0);
-        says(all ? "Findings  1  GPU 0: held up by" : "Findings  1  GPU 0 (and alike GPU 1): held up by");
-        (all ? says : says_not)("          2  GPU 1: held up by");
+        SAYS(all ? "Findings  1  GPU 0: held up by" : "Findings  1  GPU 0 (and alike GPU 1): held up by");
+        says_all((const char *const[]){"          2  GPU 1: held up by", NULL}, all);
     }
 }
 
@@ -177,10 +168,7 @@ TEST(without_trace) {
     fake_worker(&run, 0, 620, 1000, 920, 450);
     fake_used(&run, 0, 4321);
     print();
-    says_not("timeline");
-    says_not("Trace");
-    says_not("Steps");
-    says_not("Kernels");
+    SAYS_NOT("timeline", "Trace", "Steps", "Kernels");
     timeline.tracers[timeline.tracer_count++] = (struct hec_tracer){.pid = 1,
                                                                     .mode = HEC_TRACE_AUTO,
                                                                     .cupti_version = -1,
@@ -188,10 +176,10 @@ TEST(without_trace) {
                                                                     .budget_ppm = -1,
                                                                     .why = "no libcupti was found"};
     print();
-    says("Trace        none: no libcupti was found");
+    SAYS("Trace        none: no libcupti was found");
     style.brief = true;
     print();
-    says("trace      none: no libcupti was found");
+    SAYS("trace      none: no libcupti was found");
 }
 
 /* The interval of a measured slowdown. */
@@ -204,10 +192,10 @@ TEST(measured_slowdown) {
     t->overhead_high = 0.044;
     t->overhead_measured = true;
     assert_int_equal(hec_report_terminal(&summary, &style, page()), 0);
-    says("slowdown 2.1 % (-0.20 % to 4.4 %, measured)");
+    SAYS("slowdown 2.1 % (-0.20 % to 4.4 %, measured)");
     t->overhead_measured = false;
     assert_int_equal(hec_report_terminal(&summary, &style, page()), 0);
-    says("slowdown about 2.1 % (at most 4.4 %, estimated)");
+    SAYS("slowdown about 2.1 % (at most 4.4 %, estimated)");
 }
 
 TEST(json) {
@@ -270,11 +258,11 @@ TEST(markdown) {
         cells = found;
         before = table;
     }
-    says_not("\033");
-    says("600 s\\|\\<b\\>\\`x\\`@<!-- -->you http:<!-- -->//xs");
+    SAYS_NOT("\033");
+    SAYS("600 s\\|\\<b\\>\\`x\\`@<!-- -->you http:<!-- -->//xs");
     assert_ptr_equal(strstr(hec_buf_text(&out), "**starved for data: the H200 idled 18 %"), hec_buf_text(&out));
-    says("`vectorized_elementwise_kernel<4, FillFunctor<float>, Array<char*, 1>>` |");
-    says("`a '|' b?<img src=x onerror=alert(1)> @somebody`\n");
+    SAYS("`vectorized_elementwise_kernel<4, FillFunctor<float>, Array<char*, 1>>` |",
+         "`a '|' b?<img src=x onerror=alert(1)> @somebody`\n");
 }
 
 TEST(names) {
