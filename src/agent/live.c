@@ -177,14 +177,6 @@ static void remember(struct hec_live *live, const struct tenant *list, size_t co
         live->before[0] = live->before[1];
 }
 
-static json_t *bits(uint64_t devices) {
-    json_t *list = json_array();
-    for (int i = 0; i < 64; i++)
-        if (devices >> i & 1)
-            json_array_append_new(list, json_integer(i));
-    return list;
-}
-
 #define TENANT_NAME 520
 
 /* "namespace/pod/container", "job 17: python", "user: python"; *kind: "pod", "job" or "user". */
@@ -210,11 +202,11 @@ static json_t *tenants_of(struct hec_live *live, const struct hec_node *node, in
         tenant_name(name, list[i].of, &kind);
         double watts =
             now_ns - live->before[0].t_ns >= WATTS_LEAST_NS ? watts_since(&live->before[0], &list[i], now_ns) : NAN;
-        json_array_append_new(rows,
-                              json_pack("{s:o, s:s, s:o, s:f, s:o, s:o, s:f}", "name", of_STRING(name), "kind", kind,
-                                        "devices", bits(list[i].devices), "joules", (double)sum_uj(&list[i]) / 1e6,
-                                        "error_joules", rounded(list[i].off_uj / 1e6), "watts", rounded(watts),
-                                        "wasted_joules", (double)list[i].uj[HEC_SHARES_IDLE] / 1e6));
+        json_array_append_new(rows, json_pack("{s:o, s:s, s:o, s:f, s:o, s:o, s:f}", "name", of_STRING(name), "kind",
+                                              kind, "devices", indices_of(list[i].devices), "joules",
+                                              (double)sum_uj(&list[i]) / 1e6, "error_joules",
+                                              rounded(list[i].off_uj / 1e6), "watts", rounded(watts), "wasted_joules",
+                                              (double)list[i].uj[HEC_SHARES_IDLE] / 1e6));
     }
     free(list);
     return rows;
@@ -238,7 +230,7 @@ static void add_job(json_t *rows, const struct hec_causes_job *job) {
     json_object_set_new(row, "kind", json_string(kind));
     json_object_set_new(row, "command", of_TEXT(job->tenant->command));
     json_object_set_new(row, "runs", json_boolean(job->running));
-    json_object_set_new(row, "devices", bits(job->devices));
+    json_object_set_new(row, "devices", indices_of(job->devices));
     json_object_set_new(row, "cause",
                         job->cause >= 0 ? json_string(hec_cause_name((enum hec_cause)job->cause)) : json_null());
     json_object_set_new(row, "recoverable", of_NUMBER(job->recoverable));

@@ -26,7 +26,6 @@ static const char lever_names[] =
 static const char edit_names[] =
 #include "diagnose/replay/edits.def"
     ;
-#undef HEC_REPLAY_EDIT
 
 static const struct hec_option_info options[] = {
 #define HEC_OPTION(id, letter, name, argument, values, verbs_, help) {letter, name, argument, values, verbs_, help},

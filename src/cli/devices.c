@@ -5,7 +5,6 @@
 #include "launch/simulation.h"
 #include "observe/collector.h"
 #include "report/run/devices.h"
-#include "report/run/doctor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

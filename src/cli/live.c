@@ -4,7 +4,7 @@
 #include "agent/verdict.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "diagnose/meter/running.h"
+#include "diagnose/meter/meter.h"
 #include "model/trace.h"
 #include "report/format.h"
 

@@ -5,7 +5,7 @@
 #include "diagnose/meter/meter.h"
 #include "diagnose/replay/schedule.h"
 #include "diagnose/result.h"
-#include "diagnose/timeline/pass.h"
+#include "diagnose/timeline/timeline.h"
 
 struct hec_build {
     const struct hec_summary_input *input;
@@ -35,10 +35,11 @@ struct hec_stage_functions {
     int (*begin)(struct hec_build *build, struct hec_why *why);
     int (*end)(struct hec_build *build, struct hec_why *why);
 };
-/* Begins all of them (HEC_STAGE_COUNT), feeds them, and ends each when those that it needs have ended. 0, or what the first that
- * failed returned; those after it have not ended then. */
-int hec_stages_run(struct hec_build *build, const struct hec_stage_functions *stages, struct hec_why *why);
 
+/* ---- run.c ---- */
+
+/* Fill out->host (but processes) and out->self; out->seconds and out->events are set. 0 or a negative error. */
+int hec_host_fill(struct hec_meter *meter, struct hec_summary *out, struct hec_why *why);
 /* What the run says of itself: labels, devices, events, units, phases and its end. 0, HEC_ERR_NOMEM or what the input returned. */
 int hec_run_read(struct hec_build *build, struct hec_why *why);
 /* After all was read: what had to be left out of it, as an event at its end. */
@@ -46,5 +47,73 @@ void hec_run_left_out(struct hec_build *build);
 
 /* Joules, money and CO2 of the run and of its units of work: devices, who used them, and steps are there. */
 void hec_totals_find(struct hec_summary *out, const struct hec_price *price);
+
+/* ---- diagnosis.c: where the time and the energy of each device went: states, ledger, source lines and watts put together ---- */
+
+/* Source lines kept of a state and device. */
+#define HEC_DIAGNOSIS_LINES 10
+/* Modules kept of a device. */
+#define HEC_DIAGNOSIS_MODULES 10
+
+/* One pass (pass.h) feeds the ledger, the source lines and the watts. Seconds are always given; joules where the
+ * device's energy is valid and its power readings span enough, and then the rows add up to that energy. A device's
+ * watts by state come from its power history and the windows between the values of its energy counter (unmix.h), and
+ * where those do not separate them from what is known of states beforehand (pricing.h), with bounds that are as wide;
+ * of time that was not traced they count as those of the state that it is counted for.
+ *
+ * Of a trace in brief (timeline.h) there are ledgers, lines and watts. The pass is to stay until the end. watts: devices
+ * have telemetry, which is to be read. Pure; linear in time; memory grows with what ledger.h, calls.h, source_lines.h,
+ * inferred.h and watts.h say, and 64 bytes a reading of at most 2.8 hours: of longer runs every nth minute counts. 0 or
+ * HEC_ERR_NOMEM.
+ *
+ * view: gets the pieces that the ledger is made of, unless it is NULL. */
+int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view *view,
+                        struct hec_diagnosis_builder **out,
+                        struct hec_pass_consumer *consumers); /* by stage: those of inferred, modules, calls, states */
+/* Fills the dossiers of `out`: their readings, energies and timelines are there. Frees the builder in any case: 0,
+ * HEC_ERR_NOMEM or what the input returned. */
+int hec_diagnosis_end(struct hec_diagnosis_builder *builder, struct hec_meter *meter, struct hec_summary *out,
+                      struct hec_why *why);
+void hec_diagnosis_abandon(struct hec_diagnosis_builder *builder); /* NULL is fine */
+
+/* ---- phases.c ----
+ *
+ * Energy by phase: what the used devices drew while any thread of the command was in it.
+ *
+ * The intervals of a phase are united over threads and processes; what the meter says of such a part, and its bound, is in
+ * meter/joules.h. Phases that nest or overlap each have all of it: they do not add up. Beyond half of the value there is no
+ * figure, but the reason. */
+
+#define HEC_PHASE_BOUND_MAX 0.50
+
+/* Fed by a pass (pass.h), with the phases of out, which stay in place until the end. *phases NULL: there are none. 0 or
+ * HEC_ERR_NOMEM. */
+int hec_phases_begin(const struct hec_timeline_tables *tables, int64_t end_ns, struct hec_summary *out,
+                     struct hec_phases **phases, struct hec_pass_consumer *consumer);
+/* Fills joules, bound_joules and why of its phases, once devices, their energy and the totals stand. HEC_ERR_NOMEM or what
+ * the input returned. */
+int hec_phases_end(struct hec_phases *phases, struct hec_meter *meter, struct hec_why *why);
+void hec_phases_free(struct hec_phases *phases); /* NULL is fine */
+
+/* ---- job.c: which processes and devices of a run belong together, and what waiting for each other costs them: found once, asked by rules
+ * and words ---- */
+
+/* The ranks, by the tracks of their devices' streams. 0 or HEC_ERR_NOMEM. */
+int hec_job_ranks(const struct hec_timeline_tables *tables, struct hec_job_diagnosis *job);
+/* What belongs together, and the collectives, by the dossiers, which are complete. job.size is set. */
+void hec_job_find(const struct hec_summary *summary, struct hec_job_diagnosis *job);
+
+/* ---- others.c ----
+ *
+ * Whether anybody else was at work on a device. What telemetry reads is of all processes on it.
+ *
+ * Where CUPTI saw the device, the engine's activity (GPM) is compared with what it saw: what is more is somebody else's. A
+ * process that only holds a context (a forgotten notebook) does not count, and one that the driver does not list (of another
+ * container) does. */
+
+/* Fills others, others_engine and others_seen of a device, whose telemetry and shared_with are set. timeline: its own;
+ * NULL: nothing of it was traced. 0 or what the input returned. */
+int hec_others_find(struct hec_meter *meter, struct hec_device_timeline *timeline, struct hec_device_summary *device,
+                    struct hec_why *why);
 
 #endif

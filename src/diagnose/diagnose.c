@@ -1,21 +1,81 @@
 /* A diagnosis is its stages (stages.def): how each begins and ends, and what runs them. */
-#include "base/clock.h"
 #include "base/trace.h"
 #include "diagnose/build.h"
-#include "diagnose/diagnosis.h"
-#include "diagnose/host.h"
-#include "diagnose/job.h"
-#include "diagnose/meter/attribution.h"
 #include "diagnose/meter/device.h"
-#include "diagnose/phases.h"
 #include "diagnose/rules/findings.h"
 #include "diagnose/rules/predict.h"
-#include "diagnose/timeline/others.h"
 #include "diagnose/view/view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Ends stages, in the order of what they need. */
+struct ending {
+    struct hec_build *b;
+    const struct hec_stage_functions *stages;
+    uint32_t taken, ended; /* bits of stages */
+    enum hec_stage stage;  /* that ends alone */
+    struct hec_why why;
+    int err;
+};
+
+static bool next(const struct ending *e, enum hec_stage *stage) {
+    for (int s = 0; s < HEC_STAGE_COUNT; s++)
+        if (!(e->taken >> s & 1) && !(hec_stages[s].needs & ~e->ended)) {
+            *stage = (enum hec_stage)s;
+            return true;
+        }
+    return false;
+}
+
+static void end_alone(void *to) {
+    struct ending *e = to;
+    e->err = e->stages[e->stage].end(e->b, &e->why);
+}
+
+static void end_ready(void *to);
+
+/* A stage that ends alone, and beside it all that do not need it. */
+static void end_beside(struct ending *e, enum hec_stage stage) {
+    struct ending alone = {.b = e->b, .stages = e->stages, .stage = stage};
+    const struct hec_task tasks[2] = {{end_ready, e}, {end_alone, &alone}};
+    hec_tasks_run(e->b->input->together, tasks, 2);
+    if (!e->err && alone.err) {
+        e->err = alone.err;
+        e->why = alone.why;
+    }
+}
+
+static void end_ready(void *to) {
+    struct ending *e = to;
+    enum hec_stage stage;
+    while (!e->err && next(e, &stage)) {
+        e->taken |= UINT32_C(1) << stage;
+        if (hec_stages[stage].beside == HEC_STAGE_ALONE)
+            end_beside(e, stage);
+        else if (e->stages[stage].end)
+            e->err = e->stages[stage].end(e->b, &e->why);
+        e->ended |= UINT32_C(1) << stage;
+    }
+}
+
+/* Begins all of them (HEC_STAGE_COUNT), feeds them, and ends each when those that it needs have ended. 0, or what the first that
+ * failed returned; those after it have not ended then. */
+static int stages_run(struct hec_build *b, const struct hec_stage_functions *stages, struct hec_why *why) {
+    struct ending ending = {.b = b, .stages = stages};
+    int err = 0;
+    for (int s = 0; s < HEC_STAGE_COUNT && !err; s++)
+        err = stages[s].begin ? stages[s].begin(b, why) : 0;
+    if (!err)
+        err = hec_pass_run(&b->pass, b->consumers, HEC_STAGE_COUNT, why);
+    if (err)
+        return err;
+    end_ready(&ending);
+    if (ending.err && why)
+        *why = ending.why;
+    return ending.err;
+}
 
 static void copy(char *to, size_t size, const char *from) {
     snprintf(to, size, "%s", from ? from : "");
@@ -280,7 +340,7 @@ int hec_summary_build(const struct hec_summary_input *input, const struct hec_pr
     b->price = price;
     b->out = out;
     hec_meter_open(&b->meter, input, 0);
-    int err = hec_stages_run(b, stages, why);
+    int err = stages_run(b, stages, why);
     hec_timeline_abandon(b->timeline);
     hec_diagnosis_abandon(b->diagnosis);
     hec_schedule_abandon(b->recorder);

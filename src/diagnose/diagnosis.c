@@ -1,6 +1,6 @@
-#include "diagnose/diagnosis.h"
 
 #include "base/clock.h"
+#include "diagnose/build.h"
 #include "diagnose/states/inferred/inferred.h"
 #include "diagnose/timeline/pass.h"
 #include "diagnose/result.h"
@@ -47,10 +47,6 @@ struct hec_diagnosis_builder {
 /* ---- the states ---- */
 
 /* 0: out of range, as of a damaged file. */
-static uint64_t bit_of(int device) {
-    return device >= 0 && device < HEC_DEVICE_MAX ? UINT64_C(1) << device : 0;
-}
-
 static const struct hec_steady *steady_of(const struct build *b, int device) {
     static const struct hec_steady unknown = {0};
     return device >= 0 && device < HEC_DEVICE_MAX ? &b->steady[device] : &unknown;
@@ -67,7 +63,7 @@ static double comm_share(const struct hec_summary *reported, int device) {
 /* inside: the part in the steady part of the run; NULL: none. */
 static inline int give_parts(struct build *b, int device, const struct hec_state_piece *piece,
                              const struct hec_state_piece *inside, bool seen) {
-    uint64_t bit = bit_of(device);
+    uint64_t bit = hec_device_bit(device);
     b->active |= bit;
     int err = hec_ledger_piece(b->ledger, device, piece);
     if (!err && b->view)
@@ -226,7 +222,7 @@ static int widen(struct hec_inferred *inferred, const struct hec_summary *report
 
 /* Its bit; 0: it is none of them. */
 static uint64_t unused(const struct build *b, const struct hec_device_summary *d) {
-    return d->used && hec_use_nothing(d) > 0 ? bit_of(d->device.index) & ~b->active : 0;
+    return d->used && hec_use_nothing(d) > 0 ? hec_device_bit(d->device.index) & ~b->active : 0;
 }
 
 /* Making the context is all that was done on it: what follows is tail. Where the energy's split does not say when there was
@@ -275,7 +271,7 @@ static int finish_ledgers(struct build *b, const struct hec_summary *summary, st
     set_basis(b->inferred, &out->ledger);
     set_basis(b->inferred, &out->steady);
     for (int i = 0; i < out->ledger.device_count; i++)
-        if (idle & bit_of(out->ledger.devices[i].device))
+        if (idle & hec_device_bit(out->ledger.devices[i].device))
             out->ledger.devices[i].basis = HEC_LEDGER_UNUSED;
     return 0;
 }
@@ -294,7 +290,8 @@ static int finish_device(struct build *b, struct hec_meter *meter, struct hec_le
         err = hec_step_survey_result(&b->pass->survey, &b->pass->tables, steps, &d->steps);
     return err ? err
                : hec_watts_price(meter, d->timeline, &d->readings,
-                                 bit_of(ledger->device) ? &b->tape[ledger->device] : NULL, ledger, d->watts, why);
+                                 hec_device_bit(ledger->device) ? &b->tape[ledger->device] : NULL, ledger, d->watts,
+                                 why);
 }
 
 /* What the trace says of a device that nobody listed belongs to no dossier. */
@@ -399,7 +396,7 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, struct hec_meter *meter, 
     struct hec_view *view = b->main.view;
     for (int i = 0; i < out->device_count; i++)
         if (out->devices[i].readings.others != HEC_OTHERS_IDLE)
-            shared |= bit_of(out->devices[i].readings.device.index);
+            shared |= hec_device_bit(out->devices[i].readings.device.index);
     b->modules = NULL;
     int err = hec_source_modules_end(modules, HEC_DIAGNOSIS_MODULES, &found.modules);
     if (!err)

@@ -6,7 +6,6 @@
 static const char *const causes[] = {
 #define HEC_CAUSE(id, name, lever) #name,
 #include "diagnose/cause.def"
-#undef HEC_CAUSE
 };
 
 const char *hec_cause_name(enum hec_cause cause) {
@@ -25,7 +24,6 @@ static const struct {
 } evidence[] = {
 #define HEC_EVIDENCE(id, name, unit, more) {name, unit, more},
 #include "diagnose/evidence.def"
-#undef HEC_EVIDENCE
 };
 
 static const struct {
@@ -33,7 +31,6 @@ static const struct {
 } levers[] = {
 #define HEC_LEVER(id, edit, name, parameters) {name, parameters},
 #include "diagnose/lever.def"
-#undef HEC_LEVER
 };
 
 const char *hec_evidence_name(enum hec_evidence_id id) {

@@ -9,7 +9,6 @@
 enum hec_cause {
 #define HEC_CAUSE(id, name, lever) HEC_CAUSE_##id,
 #include "diagnose/cause.def"
-#undef HEC_CAUSE
     HEC_CAUSE_COUNT
 };
 
@@ -24,14 +23,12 @@ struct hec_saving {
 enum hec_evidence_id {
 #define HEC_EVIDENCE(id, name, unit, more) HEC_EVIDENCE_##id,
 #include "diagnose/evidence.def"
-#undef HEC_EVIDENCE
     HEC_EVIDENCE_COUNT
 };
 
 enum hec_lever_id {
 #define HEC_LEVER(id, edit, name, parameters) HEC_LEVER_##id,
 #include "diagnose/lever.def"
-#undef HEC_LEVER
     HEC_LEVER_COUNT
 };
 

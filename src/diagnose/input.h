@@ -6,11 +6,6 @@
 #include "diagnose/task.h"
 #include "model/peaks.h"
 #include "model/run.h"
-#include "model/trace.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* A lever that the command ran under, and whether it took effect, as it says itself. */
 enum hec_attest {

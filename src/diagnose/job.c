@@ -1,14 +1,10 @@
-#include "diagnose/job.h"
 
+#include "diagnose/build.h"
 #include "diagnose/limits.h"
 #include "diagnose/timeline/tables.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-static uint64_t bit_of(int device) {
-    return device >= 0 && device < HEC_DEVICE_MAX ? UINT64_C(1) << device : 0;
-}
 
 /* ---- ranks ---- */
 
@@ -32,7 +28,7 @@ int hec_job_ranks(const struct hec_timeline_tables *tables, struct hec_job_diagn
             job->ranks = grown;
             job->ranks[job->rank_count++] = (struct hec_rank){.pid = t->pid, .number = t->rank};
         }
-        job->ranks[at].devices |= bit_of(t->device);
+        job->ranks[at].devices |= hec_device_bit(t->device);
     }
     return 0;
 }
@@ -40,7 +36,7 @@ int hec_job_ranks(const struct hec_timeline_tables *tables, struct hec_job_diagn
 int hec_rank_of(const struct hec_rank *ranks, int count, int device) {
     int found = -1;
     for (int i = 0; i < count; i++) {
-        if (!(ranks[i].devices & bit_of(device)))
+        if (!(ranks[i].devices & hec_device_bit(device)))
             continue;
         if (found >= 0 && ranks[i].number != found)
             return -1;
@@ -92,7 +88,7 @@ static void find_collectives(const struct hec_summary *s, struct hec_collectives
         if (!communicates(d->steady))
             continue;
         out->count++;
-        out->devices |= bit_of(d->readings.device.index);
+        out->devices |= hec_device_bit(d->readings.device.index);
         out->mean_work_s += hec_ledger_work(d->steady);
         least = !least || comm_s(d) < comm_s(least) ? d : least;
         most = !most || comm_s(d) > comm_s(most) ? d : most;
@@ -111,12 +107,12 @@ static void find_collectives(const struct hec_summary *s, struct hec_collectives
 void hec_job_find(const struct hec_summary *summary, struct hec_job_diagnosis *job) {
     for (int i = 0; i < summary->device_count; i++) {
         const struct hec_device_diagnosis *one = &summary->devices[i];
-        uint64_t with = bit_of(one->readings.device.index);
+        uint64_t with = hec_device_bit(one->readings.device.index);
         if (!with) /* of a damaged file */
             continue;
         for (int k = 0; k < summary->device_count; k++)
             if (together(job, one, &summary->devices[k]))
-                with |= bit_of(summary->devices[k].readings.device.index);
+                with |= hec_device_bit(summary->devices[k].readings.device.index);
         job->with[one->readings.device.index] = with;
     }
     find_collectives(summary, &job->collectives);

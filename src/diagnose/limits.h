@@ -7,9 +7,5 @@
 #define HEC_LIMIT_ALSO(cause, id, factor, unit, meaning, source)
 #define HEC_GOES(cause, low, best, confidence, source)
 #include "diagnose/limits.def"
-#undef HEC_LIMIT
-#undef HEC_NUMBER
-#undef HEC_LIMIT_ALSO
-#undef HEC_GOES
 
 #endif

@@ -1,5 +1,5 @@
-#include "diagnose/phases.h"
 
+#include "diagnose/build.h"
 #include "diagnose/meter/joules.h"
 #include "diagnose/timeline/pass.h"
 

@@ -6,6 +6,5 @@
 
 #define HEC_PHYSICS(id, value, unit, meaning, source) static const __typeof__(value) HEC_##id = value;
 #include "diagnose/physics.def"
-#undef HEC_PHYSICS
 
 #endif

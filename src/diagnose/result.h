@@ -69,6 +69,10 @@ struct hec_job_diagnosis {
     struct hec_findings findings; /* last of all, from all that is known of the run */
 };
 
+/* 1 << index; 0 for what a damaged file may say. */
+static inline uint64_t hec_device_bit(int index) {
+    return index >= 0 && index < HEC_DEVICE_MAX ? UINT64_C(1) << index : 0;
+}
 static inline bool hec_job_together(const struct hec_job_diagnosis *job, int device, int other) {
     return device >= 0 && other >= 0 && device < HEC_DEVICE_MAX && other < HEC_DEVICE_MAX &&
            job->with[device] >> other & 1;

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "diagnose/meter/joules.h"
+#include "diagnose/meter/stat.h"
 #include "diagnose/timeline/pass.h"
-#include "diagnose/meter/quantile.h"
 #include "diagnose/result.h"
 #include "diagnose/states/steady.h"
 

@@ -1,11 +1,35 @@
-#include "report/html_page.h"
+#include "report/html.h"
 
 #include "base/sha256.h"
 #include "report/format.h"
-#include "report/html_bundle.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* The front end, as web/dist has it. */
+
+struct hec_html_part {
+    const char *text;
+    size_t length;
+};
+
+/* The assembler puts the files into the program as they are: they cost memory when they are read, and no time before. */
+#define PART(symbol, file)                                                                                             \
+    __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"" HEC_WEB_DIST "/" file "\"\n" #symbol                      \
+            "_end:\n.byte 0\n.global " #symbol "\n.hidden " #symbol "\n.global " #symbol "_end\n.hidden " #symbol      \
+            "_end\n.popsection\n");                                                                                    \
+    extern __attribute__((visibility("hidden"))) const char symbol[], symbol##_end[]
+
+PART(hec_html_js, "page.js");
+PART(hec_html_css, "page.css");
+
+static struct hec_html_part html_script(void) {
+    return (struct hec_html_part){hec_html_js, (uintptr_t)hec_html_js_end - (uintptr_t)hec_html_js};
+}
+
+static struct hec_html_part html_style(void) {
+    return (struct hec_html_part){hec_html_css, (uintptr_t)hec_html_css_end - (uintptr_t)hec_html_css};
+}
 
 /* ---- the policy ---- */
 
@@ -45,7 +69,7 @@ char *hec_html_policy(char out[HEC_HTML_POLICY], bool live) {
     snprintf(
         out, HEC_HTML_POLICY,
         "default-src 'none'; script-src '%s'; style-src '%s'; img-src data:%s; base-uri 'none'; form-action 'none'",
-        hash(script, hec_html_script()), hash(style, hec_html_style()), live ? "; connect-src 'self'" : "");
+        hash(script, html_script()), hash(style, html_style()), live ? "; connect-src 'self'" : "");
     return out;
 }
 
@@ -81,7 +105,7 @@ static int put_json(const char *data, size_t size, void *to) {
 
 /* JSON_ENSURE_ASCII: no character of it is anything but itself in any encoding. */
 int hec_html_page(json_t *data, const char *title, const char *text, bool live, struct hec_buf *out) {
-    struct hec_html_part script = hec_html_script(), style = hec_html_style();
+    struct hec_html_part script = html_script(), style = html_style();
     char policy[HEC_HTML_POLICY], clean[512];
     hec_buf_puts(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                       "<meta http-equiv=\"Content-Security-Policy\" content=\"");

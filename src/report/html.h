@@ -6,6 +6,14 @@
 #include "report/compare/compare.h"
 #include "report/sweep/sweep.h"
 
+#include <jansson.h>
+
+/* What all pages have in common. */
+
+json_t *hec_html_data(const char *kind);
+/* Takes data away from the caller. text: the same for who runs no scripts. */
+int hec_html_page(json_t *data, const char *title, const char *text, bool live, struct hec_buf *out);
+
 #define HEC_HTML_SCHEMA "hec.page/1"
 #define HEC_HTML_MOST (256u << 20) /* bytes of a page: the limit for the buffer that takes it */
 

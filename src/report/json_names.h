@@ -29,16 +29,6 @@
 #define HEC_JSON_ROWS(function, parameters, count, when, row)
 #define HEC_JSON_END
 #include HEC_JSON_TABLE
-#undef HEC_JSON_NAMES
-#undef HEC_JSON_BEGIN
-#undef HEC_JSON_BEGIN_MAYBE
-#undef HEC_JSON
-#undef HEC_JSON_LATER
-#undef HEC_JSON_NAME
-#undef HEC_JSON_NAME_KNOWN
-#undef HEC_JSON_OBJECT
-#undef HEC_JSON_LIST
-#undef HEC_JSON_ROWS
-#undef HEC_JSON_END
+#include "report/json_end.h"
 
 #endif

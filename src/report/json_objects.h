@@ -29,3 +29,4 @@
     return fields;                                                                                                     \
     }
 #include HEC_JSON_TABLE
+#include "report/json_end.h"

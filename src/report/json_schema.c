@@ -10,7 +10,6 @@ static const struct {
 } kinds[] = {
 #define HEC_JSON_KIND(kind, schema) {#kind, schema},
 #include "report/json_kind.def"
-#undef HEC_JSON_KIND
 };
 
 static json_t *reference(const char *object) {

@@ -44,6 +44,12 @@ static const struct hec_json_row hec_json_rows[] = {
 #define HEC_JSON_END
 #include HEC_JSON_TABLE
 };
+#include "report/json_end.h"
+
+/* Of the table, with the fields of a document. */
+#define HEC_JSON_SCHEMA(out, ...)                                                                                      \
+    hec_json_schema(hec_json_rows, sizeof hec_json_rows / sizeof hec_json_rows[0],                                     \
+                    &(const struct hec_json_document){__VA_ARGS__}, out)
 #endif
 
 #endif

@@ -3,6 +3,7 @@
 #define HEC_REPORT_JSON_VALUES_H
 
 #include "report/format.h"
+#include "report/receipt/receipt.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -71,6 +72,32 @@ static inline json_t *interval(double low, double value, double high) {
     json_array_append_new(values, of_NUMBER(value));
     json_array_append_new(values, of_NUMBER(high));
     return values;
+}
+
+/* count texts, each of size bytes. */
+static inline json_t *strings_of(const char *first, size_t size, int count) {
+    json_t *list = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(list, of_STRING(first + (size_t)i * size));
+    return list;
+}
+
+/* The indices of bits that are set. */
+static inline json_t *indices_of(uint64_t bits) {
+    json_t *list = json_array();
+    for (int i = 0; i < 64; i++)
+        if (bits >> i & 1)
+            json_array_append_new(list, json_integer(i));
+    return list;
+}
+
+/* Values of receipt/conditions.def. */
+
+static inline json_t *words_of(const struct hec_receipt_words *words) {
+    json_t *list = json_array();
+    for (int i = 0; i < words->count; i++)
+        json_array_append_new(list, of_EXACT(words->list[i]));
+    return list;
 }
 
 #endif

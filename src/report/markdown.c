@@ -11,8 +11,9 @@ static void separate(struct hec_buf *out, const char *c) {
         hec_buf_puts(out, "<!-- -->");
 }
 
-void hec_markdown_text(struct hec_buf *out, const char *from) {
+void hec_markdown_text(struct hec_buf *out, const char *before, const char *from, const char *after) {
     char clean[1100];
+    hec_buf_puts(out, before);
     hec_format_clean(clean, sizeof clean, from, true);
     for (const char *c = clean; *c; c++) {
         if (strchr("\\`*_{}[]<>#|~&", *c))
@@ -20,6 +21,7 @@ void hec_markdown_text(struct hec_buf *out, const char *from) {
         hec_buf_add(out, c, 1);
         separate(out, c);
     }
+    hec_buf_puts(out, after);
 }
 
 void hec_markdown_code(struct hec_buf *out, const char *from, bool cell) {

@@ -15,3 +15,11 @@ int hec_top_json(const struct hec_top_state *state, const struct hec_top_view *v
         json_array_append_new(processes, json_process(state, &state->processes[order[i]]));
     return hec_json_print_line(json_top(state, processes), out);
 }
+
+#include "report/json_schema.h"
+
+int hec_top_schema(struct hec_buf *out) {
+    return HEC_JSON_SCHEMA(out, .id = "urn:hec:top:1", .title = "HEC top",
+                           .description = "What `hec top --json` prints: an object a line. Missing is null, never 0.",
+                           .root = "top");
+}

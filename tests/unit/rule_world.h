@@ -3,9 +3,9 @@
 #ifndef TESTS_UNIT_RULE_WORLD_H
 #define TESTS_UNIT_RULE_WORLD_H
 
-#include "diagnose/job.h"
+#include "diagnose/build.h"
 #include "diagnose/result.h"
-#include "diagnose/rules/rule.h"
+#include "diagnose/rules/facts.h"
 
 #include <math.h>
 #include <stddef.h>

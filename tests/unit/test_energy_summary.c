@@ -1,5 +1,5 @@
 /* A whole run in memory to its summary. */
-#include "diagnose/meter/attribution.h"
+#include "diagnose/meter/device.h"
 #include "diagnose/meter/use.h"
 #include "recorded_run.h"
 

@@ -2,7 +2,6 @@
 #include "rule_world.h"
 
 #include "diagnose/rules/findings.h"
-#include "diagnose/rules/scale_out.h"
 #include "unit.h"
 
 #define SGEMM "ampere_sgemm_128x64_nt"

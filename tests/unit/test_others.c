@@ -1,6 +1,6 @@
 /* Whether anybody else was at work on a device, by what was measured of real programs on an H100: those that were alone, also
  * beside a process that does nothing, and one that was not. */
-#include "diagnose/timeline/others.h"
+#include "diagnose/build.h"
 #include "fake_run.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 /* Energy by phase against a world whose power is known at every instant. */
+#include "diagnose/build.h"
 #include "diagnose/timeline/pass.h"
 #include "diagnose/meter/meter.h"
-#include "diagnose/phases.h"
 
 #include "recorded_run.h"
 

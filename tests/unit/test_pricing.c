@@ -36,7 +36,7 @@ static void price(double busy_ms, double work_w, double fill, struct hec_ledger_
             row->traced_ns = row->ns;
             row->seconds = (double)row->ns / 1e9;
             assert_int_equal(
-                hec_unmix_next(unmix, hec_pricing_class(&order, &pieces[i]), pieces[i].start_ns, pieces[i].end_ns), 0);
+                hec_unmix_piece(unmix, hec_pricing_class(&order, &pieces[i]), pieces[i].start_ns, pieces[i].end_ns), 0);
         }
     }
     d->window_ns = d->traced_ns = STEPS * 10 * MS;

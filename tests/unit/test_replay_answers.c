@@ -2,7 +2,6 @@
 #include "diagnose/rules/facts.h"
 #include "diagnose/meter/meter.h"
 #include "diagnose/replay/power.h"
-#include "diagnose/replay/proofs.h"
 #include "replay_machine.h"
 
 static int columns_of(const uint8_t lane[HEC_WHATIF_COLUMNS], enum hec_lane what) {

@@ -1,7 +1,6 @@
 /* `hec devices` and `hec doctor` as text and as JSON. */
 #include "model/part.h"
 #include "report/run/devices.h"
-#include "report/run/doctor.h"
 #include "report_json.h"
 
 static const struct hec_report_style plain = {.columns = 80};

@@ -1,7 +1,6 @@
 /* Findings in the reports: the headline of each kind of run, what is shown of a finding, and what hec explain prints. */
+#include "diagnose/rules/facts.h"
 #include "diagnose/rules/findings.h"
-#include "diagnose/rules/rule.h"
-#include "diagnose/rules/scale_out.h"
 #include "report/words/explain.h"
 #include "report/words/facts.h"
 #include "rule_world.h"
@@ -172,12 +171,10 @@ TEST(test_every_fact_has_words) {
     static const char *const facts[] = {
 #define HEC_EVIDENCE FACT_ID
 #include "diagnose/evidence.def"
-#undef HEC_EVIDENCE
     };
     static const char *const levers[] = {
 #define HEC_LEVER LEVER_ID
 #include "diagnose/lever.def"
-#undef HEC_LEVER
     };
     struct hec_buf rules;
     char words[HEC_FACT_SIZE], token[96];

@@ -9,7 +9,6 @@
 static const char *const causes[] = {
 #define HEC_CAUSE(id, name, lever) #name,
 #include "diagnose/cause.def"
-#undef HEC_CAUSE
 };
 static const char *const untraced[] = {"none", "copy", "launch", "host", "idle", ""};
 

@@ -1,5 +1,5 @@
 /* What a thread did, beyond what is remembered of it. */
-#include "diagnose/states/host.h"
+#include "diagnose/states/device.h"
 #include "unit.h"
 
 TEST(forgets_the_oldest) {

@@ -1,5 +1,5 @@
 /* Steps found in sequences of kernels: what real programs do, and what has no steps. */
-#include "diagnose/timeline/steps_periodic.h"
+#include "diagnose/timeline/periodic.h"
 #include "fake_timeline.h"
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* The timeline of small cases that can be worked out by hand. */
 #include "base/trace.h"
-#include "diagnose/timeline/queue_depth.h"
+#include "diagnose/timeline/device.h"
 #include "timeline_run.h"
 
 #define US INT64_C(1000)

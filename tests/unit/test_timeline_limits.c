@@ -1,6 +1,6 @@
 /* What a run of any size keeps in memory has an end, and what is beyond it still counts. */
+#include "diagnose/timeline/device.h"
 #include "diagnose/timeline/steps.h"
-#include "diagnose/timeline/kernels.h"
 #include "fake_timeline.h"
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 /* Names of kernels for people, and which of them communicate. */
-#include "diagnose/timeline/kernel_name.h"
+#include "diagnose/timeline/kernel_class.h"
 #include "diagnose/timeline/device.h"
 #include "unit.h"
 

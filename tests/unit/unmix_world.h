@@ -3,7 +3,7 @@
 #ifndef HEC_TESTS_UNMIX_WORLD_H
 #define HEC_TESTS_UNMIX_WORLD_H
 
-#include "diagnose/watts/unmix.h"
+#include "diagnose/watts/unmix_state.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -12,7 +12,6 @@ static const struct {
 } table[] = {
 #define HEC_CONDITION(id, name, must) {name, must},
 #include "diagnose/compare/conditions.def"
-#undef HEC_CONDITION
 };
 
 const char *hec_condition_name(enum hec_condition what) {

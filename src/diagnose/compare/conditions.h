@@ -7,7 +7,6 @@
 enum hec_condition {
 #define HEC_CONDITION(id, name, must) HEC_CONDITION_##id,
 #include "diagnose/compare/conditions.def"
-#undef HEC_CONDITION
     HEC_CONDITION_COUNT
 };
 

@@ -1,7 +1,5 @@
 #include "diagnose/compare/delta.h"
 
-#include "diagnose/rules/findings.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-#include "diagnose/meter/attribution.h"
 
 #include "base/list.h"
+#include "diagnose/meter/device.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -172,38 +172,32 @@ void hec_attribution_apply(const struct hec_attribution *a, struct hec_device_su
             hidden++;
         }
     }
-    bool active = isfinite(summary->activity.from_s);
-    summary->used = summary->use_unknown = false;
-    summary->shared_with = strangers;
-    if (ours) {
-        summary->used = true;
-        /* ids from another namespace cannot be ours: ours were seen under ids of this one */
-        summary->shared_with += hidden;
-        if (ours == 1)
-            snprintf(summary->used_why, sizeof summary->used_why, "process %d (%s) of the command had a context on it",
-                     (int)first->process.pid, first->name);
-        else
-            snprintf(summary->used_why, sizeof summary->used_why,
-                     "%d processes of the command had a context on it, first %d (%.40s)", ours, (int)first->process.pid,
-                     first->name);
-    } else if (!summary->device.visible) {
-        snprintf(summary->used_why, sizeof summary->used_why, "CUDA_VISIBLE_DEVICES hides it from the command");
-        summary->shared_with += hidden;
-    } else if (hidden && active) {
-        summary->used = true;
+    bool active = isfinite(summary->activity.from_s), seen = strangers || hidden;
+    const char *why = "the command had no context on it";
+    /* ids from another namespace cannot be ours: ours were seen under ids of this one */
+    summary->shared_with = strangers + (ours || !summary->device.visible ? hidden : 0);
+    summary->used = ours || (summary->device.visible && active && !(strangers && !hidden));
+    summary->use_unknown = false;
+    if (ours == 1)
+        snprintf(summary->used_why, sizeof summary->used_why, "process %d (%s) of the command had a context on it",
+                 (int)first->process.pid, first->name);
+    else if (ours)
         snprintf(summary->used_why, sizeof summary->used_why,
-                 "assumed: the driver's process ids are of another namespace, and it was active");
-    } else if (!strangers && !hidden && active) {
-        summary->used = true;
-        snprintf(summary->used_why, sizeof summary->used_why,
-                 "assumed: the driver listed no process on it, and it was active");
-    } else if (strangers && active) {
-        snprintf(summary->used_why, sizeof summary->used_why,
-                 "only processes outside of the command had a context on it");
-    } else if (!strangers && !hidden && !summary->metric[HEC_GPU_CONTEXTS].count) {
+                 "%d processes of the command had a context on it, first %d (%.40s)", ours, (int)first->process.pid,
+                 first->name);
+    if (ours)
+        return;
+    if (!summary->device.visible)
+        why = "CUDA_VISIBLE_DEVICES hides it from the command";
+    else if (hidden && active)
+        why = "assumed: the driver's process ids are of another namespace, and it was active";
+    else if (!seen && active)
+        why = "assumed: the driver listed no process on it, and it was active";
+    else if (active)
+        why = "only processes outside of the command had a context on it";
+    else if (!seen && !summary->metric[HEC_GPU_CONTEXTS].count) {
         summary->use_unknown = true;
-        snprintf(summary->used_why, sizeof summary->used_why, "unknown: the driver never said which processes used it");
-    } else {
-        snprintf(summary->used_why, sizeof summary->used_why, "the command had no context on it");
+        why = "unknown: the driver never said which processes used it";
     }
+    snprintf(summary->used_why, sizeof summary->used_why, "%s", why);
 }

@@ -2,8 +2,24 @@
 #ifndef HEC_DIAGNOSE_METER_DEVICE_H
 #define HEC_DIAGNOSE_METER_DEVICE_H
 
+#include "diagnose/input.h"
 #include "diagnose/meter/meter.h"
 #include "diagnose/meter/readings.h"
+
+/* Which devices the command used, and who else was on them. */
+
+struct hec_attribution;
+
+/* Read the processes on devices and match them with the observed tree; *tree_processes is how many members the tree had.
+ * 0, HEC_ERR_NOMEM or what the input returned. */
+int hec_attribution_create(const struct hec_summary_input *input, int64_t end_ns, struct hec_attribution **out,
+                           int *tree_processes, struct hec_why *why);
+void hec_attribution_free(struct hec_attribution *attribution);
+
+/* Fill used, used_why and shared_with of summary, whose device and activity span are set. A device is used when a
+ * process of the tree had a context on it. Where the driver's process ids mean nothing here (another pid namespace), or it
+ * listed none, a device that the command may use and that was active is assumed to be used, and used_why says so. */
+void hec_attribution_apply(const struct hec_attribution *attribution, struct hec_device_summary *summary);
 
 /* What no reading says. */
 struct hec_meter_hints {
@@ -16,5 +32,8 @@ struct hec_meter_hints {
  * run is known. 0, HEC_ERR_NOMEM or what the input returned. */
 int hec_meter_device(struct hec_meter *meter, const struct hec_meter_hints *hints, struct hec_device_summary *device,
                      struct hec_why *why);
+
+/* What one unit of the stored integer is in the unit of hec_stat: permille 1/1000, KiB and KiB/s 1024, else 1. */
+double hec_metric_scale(enum hec_metric metric);
 
 #endif

@@ -17,16 +17,6 @@ static double seconds_of(int64_t ns) {
     return (double)ns / HEC_NS_PER_S;
 }
 
-void hec_energy_none(struct hec_energy *out, const char *why) {
-    memset(out, 0, sizeof *out);
-    out->joules = out->bound_joules = out->counter_joules = out->integral_joules = out->disagreement = NAN;
-    out->quantum_s = out->counter_from_s = out->counter_to_s = out->sample_spacing_s = NAN;
-    out->work_joules = out->idle_context_joules = out->idle_joules = NAN;
-    out->work_s = out->idle_context_s = out->idle_s = NAN;
-    out->idle_context_watts = out->idle_unknown_max_joules = NAN;
-    snprintf(out->why, sizeof out->why, "%s", why);
-}
-
 void hec_energy_init(struct hec_energy_meter *meter, const struct hec_energy_options *options) {
     memset(meter, 0, sizeof *meter);
     meter->options = *options;
@@ -388,9 +378,18 @@ static int64_t later(int64_t x, int64_t y) {
     return x > y ? x : y;
 }
 
+static void know_nothing(struct hec_energy *out) {
+    memset(out, 0, sizeof *out);
+    out->joules = out->bound_joules = out->counter_joules = out->integral_joules = out->disagreement = NAN;
+    out->quantum_s = out->counter_from_s = out->counter_to_s = out->sample_spacing_s = NAN;
+    out->work_joules = out->idle_context_joules = out->idle_joules = NAN;
+    out->work_s = out->idle_context_s = out->idle_s = NAN;
+    out->idle_context_watts = out->idle_unknown_max_joules = NAN;
+}
+
 void hec_energy_finish(struct hec_energy_meter *meter, struct hec_energy *out) {
     const struct hec_energy_options *options = &meter->options;
-    hec_energy_none(out, "");
+    know_nothing(out);
     out->simulated = options->simulated;
     out->window_s = seconds_of(options->end_ns);
     out->readings = meter->readings;

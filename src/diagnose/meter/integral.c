@@ -1,6 +1,6 @@
-#include "diagnose/meter/integral.h"
 
 #include "base/clock.h"
+#include "diagnose/meter/energy.h"
 
 #include <math.h>
 

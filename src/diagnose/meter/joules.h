@@ -15,7 +15,6 @@
 #define HEC_DIAGNOSE_METER_JOULES_H
 
 #include "diagnose/meter/meter.h"
-#include "diagnose/meter/readings.h"
 
 struct hec_joules {
     double joules; /* NAN unknown */

@@ -58,4 +58,18 @@ typedef void (*hec_counter_visitor)(void *context, const struct hec_counter_read
 int hec_meter_counter(struct hec_meter *meter, int device, hec_counter_visitor visit, void *context,
                       struct hec_why *why);
 
+/* What a device has taken so far, as its readings come: for the line of a run that goes on. By the counter; where there is
+ * none, the power's integral, which is an estimate. */
+
+struct hec_running_joules { /* zeroed at first */
+    bool counted;
+    int64_t first_mj, last_mj; /* of the counter */
+    int64_t last_power_ns;
+    double power_j;
+};
+
+void hec_running_counter(struct hec_running_joules *running, int64_t mj);
+void hec_running_power(struct hec_running_joules *running, int64_t t_ns, double watts);
+double hec_running_joules(const struct hec_running_joules *running); /* NAN: nothing was read */
+
 #endif

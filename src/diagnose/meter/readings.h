@@ -3,12 +3,8 @@
 #ifndef HEC_DIAGNOSE_METER_READINGS_H
 #define HEC_DIAGNOSE_METER_READINGS_H
 
-#include "model/metric.h"
 #include "model/run.h"
 #include "model/throttle.h"
-
-#include <stdbool.h>
-#include <stdint.h>
 
 enum hec_energy_method { HEC_ENERGY_NONE, HEC_ENERGY_COUNTER, HEC_ENERGY_INTEGRAL };
 
@@ -56,7 +52,7 @@ struct hec_use {
     double engine, sm, occupancy, tensor, dram, pcie_rx, pcie_tx, mem_util, power_w;
 };
 
-/* Whether anybody else was at work on a device (others.h). If so, its readings (counters, utilisation, watts, joules) are of
+/* Whether anybody else was at work on a device (others.c). If so, its readings (counters, utilisation, watts, joules) are of
  * all of them together, and show nothing of the command. */
 enum hec_others {
     HEC_OTHERS_IDLE,  /* nobody else has a context on it, or did next to nothing with it */

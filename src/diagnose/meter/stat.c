@@ -1,5 +1,6 @@
 #include "diagnose/meter/stat.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #include <math.h>
@@ -19,11 +20,6 @@ int hec_histogram_init(struct hec_histogram *histogram, int exact_bits, int max_
 void hec_histogram_free(struct hec_histogram *histogram) {
     free(histogram->weight);
     memset(histogram, 0, sizeof *histogram);
-}
-
-void hec_histogram_clear(struct hec_histogram *histogram) {
-    memset(histogram->weight, 0, histogram->bins * sizeof *histogram->weight);
-    histogram->total = 0;
 }
 
 static size_t bin_of(const struct hec_histogram *histogram, int64_t value) {
@@ -73,8 +69,10 @@ void hec_accumulator_init(struct hec_accumulator *accumulator, struct hec_histog
                           double histogram_scale) {
     *accumulator = (struct hec_accumulator){
         .minimum = INFINITY, .maximum = -INFINITY, .histogram = histogram, .histogram_scale = histogram_scale};
-    if (histogram)
-        hec_histogram_clear(histogram);
+    if (histogram) {
+        memset(histogram->weight, 0, histogram->bins * sizeof *histogram->weight);
+        histogram->total = 0;
+    }
 }
 
 void hec_accumulator_add(struct hec_accumulator *accumulator, double value, double weight) {
@@ -161,4 +159,86 @@ double hec_student_975(double v) {
     return z + (z3 + z) / (4 * v) + (5 * z5 + 16 * z3 + 3 * z) / (96 * v * v) +
            (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * v * v * v) +
            (79 * z9 + 776 * z7 + 1482 * z5 - 1920 * z3 - 945 * z) / (92160 * v * v * v * v);
+}
+
+#define EXACT_BITS 7 /* 64 bins an octave */
+#define MAX_BITS 62  /* longer than any run */
+
+int hec_durations_init(struct hec_durations *spread) {
+    memset(spread, 0, sizeof *spread);
+    return hec_histogram_init(&spread->histogram, EXACT_BITS, MAX_BITS);
+}
+
+void hec_durations_free(struct hec_durations *spread) {
+    hec_histogram_free(&spread->histogram);
+}
+
+void hec_durations_add(struct hec_durations *spread, int64_t value_ns) {
+    hec_histogram_add(&spread->histogram, value_ns, 1);
+    spread->sum += (double)value_ns;
+    if (!spread->count || value_ns < spread->minimum)
+        spread->minimum = value_ns;
+    if (!spread->count || value_ns > spread->maximum)
+        spread->maximum = value_ns;
+    spread->count++;
+}
+
+struct hec_quantiles hec_quantiles_none(void) {
+    return (struct hec_quantiles){0, NAN, NAN, NAN, NAN, NAN, NAN};
+}
+
+static double quantile(const struct hec_durations *spread, double share) {
+    double value = hec_histogram_quantile(&spread->histogram, share);
+    /* the middle of a bin may lie outside what was seen */
+    return fmin(fmax(value, (double)spread->minimum), (double)spread->maximum) / HEC_NS_PER_S;
+}
+
+struct hec_quantiles hec_durations_result(const struct hec_durations *spread) {
+    if (!spread->count)
+        return hec_quantiles_none();
+    return (struct hec_quantiles){
+        .count = spread->count,
+        .mean = spread->sum / (double)spread->count / HEC_NS_PER_S,
+        .median = quantile(spread, 0.5),
+        .p90 = quantile(spread, 0.9),
+        .p99 = quantile(spread, 0.99),
+        .minimum = (double)spread->minimum / HEC_NS_PER_S,
+        .maximum = (double)spread->maximum / HEC_NS_PER_S,
+    };
+}
+
+static int ascending(const void *a, const void *b) {
+    double one = *(const double *)a, other = *(const double *)b;
+    return (one > other) - (one < other);
+}
+
+void hec_sort(double *values, size_t count) {
+    if (count > 1)
+        qsort(values, count, sizeof *values, ascending);
+}
+
+double hec_sorted_quantile(const double *sorted, size_t count, double share) {
+    double at = share * (double)(count - 1);
+    size_t below = (size_t)at;
+    if (below + 1 >= count)
+        return sorted[count - 1];
+    return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+struct hec_quantiles hec_quantiles_of(double *seconds, size_t count) {
+    struct hec_quantiles out = hec_quantiles_none();
+    double sum = 0;
+    if (!count)
+        return out;
+    hec_sort(seconds, count);
+    for (size_t i = 0; i < count; i++)
+        sum += seconds[i];
+    out.count = (int64_t)count;
+    out.mean = sum / (double)count;
+    out.median = hec_sorted_quantile(seconds, count, 0.5);
+    out.p90 = hec_sorted_quantile(seconds, count, 0.9);
+    out.p99 = hec_sorted_quantile(seconds, count, 0.99);
+    out.minimum = seconds[0];
+    out.maximum = seconds[count - 1];
+    return out;
 }

@@ -4,8 +4,6 @@
 
 #include "diagnose/meter/readings.h"
 
-#include <stddef.h>
-
 /* A weighted histogram of non-negative integers: bins of width 1 below 2^exact_bits, then 2^(exact_bits-1) bins an
  * octave, so that a median is exact below and within 2^-(exact_bits-1) of itself above. Larger values than
  * 2^max_bits - 1 count in the last bin, negative ones in the first. */
@@ -18,7 +16,6 @@ struct hec_histogram {
 
 int hec_histogram_init(struct hec_histogram *histogram, int exact_bits, int max_bits); /* 0 or HEC_ERR_NOMEM */
 void hec_histogram_free(struct hec_histogram *histogram);
-void hec_histogram_clear(struct hec_histogram *histogram);
 void hec_histogram_add(struct hec_histogram *histogram, int64_t value, double weight);
 /* The value below which `share` (0..1) of the weight lies, the middle of its bin; NAN when empty. */
 double hec_histogram_quantile(const struct hec_histogram *histogram, double share);
@@ -61,5 +58,34 @@ void hec_steps_init(struct hec_steps *steps, enum hec_metric_kind kind, hec_step
 void hec_steps_add(struct hec_steps *steps, int64_t t_ns, double value);
 /* No more readings; nothing after end_ns matters. */
 void hec_steps_end(struct hec_steps *steps, int64_t end_ns);
+
+/* Quantiles of many durations in fixed memory (30 KB each), to 1 %: 64 bins an octave, so that the
+ * middle of a bin is within 0.8 % of what fell into it. */
+
+/* Quantiles of durations or delays, seconds; NAN when count is 0. Exact to 1 % (a histogram with log buckets). */
+struct hec_quantiles {
+    int64_t count;
+    double mean, median, p90, p99, minimum, maximum;
+};
+
+struct hec_durations {
+    struct hec_histogram histogram;
+    double sum;
+    int64_t count, minimum, maximum;
+};
+
+int hec_durations_init(struct hec_durations *spread); /* 0 or HEC_ERR_NOMEM */
+void hec_durations_free(struct hec_durations *spread);
+/* value_ns >= 0 */
+void hec_durations_add(struct hec_durations *spread, int64_t value_ns);
+/* In seconds; every number NAN when nothing was added. */
+struct hec_quantiles hec_durations_result(const struct hec_durations *spread);
+
+/* The same, exactly, of count values in seconds; sorts them. */
+struct hec_quantiles hec_quantiles_of(double *seconds, size_t count);
+/* The value below which share (0..1) of count > 0 sorted values lie, interpolated linearly. */
+double hec_sorted_quantile(const double *sorted, size_t count, double share);
+void hec_sort(double *values, size_t count);
+struct hec_quantiles hec_quantiles_none(void);
 
 #endif

@@ -2,7 +2,41 @@
 #include "diagnose/replay/parts.h"
 #include "diagnose/states/state.h"
 
+#include <math.h>
 #include <stdlib.h>
+
+/* ---- delays of calls by their shape ---- */
+
+#define LEAST 16u /* calls of a shape */
+
+/* 0 or HEC_ERR_NOMEM */
+static int delays_begin(struct hec_delays *sample) {
+    *sample = (struct hec_delays){.list = malloc(HEC_CALL_SHAPES * HEC_DELAYS_KEPT * sizeof *sample->list)};
+    return sample->list ? HEC_OK : HEC_ERR_NOMEM;
+}
+
+static void delays_free(struct hec_delays *sample) {
+    free(sample->list);
+    *sample = (struct hec_delays){0};
+}
+
+static int ascending(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+int64_t hec_delays_mean(struct hec_delays *sample, int shape, size_t cut, int64_t otherwise) {
+    size_t count = sample->count[shape];
+    int64_t *list = sample->list + shape * HEC_DELAYS_KEPT;
+    sample->count[shape] = 0;
+    if (count < LEAST)
+        return otherwise;
+    qsort(list, count, sizeof *list, ascending);
+    double sum = 0, n = 0;
+    for (size_t i = count / cut; i < count - count / cut; i++, n++)
+        sum += (double)list[i];
+    return llround(sum / n);
+}
 
 #define SWAPPED_MAX 64 /* operations of a stream that ran in another order than that of their calls */
 #define RUNNING_MAX 64 /* calls of one process at once; of more the first to end is taken to have ended */
@@ -331,7 +365,7 @@ int hec_schedule_connect(struct hec_schedule *s, bool whole, struct hec_schedule
     for (int i = 0; i < KINDS; i++) {
         links[i].s = s;
         tasks[i] = (struct hec_task){link[i], &links[i]};
-        err = err ? err : hec_delays_begin(&links[i].sample);
+        err = err ? err : delays_begin(&links[i].sample);
     }
     if (!err)
         err = hec_order_by_begin(s);
@@ -348,7 +382,7 @@ int hec_schedule_connect(struct hec_schedule *s, bool whole, struct hec_schedule
     if (!err)
         err = hec_schedule_collectives(s);
     for (int i = 0; i < KINDS; i++)
-        hec_delays_free(&links[i].sample);
+        delays_free(&links[i].sample);
     free(links[WAITS].waits.ended);
     return err;
 }

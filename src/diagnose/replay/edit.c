@@ -288,7 +288,6 @@ static const struct {
 #define HEC_REPLAY_EDIT(id, name, cause, least, most, value)                                                           \
     [HEC_EDIT_##id] = {{name, HEC_CAUSE_##cause, least, most, value}, apply_##id},
 #include "diagnose/replay/edits.def"
-#undef HEC_REPLAY_EDIT
 };
 
 const struct hec_edit_info *hec_edit_info(enum hec_edit edit) {

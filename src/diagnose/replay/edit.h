@@ -8,7 +8,6 @@
 enum hec_edit {
 #define HEC_REPLAY_EDIT(id, name, cause, least, most, value) HEC_EDIT_##id,
 #include "diagnose/replay/edits.def"
-#undef HEC_REPLAY_EDIT
     HEC_EDIT_COUNT
 };
 

@@ -4,7 +4,6 @@
 
 #include "diagnose/physics.h"
 #include "diagnose/replay/schedule.h"
-#include "diagnose/replay/delays.h"
 
 /* A phase of a process whose time is kept separately in the time between calls. */
 struct hec_schedule_phase {
@@ -40,6 +39,28 @@ static inline bool hec_call_launches(const struct hec_schedule_call *c) {
 int hec_schedule_connect(struct hec_schedule *schedule, bool whole, struct hec_schedule_phase *phases,
                          size_t phase_count, hec_together together);
 
+/* Delays of calls by their shape: of each the first HEC_DELAYS_KEPT. */
+#define HEC_DELAYS_KEPT 65536u
+struct hec_delays {
+    int64_t *list; /* malloc'ed: HEC_DELAYS_KEPT each */
+    size_t count[HEC_CALL_SHAPES];
+};
+
+static inline void hec_delays_add(struct hec_delays *sample, const struct hec_schedule_call *call, int64_t value) {
+    enum hec_call_shape shape = hec_call_shape(call);
+    if (sample->count[shape] < HEC_DELAYS_KEPT)
+        sample->list[shape * HEC_DELAYS_KEPT + sample->count[shape]++] = value;
+}
+
+/* The usual one, a trimmed mean: without one in `cut` at either end. A median is less, since delays have a tail. Begins the next sample.
+ * otherwise: where there are too few. */
+int64_t hec_delays_mean(struct hec_delays *sample, int shape, size_t cut, int64_t otherwise);
+
+/* One figure of all shapes; of fewer calls of a shape than say something, that of kernels, which are the first. */
+#define HEC_DELAYS_USUAL(schedule, sample, of, cut, otherwise)                                                         \
+    for (int shape_ = 0; shape_ < HEC_CALL_SHAPES; shape_++)                                                           \
+    (schedule)->usual[shape_].of = hec_delays_mean(sample, shape_, cut, shape_ ? (schedule)->usual[0].of : (otherwise))
+
 /* ---- launches.c ---- */
 
 /* Of calls in the order of their begin: finds those of operations that have none, drops those that are there twice or outside of the
@@ -58,12 +79,6 @@ struct hec_waits {     /* zeroed at first */
 int hec_waits_find(struct hec_schedule *schedule, struct hec_waits *waits, struct hec_delays *sample);
 /* Then, of calls [from, to): which returns waited, and events. 0 or HEC_ERR_NOMEM. */
 int hec_waits_mark(struct hec_schedule *schedule, struct hec_waits *waits, size_t from, size_t to);
-
-/* ---- graphs.c ---- */
-
-/* Finds the launches of nodes of graphs that have none, where those come in rounds. by_start: operations in the order in which they ran. 0
- * or HEC_ERR_NOMEM. */
-int hec_schedule_graphs(struct hec_schedule *schedule, const uint32_t *by_start, size_t count);
 
 /* ---- collectives.c ---- */
 

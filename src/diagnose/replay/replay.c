@@ -1,12 +1,86 @@
 #include "diagnose/replay/replay.h"
 
-#include "diagnose/replay/load.h"
 #include "diagnose/replay/parts.h"
 #include "base/clock.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Inside diagnose/replay: for how long each device does what, as its operations come, nearly in order. */
+
+/* A union, and up to where it has been counted. */
+struct hec_load_union {
+    int64_t ns, until_ns;
+};
+
+struct hec_load_device {
+    struct hec_load_union busy, kernels, active, work;
+    int64_t transfer_ns[2]; /* of a collective that waited first: operations that come later may begin before it */
+};
+
+struct hec_load {
+    struct hec_load_device of[HEC_DEVICE_MAX];
+};
+
+static void load_begin(struct hec_load *load) {
+    static const struct hec_load_union nothing = {0, INT64_MIN};
+    for (int d = 0; d < HEC_DEVICE_MAX; d++)
+        load->of[d] = (struct hec_load_device){nothing, nothing, nothing, nothing, {0, 0}};
+}
+
+static void add_interval(struct hec_load_union *to, int64_t start_ns, int64_t finish_ns) {
+    start_ns = start_ns > to->until_ns ? start_ns : to->until_ns;
+    if (finish_ns <= start_ns)
+        return;
+    to->ns += finish_ns - start_ns;
+    to->until_ns = finish_ns;
+}
+
+static void transfer(struct hec_load_device *d) {
+    add_interval(&d->active, d->transfer_ns[0], d->transfer_ns[1]);
+    d->transfer_ns[0] = d->transfer_ns[1] = 0;
+}
+
+/* The operation of a call, which runs from start_ns to finish_ns. */
+static void load_add(struct hec_load *load, const struct hec_schedule *s, const struct hec_schedule_call *c,
+                     int64_t start_ns, int64_t finish_ns) {
+    int device = s->streams[c->stream].device;
+    if (device < 0 || device >= HEC_DEVICE_MAX)
+        return;
+    struct hec_load_device *d = &load->of[device];
+    add_interval(&d->busy, start_ns, finish_ns);
+    if (c->kind != HEC_CALL_KERNEL)
+        return;
+    add_interval(&d->kernels, start_ns, finish_ns);
+    if (c->kernel_class != HEC_KERNEL_CLASS_COMM)
+        add_interval(&d->work, start_ns, finish_ns);
+    bool collective = c->flags & HEC_CALL_COLLECTIVE;
+    if (collective || d->transfer_ns[0] <= start_ns)
+        transfer(d);
+    if (!collective) {
+        add_interval(&d->active, start_ns, finish_ns);
+        return;
+    }
+    int64_t begin_ns = finish_ns - s->groups[c->what].least_ns;
+    d->transfer_ns[0] = begin_ns > start_ns ? begin_ns : start_ns;
+    d->transfer_ns[1] = finish_ns;
+}
+
+static double seconds(const struct hec_load_union *of) {
+    return (double)of->ns / HEC_NS_PER_S;
+}
+
+static void load_end(struct hec_load *load, struct hec_replay *out) {
+    for (int i = 0; i < HEC_DEVICE_MAX; i++) {
+        struct hec_load_device *d = &load->of[i];
+        transfer(d);
+        out->busy_s[i] = seconds(&d->busy);
+        out->kernels_s[i] = seconds(&d->kernels);
+        out->active_s[i] = seconds(&d->active);
+        out->work_s[i] = seconds(&d->work);
+    }
+}
 
 #define NODE_GAP_NS 1000   /* between nodes of a graph at most: H100, CUDA 13 */
 #define AHEAD 32           /* calls whose memory is asked for before they are needed: most of a replay's time is that */
@@ -213,7 +287,7 @@ static void end(struct replay *r, const struct begun *b, const struct hec_replay
     e->finish_ns = HEC_TIME_UNKNOWN;
     if (hec_call_launched(c)) {
         e->finish_ns = bounded(b->start_ns + b->lasts_ns);
-        hec_load_add(&r->load, r->s, c, b->start_ns, e->finish_ns);
+        load_add(&r->load, r->s, c, b->start_ns, e->finish_ns);
         r->last_ns = later(r->last_ns, e->finish_ns);
         r->recorded_last_ns = later(r->recorded_last_ns, c->finish_ns - r->s->lag_ns);
     }
@@ -357,7 +431,7 @@ int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_
                        .recorded_last_ns = first_ns};
     struct ranks *ranks = schedule->group_count ? calloc(1, sizeof *ranks) : NULL;
     *out = (struct hec_replay){0};
-    hec_load_begin(&r.load);
+    load_begin(&r.load);
     r.ends = malloc(hec_replay_bytes(schedule));
     int err = r.ends && (ranks || !schedule->group_count) ? HEC_OK : HEC_ERR_NOMEM;
     if (!err && ranks)
@@ -369,7 +443,7 @@ int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_
         begin(&r, i, &b);
         end(&r, &b, times, out);
     }
-    hec_load_end(&r.load, out);
+    load_end(&r.load, out);
     out->recorded_s = (double)(r.recorded_last_ns - first_ns) / HEC_NS_PER_S;
     out->seconds = (double)(r.last_ns - first_ns) / HEC_NS_PER_S;
     divide(edits, edit_count, out);

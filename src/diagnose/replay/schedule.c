@@ -1,9 +1,9 @@
 #include "diagnose/replay/schedule.h"
 
+#include "base/list.h"
 #include "diagnose/timeline/occupancy.h"
 #include "diagnose/replay/parts.h"
 #include "diagnose/states/steady.h"
-#include "model/part.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -113,18 +113,6 @@ static void choose(struct hec_schedule_builder *b) {
 
 /* ---- taking ---- */
 
-static int grow(void **list, size_t count, size_t *capacity, size_t size) {
-    if (count < *capacity)
-        return HEC_OK;
-    size_t room = *capacity ? 2 * *capacity : 4096;
-    void *larger = realloc(*list, room * size);
-    if (!larger)
-        return HEC_ERR_NOMEM;
-    *list = larger;
-    *capacity = room;
-    return HEC_OK;
-}
-
 /* -1: no room for another. */
 static int process_of(struct hec_schedule_builder *b, const struct hec_track *track) {
     if (b->process_of[track->id])
@@ -207,10 +195,10 @@ static int add_call(struct hec_schedule_builder *b, const struct hec_activity *a
     int process = process_of(b, track);
     uint16_t stream = 0;
     int err = process >= 0 && device ? stream_of(b, track, &stream) : HEC_OK;
-    if (!err)
-        err = grow((void **)&out->calls, out->count, &b->capacity, sizeof *out->calls);
     if (process < 0 || err)
         return err;
+    if (!hec_list_room(out->calls, out->count, b->capacity, 4096))
+        return HEC_ERR_NOMEM;
     out->calls[out->count++] = (struct hec_schedule_call){
         .begin_ns = begin_ns,
         .end_ns = end_ns,
@@ -241,10 +229,11 @@ static int add_phase(struct hec_schedule_builder *b, const struct hec_activity *
         b->phase_count == PHASES_MAX)
         return HEC_OK;
     int process = process_of(b, track);
-    int err = grow((void **)&b->phases, b->phase_count, &b->phase_capacity, sizeof *b->phases);
-    if (process >= 0 && !err)
+    if (!hec_list_room(b->phases, b->phase_count, b->phase_capacity, 4096))
+        return HEC_ERR_NOMEM;
+    if (process >= 0)
         b->phases[b->phase_count++] = (struct hec_schedule_phase){a->start_ns, a->end_ns, (uint8_t)process, data};
-    return err;
+    return HEC_OK;
 }
 
 static int take_activities(void *to, const struct hec_activity *activities, size_t count) {

@@ -16,7 +16,6 @@
 #define HEC_DIAGNOSE_REPLAY_SCHEDULE_H
 
 #include "diagnose/timeline/pass.h"
-#include "diagnose/task.h"
 
 #define HEC_SCHEDULE_CALLS_MAX (10u << 20)
 #define HEC_SCHEDULE_NONE UINT32_MAX

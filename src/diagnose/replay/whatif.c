@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "diagnose/meter/meter.h"
 #include "diagnose/replay/power.h"
-#include "diagnose/replay/proofs.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* Checkpoint: the program saves its state, and the device waits. */
 #include "diagnose/rules/waits.h"
 
-#include <math.h>
 #include <string.h>
 
 static const struct hec_phase_summary *phase_of(const struct hec_facts *f) {

@@ -1,8 +1,6 @@
 /* Compile: code is compiled or loaded again and again, long after the start. */
 #include "diagnose/rules/waits.h"
 
-#include <math.h>
-
 bool hec_judge_compile(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
     int64_t loads = f->device->calls ? f->device->calls->late_loads : 0;

@@ -3,7 +3,7 @@
 #ifndef HEC_DIAGNOSE_RULES_COMPUTE_H
 #define HEC_DIAGNOSE_RULES_COMPUTE_H
 
-#include "diagnose/rules/rule.h"
+#include "diagnose/rules/facts.h"
 
 struct hec_compute {
     bool traced;

@@ -1,7 +1,6 @@
 #include "diagnose/rules/facts.h"
 
 #include "diagnose/limits.h"
-#include "model/part.h"
 
 #include <math.h>
 #include <string.h>

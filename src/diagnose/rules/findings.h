@@ -6,11 +6,17 @@
 #include "diagnose/finding.h"
 #include "diagnose/limits.h"
 
+/* The verdicts above the findings: optimise or scale out, and where a request's time goes. */
+
+struct hec_summary;
+
+/* Fills findings->scale_out from the list, which is sorted. */
+void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings *findings);
+/* Of the device with most busy time; valid only where the steps are calls of a module (serving, inference). */
+void hec_latency_split(const struct hec_summary *summary, struct hec_latency *out);
+
 struct hec_summary;
 struct hec_predictor;
-
-/* What it saves at best guess, of the time or of the joules, whichever is more; 0 unknown. */
-double hec_finding_worth(const struct hec_finding *finding);
 
 /* Findings of the devices that the run used, the largest saving first; `none` stands first where nothing is worth acting
  * on and the device is known to be busy. What several devices of one job have is one finding: devices that communicate, or that one process

@@ -1,10 +1,8 @@
 #include "diagnose/rules/predict.h"
 
 #include "base/clock.h"
-#include "diagnose/rules/findings.h"
 #include "diagnose/replay/edit.h"
 #include "diagnose/replay/power.h"
-#include "diagnose/replay/proofs.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -38,7 +36,6 @@ enum { HEC_EDIT_NONE = HEC_EDIT_COUNT };
 static const enum hec_edit edits_of[HEC_LEVER_COUNT] = {
 #define HEC_LEVER(id, edit, name, parameters) [HEC_LEVER_##id] = (enum hec_edit)HEC_EDIT_##edit,
 #include "diagnose/lever.def"
-#undef HEC_LEVER
 };
 
 static struct answer answer_of(const struct hec_predictor *p, const struct hec_finding *finding) {

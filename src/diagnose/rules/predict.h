@@ -4,7 +4,6 @@
 
 #include "diagnose/rules/facts.h"
 #include "diagnose/replay/lanes.h"
-#include "diagnose/replay/schedule.h"
 
 /* A report replays no more: its predictions are of the first so many calls of the steady part that were traced. */
 #define HEC_PREDICT_CALLS (1u << 18)

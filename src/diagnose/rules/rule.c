@@ -1,12 +1,10 @@
-#include "diagnose/rules/rule.h"
+#include "diagnose/rules/facts.h"
 
 #include <math.h>
-#include <stddef.h>
 
 static const struct hec_rule rules[] = {
 #define HEC_CAUSE(id, name, lever) {HEC_CAUSE_##id, HEC_LEVER_##lever, hec_judge_##name},
 #include "diagnose/cause.def"
-#undef HEC_CAUSE
 };
 
 static const struct hec_goes goes[HEC_CAUSE_COUNT] = {
@@ -15,10 +13,6 @@ static const struct hec_goes goes[HEC_CAUSE_COUNT] = {
 #define HEC_NUMBER(id, value, unit, meaning, source)
 #define HEC_GOES(cause, low, best, confidence, source) [HEC_CAUSE_##cause] = {{low, best, 1}, confidence},
 #include "diagnose/limits.def"
-#undef HEC_LIMIT
-#undef HEC_LIMIT_ALSO
-#undef HEC_NUMBER
-#undef HEC_GOES
 };
 
 const struct hec_rule *hec_rule_of(enum hec_cause cause) {

@@ -1,5 +1,5 @@
 /* Straggler: devices wait inside communication for one that needs longer. */
-#include "diagnose/rules/compute.h"
+#include "diagnose/rules/facts.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #ifndef HEC_DIAGNOSE_RULES_WAITS_H
 #define HEC_DIAGNOSE_RULES_WAITS_H
 
-#include "diagnose/rules/rule.h"
+#include "diagnose/rules/facts.h"
 #include "diagnose/meter/use.h"
 
 enum hec_waits_copies { HEC_WAITS_BULK, HEC_WAITS_CHATTY, HEC_WAITS_ROUND_TRIPS, HEC_WAITS_PAGEABLE };

@@ -227,10 +227,6 @@ static int64_t take_call(struct hec_calls *c, struct on_track *on, const struct 
     return ns;
 }
 
-static bool on_host(uint8_t memory) {
-    return memory == HEC_MEMORY_PAGEABLE || memory == HEC_MEMORY_PINNED || memory == HEC_MEMORY_HOST;
-}
-
 static bool on_card(uint8_t memory) {
     return memory == HEC_MEMORY_DEVICE || memory == HEC_MEMORY_ARRAY;
 }
@@ -253,7 +249,7 @@ static void find_round_trip(struct device *d, const struct hec_activity *a, doub
 
 static void take_copy(struct device *d, const struct hec_activity *a, int64_t call_ns) {
     struct hec_call_facts *f = &d->facts;
-    bool up = on_host(a->from) && on_card(a->to), down = on_card(a->from) && on_host(a->to);
+    bool up = hec_memory_of_host(a->from) && on_card(a->to), down = on_card(a->from) && hec_memory_of_host(a->to);
     double seconds = (double)(a->end_ns - a->start_ns) / HEC_NS_PER_S;
     enum hec_state_wait wait = hec_state_wait_of(a);
     d->copies++;

@@ -14,8 +14,6 @@
 #include "base/error.h"
 #include "model/trace.h"
 
-#include <stddef.h>
-
 struct hec_call_total {
     int64_t count;
     double seconds; /* sum of durations */

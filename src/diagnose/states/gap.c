@@ -1,4 +1,4 @@
-#include "diagnose/states/gap.h"
+#include "diagnose/states/device.h"
 
 /* One gap being explained. */
 struct explain {

@@ -1,6 +1,6 @@
-#include "diagnose/states/host.h"
 
 #include "base/error.h"
+#include "diagnose/states/device.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 #include "diagnose/states/source_lines.h"
 
-#include "diagnose/timeline/tables.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

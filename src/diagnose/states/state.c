@@ -2,7 +2,6 @@
 
 #include "diagnose/timeline/pass.h"
 #include "diagnose/states/device.h"
-#include "diagnose/timeline/tables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@ static const struct {
 } states[HEC_STATE_COUNT] = {
 #define HEC_STATE(id, name, idle) [HEC_STATE_##id] = {name, idle},
 #include "diagnose/states/state.def"
-#undef HEC_STATE
 };
 
 const char *hec_state_name(enum hec_state state) {
@@ -176,15 +174,12 @@ static enum hec_host_label label_of(const struct hec_states *b, const struct hec
     }
 }
 
-static bool on_host(uint8_t memory) {
-    return memory == HEC_MEMORY_PAGEABLE || memory == HEC_MEMORY_PINNED || memory == HEC_MEMORY_HOST;
-}
-
 enum hec_state_wait hec_state_wait_of(const struct hec_activity *a) {
-    bool crosses = on_host(a->from) != on_host(a->to) && a->from != HEC_MEMORY_UNKNOWN && a->to != HEC_MEMORY_UNKNOWN;
+    bool crosses = hec_memory_of_host(a->from) != hec_memory_of_host(a->to) && a->from != HEC_MEMORY_UNKNOWN &&
+                   a->to != HEC_MEMORY_UNKNOWN;
     if (!crosses || !(a->amount >= 0))
         return HEC_STATE_WAIT_OTHER;
-    if (on_host(a->to) && a->amount <= HEC_STATE_READ_BYTES)
+    if (hec_memory_of_host(a->to) && a->amount <= HEC_STATE_READ_BYTES)
         return HEC_STATE_WAIT_READ;
     return a->amount < HEC_STATE_SMALL_BYTES ? HEC_STATE_WAIT_SMALL : HEC_STATE_WAIT_DATA;
 }

@@ -38,17 +38,11 @@
 #define HEC_DIAGNOSE_STATES_STATE_H
 
 #include "diagnose/limits.h"
-#include "diagnose/timeline/kernel_class.h"
 #include "diagnose/timeline/steps.h"
-#include "diagnose/timeline/timeline.h"
-
-#include <stdbool.h>
-#include <stdint.h>
 
 enum hec_state {
 #define HEC_STATE(id, name, idle) HEC_STATE_##id,
 #include "diagnose/states/state.def"
-#undef HEC_STATE
     HEC_STATE_COUNT
 };
 

@@ -1,7 +1,5 @@
 #include "diagnose/states/steady.h"
 
-#include "diagnose/meter/quantile.h"
-
 #define SAMPLED 255u /* periods that the median is of */
 
 /* From the end of one step to the end of the next. */

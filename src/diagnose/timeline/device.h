@@ -2,10 +2,60 @@
 #ifndef HEC_DIAGNOSE_TIMELINE_DEVICE_H
 #define HEC_DIAGNOSE_TIMELINE_DEVICE_H
 
-#include "diagnose/meter/quantile.h"
-#include "diagnose/timeline/queue_depth.h"
 #include "diagnose/timeline/tables.h"
-#include "diagnose/timeline/union.h"
+
+/* The length of a union of intervals that come in the order of their start, in constant memory.
+ * Intersections follow from unions: |A and B| = |A| + |B| - |A or B|. */
+
+/* One union: its open end, and the length of what is behind. */
+struct hec_union {
+    int64_t start_ns, end_ns; /* the piece that may still grow; start > end: none yet */
+    int64_t length_ns;        /* of the pieces that are done, inside the traced time */
+};
+
+static inline void hec_union_init(struct hec_union *u) {
+    *u = (struct hec_union){.start_ns = INT64_MAX, .end_ns = INT64_MIN};
+}
+/* The piece is done. */
+static inline void hec_union_close(struct hec_union *u, struct hec_intervals *traced) {
+    if (u->start_ns > u->end_ns)
+        return;
+    u->length_ns += traced->everywhere ? u->end_ns - u->start_ns : hec_intervals_within(traced, u->start_ns, u->end_ns);
+    u->start_ns = INT64_MAX;
+    u->end_ns = INT64_MIN;
+}
+
+/* True when the interval begins a new piece: the one before it, if any, has been closed. */
+static inline bool hec_union_add(struct hec_union *u, struct hec_intervals *traced, int64_t start_ns, int64_t end_ns) {
+    if (start_ns <= u->end_ns) {
+        if (end_ns > u->end_ns)
+            u->end_ns = end_ns;
+        return false;
+    }
+    hec_union_close(u, traced);
+    u->start_ns = start_ns;
+    u->end_ns = end_ns;
+    return true;
+}
+
+/* How much work was launched and not finished, at most. Activities come in the order of their
+ * start, launches and ends do not: both wait in a sorted window of HEC_QUEUE_WINDOW events, so that the answer is exact
+ * unless more than half as many launches lie between a launch and its start (the driver holds about a thousand; the nodes
+ * of a large graph may be more). Then it is too low, but at least half of the window. */
+
+#define HEC_QUEUE_WINDOW 4096
+
+struct hec_queue_depth {
+    int64_t launches[HEC_QUEUE_WINDOW], ends[HEC_QUEUE_WINDOW]; /* ascending */
+    size_t launch_count, end_count;
+    int64_t behind_ns; /* everything up to here is counted */
+    int64_t depth, deepest;
+};
+
+void hec_queue_depth_init(struct hec_queue_depth *queue);
+/* launch_ns <= end_ns. An end at the instant of a launch comes first. */
+void hec_queue_depth_add(struct hec_queue_depth *queue, int64_t launch_ns, int64_t end_ns);
+int64_t hec_queue_depth_result(struct hec_queue_depth *queue);
 
 enum hec_union_kind {
     HEC_UNION_BUSY,
@@ -61,5 +111,11 @@ void hec_timeline_device_add(struct hec_timeline_device *d, struct hec_timeline_
 /* No more activities. */
 void hec_timeline_device_end(struct hec_timeline_device *d);
 void hec_timeline_device_result(struct hec_timeline_device *d, struct hec_device_timeline *out);
+
+/* The table of kernels, one row a name and device (kernels.c). The rows of one device are appended to *rows (malloc'ed), most seconds first; capability: of that device, or NULL
+ * where unknown; devices: so many share the room for rows. 0 or HEC_ERR_NOMEM. */
+int hec_timeline_kernel_rows(const struct hec_timeline_device *d, const struct hec_timeline_tables *tables,
+                             const struct hec_device *capability, size_t devices, struct hec_kernel_row **rows,
+                             int *count);
 
 #endif

@@ -4,29 +4,16 @@
 #include <stddef.h>
 #include <string.h>
 
-struct pattern {
+static const struct pattern {
+    bool of_precision; /* else of the class */
     uint8_t id;
     const char *text;
-};
-
-static const struct pattern class_patterns[] = {
+} patterns[] = {
 #define HEC_KERNEL_CLASS(id, name, meaning)
-#define HEC_KERNEL_PATTERN(id, pattern) {HEC_KERNEL_CLASS_##id, pattern},
-#define HEC_KERNEL_PRECISION(id, name, meaning)
-#define HEC_KERNEL_PRECISION_PATTERN(id, pattern)
+#define HEC_KERNEL_PATTERN(id, pattern) {false, HEC_KERNEL_CLASS_##id, pattern},
+#define HEC_KERNEL_PRECISION(id, meaning)
+#define HEC_KERNEL_PRECISION_PATTERN(id, pattern) {true, HEC_KERNEL_PRECISION_##id, pattern},
 #include "diagnose/timeline/kernel_class.def"
-#undef HEC_KERNEL_PATTERN
-#undef HEC_KERNEL_PRECISION_PATTERN
-};
-
-static const struct pattern precision_patterns[] = {
-#define HEC_KERNEL_PATTERN(id, pattern)
-#define HEC_KERNEL_PRECISION_PATTERN(id, pattern) {HEC_KERNEL_PRECISION_##id, pattern},
-#include "diagnose/timeline/kernel_class.def"
-#undef HEC_KERNEL_CLASS
-#undef HEC_KERNEL_PATTERN
-#undef HEC_KERNEL_PRECISION
-#undef HEC_KERNEL_PRECISION_PATTERN
 };
 
 static char lower(char letter) {
@@ -92,47 +79,32 @@ static bool may_match(const struct triples *triples, const char *pattern) {
     return (triples->bits[TRIPLE(pattern) / 64] >> TRIPLE(pattern) % 64) & 1;
 }
 
-static uint8_t first_match(const char *name, const struct pattern *patterns, size_t count, uint8_t otherwise) {
+static uint8_t first_match(const char *name, bool of_precision, uint8_t otherwise) {
     const char *start = start_of(name);
     struct triples triples;
     find_triples(start, &triples);
-    for (size_t i = 0; i < count; i++)
-        if (may_match(&triples, patterns[i].text) && matches(start, patterns[i].text))
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
+        if (patterns[i].of_precision == of_precision && may_match(&triples, patterns[i].text) &&
+            matches(start, patterns[i].text))
             return patterns[i].id;
     return otherwise;
 }
 
 enum hec_kernel_class hec_kernel_class_of(const char *name) {
-    return first_match(name, class_patterns, sizeof class_patterns / sizeof class_patterns[0], HEC_KERNEL_CLASS_OTHER);
+    return first_match(name, false, HEC_KERNEL_CLASS_OTHER);
 }
 
 enum hec_kernel_precision hec_kernel_precision_of(const char *name) {
-    return first_match(name, precision_patterns, sizeof precision_patterns / sizeof precision_patterns[0],
-                       HEC_KERNEL_PRECISION_UNKNOWN);
+    return first_match(name, true, HEC_KERNEL_PRECISION_UNKNOWN);
 }
 
 const char *hec_kernel_class_name(enum hec_kernel_class kernel_class) {
     static const char *const names[] = {
 #define HEC_KERNEL_CLASS(id, name, meaning) [HEC_KERNEL_CLASS_##id] = name,
 #define HEC_KERNEL_PATTERN(id, pattern)
-#define HEC_KERNEL_PRECISION(id, name, meaning)
+#define HEC_KERNEL_PRECISION(id, meaning)
 #define HEC_KERNEL_PRECISION_PATTERN(id, pattern)
 #include "diagnose/timeline/kernel_class.def"
-#undef HEC_KERNEL_CLASS
-#undef HEC_KERNEL_PRECISION
     };
     return (unsigned)kernel_class < HEC_KERNEL_CLASS_COUNT ? names[kernel_class] : "?";
-}
-
-const char *hec_kernel_precision_name(enum hec_kernel_precision kernel_precision) {
-    static const char *const names[] = {
-#define HEC_KERNEL_CLASS(id, name, meaning)
-#define HEC_KERNEL_PRECISION(id, name, meaning) [HEC_KERNEL_PRECISION_##id] = name,
-#include "diagnose/timeline/kernel_class.def"
-#undef HEC_KERNEL_CLASS
-#undef HEC_KERNEL_PATTERN
-#undef HEC_KERNEL_PRECISION
-#undef HEC_KERNEL_PRECISION_PATTERN
-    };
-    return (unsigned)kernel_precision < HEC_KERNEL_PRECISION_COUNT ? names[kernel_precision] : "?";
 }

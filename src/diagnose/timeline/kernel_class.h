@@ -4,18 +4,22 @@
 #ifndef HEC_DIAGNOSE_TIMELINE_KERNEL_CLASS_H
 #define HEC_DIAGNOSE_TIMELINE_KERNEL_CLASS_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+/* Names of kernels for people. */
+
+/* The C++ name of a mangled one (Itanium C++ ABI), without the parameters of the function:
+ * "_ZN2at6native12_GLOBAL__N_16kernelIfLi4EEEvPT_i" -> "at::native::(anonymous namespace)::kernel<float, 4>".
+ * Any other text, and what this reader does not know, stays as it is. Cut at size - 1 bytes. */
+void hec_kernel_readable(const char *name, char *out, size_t size);
 
 enum hec_kernel_class {
 #define HEC_KERNEL_CLASS(id, name, meaning) HEC_KERNEL_CLASS_##id,
 #define HEC_KERNEL_PATTERN(id, pattern)
-#define HEC_KERNEL_PRECISION(id, name, meaning)
+#define HEC_KERNEL_PRECISION(id, meaning)
 #define HEC_KERNEL_PRECISION_PATTERN(id, pattern)
 #include "diagnose/timeline/kernel_class.def"
-#undef HEC_KERNEL_CLASS
-#undef HEC_KERNEL_PATTERN
-#undef HEC_KERNEL_PRECISION
-#undef HEC_KERNEL_PRECISION_PATTERN
     HEC_KERNEL_CLASS_COUNT
 };
 
@@ -23,13 +27,9 @@ enum hec_kernel_class {
 enum hec_kernel_precision {
 #define HEC_KERNEL_CLASS(id, name, meaning)
 #define HEC_KERNEL_PATTERN(id, pattern)
-#define HEC_KERNEL_PRECISION(id, name, meaning) HEC_KERNEL_PRECISION_##id,
+#define HEC_KERNEL_PRECISION(id, meaning) HEC_KERNEL_PRECISION_##id,
 #define HEC_KERNEL_PRECISION_PATTERN(id, pattern)
 #include "diagnose/timeline/kernel_class.def"
-#undef HEC_KERNEL_CLASS
-#undef HEC_KERNEL_PATTERN
-#undef HEC_KERNEL_PRECISION
-#undef HEC_KERNEL_PRECISION_PATTERN
     HEC_KERNEL_PRECISION_COUNT
 };
 
@@ -37,7 +37,6 @@ enum hec_kernel_precision {
 enum hec_kernel_class hec_kernel_class_of(const char *name);
 enum hec_kernel_precision hec_kernel_precision_of(const char *name);
 
-const char *hec_kernel_class_name(enum hec_kernel_class kernel_class);             /* "gemm"; "?" out of range */
-const char *hec_kernel_precision_name(enum hec_kernel_precision kernel_precision); /* "tf32" */
+const char *hec_kernel_class_name(enum hec_kernel_class kernel_class); /* "gemm"; "?" out of range */
 
 #endif

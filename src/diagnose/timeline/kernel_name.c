@@ -1,7 +1,7 @@
 /* A reader of mangled names: the part of the Itanium C++ ABI's grammar (5.1) that names of kernels use. Every production
  * returns its text; anything unexpected, too deep or too long fails the whole, and the name stays as recorded or is cut
  * before its template arguments. */
-#include "diagnose/timeline/kernel_name.h"
+#include "diagnose/timeline/kernel_class.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-#include "diagnose/timeline/kernels.h"
 
 #include "base/clock.h"
-#include "diagnose/timeline/kernel_name.h"
+#include "diagnose/timeline/device.h"
+#include "diagnose/timeline/kernel_class.h"
 #include "diagnose/timeline/occupancy.h"
 
 #include <math.h>

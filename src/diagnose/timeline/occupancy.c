@@ -1,7 +1,6 @@
 #include "diagnose/timeline/occupancy.h"
 
 #include <math.h>
-#include <stddef.h>
 
 #define REGISTERS 65536 /* of an SM */
 #define REGISTER_UNIT 256
@@ -16,7 +15,6 @@ struct multiprocessor {
 static const struct multiprocessor table[] = {
 #define HEC_SM(major, minor, warps, blocks, registers, shared) {major, minor, warps, blocks, registers, shared},
 #include "diagnose/timeline/occupancy.def"
-#undef HEC_SM
 };
 
 static const struct multiprocessor *find(int major, int minor) {

@@ -8,7 +8,6 @@
 const struct hec_stage_info hec_stages[HEC_STAGE_COUNT] = {
 #define STAGE(id, kinds, needs, apart) [HEC_STAGE_##id] = {kinds, needs, HEC_STAGE_##apart},
 #include "diagnose/stages.def"
-#undef STAGE
 };
 
 struct hec_pass_consumer hec_stage_consumer(enum hec_stage stage, void *context,

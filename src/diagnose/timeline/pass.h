@@ -4,13 +4,10 @@
 #define HEC_DIAGNOSE_TIMELINE_PASS_H
 
 #include "diagnose/timeline/steps.h"
-#include "diagnose/timeline/tables.h"
-#include "diagnose/timeline/traced.h"
 
 enum hec_stage {
 #define STAGE(id, kinds, needs, apart) HEC_STAGE_##id,
 #include "diagnose/stages.def"
-#undef STAGE
     HEC_STAGE_COUNT
 };
 

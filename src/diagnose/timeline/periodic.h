@@ -1,4 +1,4 @@
-/* Inside src/diagnose: steps of a run without any, from its kernels (steps_periodic.h). The period is known only when all has
+/* Inside src/diagnose: steps of a run without any, from its kernels (hec_period_find). The period is known only when all has
  * gone by, and the steps are where it began each time: so what may begin one is kept. */
 #ifndef HEC_DIAGNOSE_TIMELINE_PERIODIC_H
 #define HEC_DIAGNOSE_TIMELINE_PERIODIC_H
@@ -26,5 +26,25 @@ int hec_periodic_add(struct hec_periodic *stream, const struct hec_timeline_tabl
 int hec_periodic_steps(const struct hec_periodic *stream, const struct hec_timeline_tables *tables,
                        struct hec_intervals *traced, struct hec_step_list *steps, double *confidence,
                        double *busy_share);
+
+/* Steps of a program without hooks, from the repetition in the sequence of its kernels.
+ *
+ * A kernel that runs once a step is an anchor: from one of its runs to the next lie about as many kernels each time, and
+ * about the same ones. Layers repeat inside a step, too: of the periods that explain the sequence, the shortest in which
+ * host and device exchange data is taken (a layer does not talk to the host, a step does), else the longest. */
+
+struct hec_period {
+    uint32_t anchor;   /* the id that runs once a period; 0: no period was found */
+    double length;     /* median number of elements of a period */
+    double explained;  /* share of the sequence in periods of about that length */
+    double matched;    /* share of neighbouring periods that hold the same elements, but for a tenth */
+    int64_t periods;   /* seen */
+    bool nested;       /* another period explains the sequence nearly as well */
+    double confidence; /* 0..0.95 */
+};
+
+/* ids[count]: 0 is a break (what follows did not come right after), others are below id_count; those from host_from on
+ * are copies from or to the host. Linear but for sorting. 0 or HEC_ERR_NOMEM. */
+int hec_period_find(const uint32_t *ids, size_t count, uint32_t id_count, uint32_t host_from, struct hec_period *out);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "diagnose/meter/quantile.h"
 
 #include <limits.h>
 #include <math.h>

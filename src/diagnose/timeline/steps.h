@@ -3,7 +3,6 @@
 #define HEC_DIAGNOSE_TIMELINE_STEPS_H
 
 #include "diagnose/timeline/tables.h"
-#include "diagnose/timeline/traced.h"
 
 /* What is kept of single steps and phases, so that memory has an end for any file: 24 bytes each. More are counted
  * only: what is said of single steps is said of the first ones. */

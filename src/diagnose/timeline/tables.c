@@ -44,38 +44,21 @@ static int take_name(void *to, uint32_t id, const char *text) {
     return 0;
 }
 
-static int take_track(void *to, const struct hec_track *track) {
-    struct hec_timeline_tables *t = to;
-    struct hec_track *list = reserve(t->tracks, sizeof *list, &t->track_count, track->id);
-    if (!list)
-        return HEC_ERR_NOMEM;
-    t->tracks = list;
-    if (track->id && track->id < t->track_count)
-        list[track->id] = *track;
-    return 0;
-}
-
-static int take_kernel(void *to, const struct hec_kernel *kernel) {
-    struct hec_timeline_tables *t = to;
-    struct hec_kernel *list = reserve(t->kernels, sizeof *list, &t->kernel_count, kernel->id);
-    if (!list)
-        return HEC_ERR_NOMEM;
-    t->kernels = list;
-    if (kernel->id && kernel->id < t->kernel_count)
-        list[kernel->id] = *kernel;
-    return 0;
-}
-
-static int take_frame(void *to, const struct hec_frame *frame) {
-    struct hec_timeline_tables *t = to;
-    struct hec_frame *list = reserve(t->frames, sizeof *list, &t->frame_count, frame->id);
-    if (!list)
-        return HEC_ERR_NOMEM;
-    t->frames = list;
-    if (frame->id && frame->id < t->frame_count)
-        list[frame->id] = *frame;
-    return 0;
-}
+/* take_NAME: a definition to its place. */
+#define TAKE(name, list)                                                                                               \
+    static int take_##name(void *to, const struct hec_##name *definition) {                                            \
+        struct hec_timeline_tables *t = to;                                                                            \
+        struct hec_##name *room = reserve(t->list, sizeof *room, &t->name##_count, definition->id);                    \
+        if (!room)                                                                                                     \
+            return HEC_ERR_NOMEM;                                                                                      \
+        t->list = room;                                                                                                \
+        if (definition->id && definition->id < t->name##_count)                                                        \
+            room[definition->id] = *definition;                                                                        \
+        return 0;                                                                                                      \
+    }
+TAKE(track, tracks)
+TAKE(kernel, kernels)
+TAKE(frame, frames)
 
 static int take_tracer(void *to, const struct hec_tracer *tracer) {
     struct hec_timeline_tables *t = to;
@@ -108,20 +91,15 @@ static int classify(struct hec_timeline_tables *t) {
     return err;
 }
 
-/* An absent table is empty. */
-static int table(int err) {
-    return err == HEC_ERR_NOTFOUND || err > 0 ? 0 : err;
-}
-
 int hec_timeline_tables_load(const struct hec_timeline_input *input, struct hec_timeline_tables *tables,
                              struct hec_why *why) {
     int err = 0;
     memset(tables, 0, sizeof *tables);
-    if ((input->names && (err = table(input->names(input->context, take_name, tables, why))) != 0) ||
-        (input->tracks && (err = table(input->tracks(input->context, take_track, tables, why))) != 0) ||
-        (input->kernels && (err = table(input->kernels(input->context, take_kernel, tables, why))) != 0) ||
-        (input->frames && (err = table(input->frames(input->context, take_frame, tables, why))) != 0) ||
-        (input->tracers && (err = table(input->tracers(input->context, take_tracer, tables, why))) != 0) ||
+    if ((input->names && (err = hec_table_absent(input->names(input->context, take_name, tables, why))) != 0) ||
+        (input->tracks && (err = hec_table_absent(input->tracks(input->context, take_track, tables, why))) != 0) ||
+        (input->kernels && (err = hec_table_absent(input->kernels(input->context, take_kernel, tables, why))) != 0) ||
+        (input->frames && (err = hec_table_absent(input->frames(input->context, take_frame, tables, why))) != 0) ||
+        (input->tracers && (err = hec_table_absent(input->tracers(input->context, take_tracer, tables, why))) != 0) ||
         (err = classify(tables)) != 0)
         hec_timeline_tables_free(tables);
     return err;

@@ -20,6 +20,10 @@ struct hec_timeline_tables {
     size_t tracer_count;
 };
 
+/* What a function of the input returned: an absent table is empty. */
+static inline int hec_table_absent(int err) {
+    return err == HEC_ERR_NOTFOUND || err > 0 ? 0 : err;
+}
 /* 0, HEC_ERR_NOMEM or what the input returned. Functions that are NULL give empty tables. */
 int hec_timeline_tables_load(const struct hec_timeline_input *input, struct hec_timeline_tables *tables,
                              struct hec_why *why);
@@ -50,6 +54,10 @@ int hec_timeline_pids(const struct hec_timeline_tables *tables, int device,
                       struct hec_pids *out); /* 0, HEC_ERR_NOMEM */
 /* `pids` is a struct hec_pids: this is what hec_windows_traced asks. */
 bool hec_pids_have(const void *pids, int32_t pid);
+
+static inline bool hec_memory_of_host(uint8_t memory) {
+    return memory == HEC_MEMORY_PAGEABLE || memory == HEC_MEMORY_PINNED || memory == HEC_MEMORY_HOST;
+}
 
 /* Times beyond +-36 years are left out, so that a damaged file cannot overflow the arithmetic. */
 #define HEC_TIMELINE_TIME_MAX (INT64_C(1) << 60)

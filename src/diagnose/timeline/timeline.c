@@ -3,7 +3,6 @@
 #include "base/trace.h"
 #include "diagnose/timeline/pass.h"
 #include "diagnose/timeline/device.h"
-#include "diagnose/timeline/kernels.h"
 #include "diagnose/timeline/periodic.h"
 #include "diagnose/timeline/tables.h"
 #include "diagnose/timeline/trace_cost.h"

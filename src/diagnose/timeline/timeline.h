@@ -17,16 +17,10 @@
 #ifndef HEC_DIAGNOSE_TIMELINE_TIMELINE_H
 #define HEC_DIAGNOSE_TIMELINE_TIMELINE_H
 
-#include "base/error.h"
 #include "diagnose/input.h"
-#include "diagnose/meter/quantile.h"
+#include "diagnose/meter/stat.h"
 #include "diagnose/timeline/kernel_class.h"
 #include "diagnose/timeline/traced.h"
-#include "model/run.h"
-#include "model/trace.h"
-
-#include <stdbool.h>
-#include <stddef.h>
 
 enum hec_copy_direction {
     HEC_COPY_HOST_TO_DEVICE,

@@ -2,12 +2,17 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
-#include "diagnose/meter/quantile.h"
-#include "diagnose/meter/stat.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define STEPS_MIN 6
+#define WARM_UP 3u /* first steps, which do not count */
+struct slowdown {
+    double inside, after;  /* NAN: too few steps */
+    double run, low, high; /* of all steps, those before with 0 */
+};
 
 #define BATCHES_MOST 8
 #define BELIEVED 3 /* times the estimate of what trampolines and hooks cost */
@@ -30,10 +35,10 @@ static enum stage stage_of(const struct hec_step *s, struct hec_intervals *trace
 /* Batches of one stage: contiguous steps of it. */
 static size_t add_batches(const struct hec_step_list *steps, const uint8_t *stages, enum stage stage, double *scratch,
                           struct batch *to) {
-    size_t count = 0, at = HEC_TRACE_COST_WARM_UP, made = 0;
+    size_t count = 0, at = WARM_UP, made = 0;
     for (size_t i = at; i < steps->count; i++)
         count += stages[i] == stage;
-    size_t batches = count / HEC_TRACE_COST_STEPS_MIN < BATCHES_MOST ? count / HEC_TRACE_COST_STEPS_MIN : BATCHES_MOST;
+    size_t batches = count / STEPS_MIN < BATCHES_MOST ? count / STEPS_MIN : BATCHES_MOST;
     for (size_t k = 0, taken = 0; k < batches; k++) {
         double sum = 0;
         size_t n = 0;
@@ -90,7 +95,7 @@ static void terms_of(const struct batch *b, double x[TERMS]) {
     x[STAGE_COUNT] = b->t;
 }
 
-static bool fit(const struct batch *batches, size_t count, const double shares[STAGE_COUNT], struct hec_slowdown *out) {
+static bool fit(const struct batch *batches, size_t count, const double shares[STAGE_COUNT], struct slowdown *out) {
     double inverse[TERMS][TERMS] = {{0}}, moments[TERMS] = {0}, c[TERMS] = {0}, x[TERMS], rest = 0;
     bool known[TERMS] = {false};
     int degrees = (int)count;
@@ -142,13 +147,19 @@ static bool fit(const struct batch *batches, size_t count, const double shares[S
     return before > 0 && isfinite(out->run) && isfinite(half);
 }
 
-bool hec_trace_slowdown(const struct hec_step_list *steps, struct hec_intervals *traced, struct hec_slowdown *out) {
+/* What CUPTI does to the steps of a process, by those before its first window: parts of a step's length then, with 95 %
+ * intervals. Each stage (before, inside of windows, after the first one and outside) is cut into batches of six steps and
+ * more, eight at most; a batch counts by its median, so that checkpoints and odd steps do not. Least squares on the
+ * batches: a level of each stage and one drift in time for all, Student's t. Between batches lies what steps that follow
+ * each other have in common; the drift is there so that a program that grows slower by itself is not put down to CUPTI:
+ * the interval is the wider for it. False: no three batches before, or no two from the first window on. */
+static bool slowdown_of(const struct hec_step_list *steps, struct hec_intervals *traced, struct slowdown *out) {
     struct batch batches[STAGE_COUNT * BATCHES_MOST];
     double shares[STAGE_COUNT] = {0}, *scratch = malloc((steps->count + 1) * sizeof *scratch);
     uint8_t *stages = malloc(steps->count + 1);
     size_t before = 0, count = 0;
     bool known = false;
-    if (scratch && stages && steps->count > HEC_TRACE_COST_WARM_UP && !traced->everywhere && traced->count) {
+    if (scratch && stages && steps->count > WARM_UP && !traced->everywhere && traced->count) {
         for (size_t i = 0; i < steps->count; i++) {
             stages[i] = (uint8_t)stage_of(&steps->list[i], traced);
             shares[stages[i]] += 1 / (double)steps->count;
@@ -240,8 +251,8 @@ void hec_trace_cost_of(const struct hec_timeline_tables *tables, const struct he
     if (hooks_share > 0)
         estimate = fmax(0, estimate) + hooks_share;
     double beside = fmax(0, estimate);
-    struct hec_slowdown slow;
-    if (of_steps && hec_trace_slowdown(steps, traced, &slow)) {
+    struct slowdown slow;
+    if (of_steps && slowdown_of(steps, traced, &slow)) {
         out->overhead = slow.run + beside;
         out->overhead_low = slow.low;
         out->overhead_high = slow.high + BELIEVED * beside;

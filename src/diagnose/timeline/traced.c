@@ -35,7 +35,8 @@ static size_t find(struct hec_intervals *in, int64_t t_ns) {
     return at;
 }
 
-int64_t hec_intervals_until(struct hec_intervals *intervals, int64_t t_ns) {
+/* Length of all intervals up to t. O(1) for questions that go on in time. */
+static int64_t until(struct hec_intervals *intervals, int64_t t_ns) {
     if (intervals->everywhere)
         return t_ns;
     size_t at = find(intervals, t_ns);
@@ -48,8 +49,8 @@ int64_t hec_intervals_until(struct hec_intervals *intervals, int64_t t_ns) {
 int64_t hec_intervals_search(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns) {
     if (end_ns <= start_ns)
         return 0;
-    int64_t from = hec_intervals_until(intervals, start_ns);
-    return hec_intervals_until(intervals, end_ns) - from;
+    int64_t from = until(intervals, start_ns);
+    return until(intervals, end_ns) - from;
 }
 
 void hec_intervals_pieces(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns,

@@ -5,10 +5,6 @@
 
 #include "model/trace.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 /* Disjoint intervals in ascending order, and how much of them lies before each. `everywhere`: all time is traced. */
 struct hec_intervals {
     bool everywhere;
@@ -31,8 +27,6 @@ static inline int hec_intervals_append(struct hec_intervals *intervals, int64_t 
     last->end_ns = end_ns;
     return 0;
 }
-/* Length of all intervals up to t; differences of it are what matters. O(1) for questions that go on in time. */
-int64_t hec_intervals_until(struct hec_intervals *intervals, int64_t t_ns);
 /* Length of what of [start, end] is inside; _search where it is not simply the interval of the last question. */
 int64_t hec_intervals_search(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns);
 static inline int64_t hec_intervals_within(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns) {

@@ -6,8 +6,6 @@
 
 #include "diagnose/replay/lanes.h"
 #include "diagnose/states/state.h"
-#include "diagnose/timeline/tables.h"
-#include "model/metric.h"
 
 /* Cells of a page, which its runs, series and devices share; of one series or device no more and no fewer than so many. */
 #define HEC_VIEW_SERIES_CELLS 40000
@@ -99,9 +97,6 @@ int hec_view_end(struct hec_view *view, struct hec_pass *pass, struct hec_meter 
 size_t hec_view_merge(struct hec_view_cell *cells, size_t count, size_t by);
 size_t hec_view_merge_states(int64_t (*cells)[HEC_STATE_COUNT], size_t count, size_t by);
 
-/* The parts of it (view_*.c). */
-int hec_view_add_series(struct hec_view *view, struct hec_meter *meter, const struct hec_summary *summary,
-                        struct hec_why *why);
 struct hec_step_list;
 int hec_view_thin_steps(const struct hec_step_list *steps, size_t most, struct hec_view_steps *out);
 

@@ -291,8 +291,8 @@ int hec_class_profiler_piece(struct hec_class_profiler *p, const struct hec_stat
         p->tight_ns[fine] += piece->end_ns - piece->start_ns;
     }
     whole = fine < FIRST_CLASS ? fine : FIRST_CLASS;
-    int err = hec_unmix_next(p->fine, fine, piece->start_ns, piece->end_ns);
-    return err ? err : hec_unmix_next(p->whole, whole, piece->start_ns, piece->end_ns);
+    int err = hec_unmix_piece(p->fine, fine, piece->start_ns, piece->end_ns);
+    return err ? err : hec_unmix_piece(p->whole, whole, piece->start_ns, piece->end_ns);
 }
 
 /* ---- counters ---- */

@@ -7,9 +7,6 @@
 #include "diagnose/timeline/kernel_class.h"
 #include "diagnose/watts/roofline.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 struct hec_class_row {
     double seconds, share;                       /* of compute; 0 where the class did not run */
     double joules, watts, watts_low, watts_high; /* NAN: not unmixed */

@@ -1,9 +1,6 @@
 #include "diagnose/watts/joint.h"
 
 #include "base/clock.h"
-#include "base/error.h"
-#include "diagnose/input.h"
-#include "diagnose/meter/readings.h"
 #include "diagnose/physics.h"
 
 #include <math.h>

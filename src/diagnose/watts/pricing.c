@@ -1,10 +1,7 @@
 #include "diagnose/watts/pricing.h"
 
 #include "base/clock.h"
-#include "diagnose/input.h"
-#include "diagnose/meter/readings.h"
 #include "diagnose/physics.h"
-#include "model/part.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -401,11 +401,6 @@ int hec_unmix_advance(struct hec_unmix *unmix, int class, int64_t start_ns, int6
     return err ? err : advance(unmix, class, end_ns);
 }
 
-int hec_unmix_piece(struct hec_unmix *unmix, int class, int64_t start_ns, int64_t end_ns) {
-    return class < 0 || class >= unmix->options.classes ? HEC_ERR_USAGE
-                                                        : hec_unmix_next(unmix, class, start_ns, end_ns);
-}
-
 int hec_unmix_extra(struct hec_unmix *unmix, int class, double seconds) {
     if (class < 0 || class >= unmix->options.classes || !(seconds >= 0) || !isfinite(seconds))
         return HEC_ERR_USAGE;

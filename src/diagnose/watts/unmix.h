@@ -125,10 +125,6 @@ struct hec_unmix_result {
 int hec_unmix_begin(const struct hec_unmix_options *options, struct hec_unmix **out);
 void hec_unmix_free(struct hec_unmix *unmix);
 
-/* The device was in class over [start, end). Ascending and disjoint; an overlap with what was given is cut off. What no
- * piece covers is unknown: readings that touch it are left out. 0, HEC_ERR_USAGE (class out of range) or
- * HEC_ERR_NOMEM. */
-int hec_unmix_piece(struct hec_unmix *unmix, int class, int64_t start_ns, int64_t end_ns);
 /* Seconds of a class outside of the pieces (a trace that was on part of the time): counts in seconds, joules, total. */
 int hec_unmix_extra(struct hec_unmix *unmix, int class, double seconds);
 

@@ -3,9 +3,7 @@
 #define HEC_DIAGNOSE_WATTS_UNMIX_FIT_H
 
 #include "diagnose/watts/nnls.h"
-#include "diagnose/watts/unmix_blocks.h"
-
-#include <stdbool.h>
+#include "diagnose/watts/unmix_state.h"
 
 #define HEC_FIT_SOURCES 5 /* none is fine: then what is believed, and the total */
 

@@ -1,6 +1,6 @@
-#include "diagnose/watts/unmix_response.h"
 
 #include "diagnose/watts/nnls.h"
+#include "diagnose/watts/unmix_state.h"
 
 #include <math.h>
 #include <string.h>

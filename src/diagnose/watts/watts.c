@@ -2,7 +2,8 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "diagnose/meter/windows.h"
+#include "diagnose/meter/meter.h"
+#include "diagnose/physics.h"
 #include "diagnose/watts/pricing.h"
 #include "diagnose/watts/unmix_state.h"
 
@@ -50,23 +51,92 @@ struct supply {
     int64_t tight_ns; /* see pricing.h */
 };
 
-static int take_power(void *context, int64_t t_ns, int64_t span_ns, double watts) {
-    struct supply *s = context;
+static int add_power(struct supply *s, int64_t t_ns, int64_t span_ns, double watts) {
     int err = hec_unmix_power(s->unmix, t_ns, span_ns, watts);
     return !err && s->profiler ? hec_class_profiler_power(s->profiler, t_ns, span_ns, watts) : err;
 }
 
-static int take_counter(void *context, int64_t start_ns, int64_t end_ns, double joules, double sigma_j) {
-    struct supply *s = context;
+/* Between the instants at which two of the counter's values became current. */
+static int add_counter(struct supply *s, int64_t start_ns, int64_t end_ns, double joules, double sigma_j) {
     int err = hec_unmix_window(s->unmix, start_ns, end_ns, joules, sigma_j);
     return !err && s->profiler ? hec_class_profiler_window(s->profiler, start_ns, end_ns, joules, sigma_j) : err;
+}
+
+/* ---- its energy in windows, each as short as its sensors say it: what the watts of states are unmixed from ---- */
+
+#define MINUTE_NS (60 * HEC_NS_PER_S)
+#define SPAN_MOST                                                                                                      \
+    3 /* a sample so many usual spacings after the one before follows a gap: what it covers is not known */
+#define SLACK_SHARE 4 /* ends of a counter's window are known to at least this fraction of its length */
+#define WINDOW_MOST_NS (2 * HEC_NS_PER_S)
+
+struct windows {
+    struct supply *to;
+    int64_t every, usual_ns, previous_ns;
+    bool previous;
+    struct edge {
+        int64_t t_ns, slack_ns, mj;
+        bool known;
+    } edge;
+    int err;
+};
+
+static bool counts(const struct windows *w, int64_t t_ns) {
+    return w->every <= 1 || t_ns / MINUTE_NS % w->every == 0;
+}
+
+/* A sample: the mean over the span that ends at t. None where power is polled: what a value covers is not known. */
+static void take_power(void *context, int64_t t_ns, int64_t value, bool valid) {
+    struct windows *w = context;
+    int64_t span = t_ns - w->previous_ns;
+    bool follows = w->previous && span > 0 && span <= SPAN_MOST * w->usual_ns;
+    w->previous = valid;
+    w->previous_ns = t_ns;
+    span = 2 * span > 3 * w->usual_ns ? w->usual_ns : span; /* one before was lost */
+    if (valid && follows && !w->err && counts(w, t_ns))
+        w->err = add_power(w->to, t_ns, span, (double)value / 1e3);
+}
+
+/* A value became current within its slack before t. */
+static void take_counter(void *context, const struct hec_counter_reading *reading) {
+    int64_t t_ns = reading->t_ns, mj = reading->mj, slack_us = reading->slack_us;
+    struct windows *w = context;
+    if (w->err || slack_us < 0 || slack_us > WINDOW_MOST_NS / HEC_NS_PER_US || !counts(w, t_ns))
+        return; /* where it lies is not known */
+    struct edge now = {t_ns, slack_us * HEC_NS_PER_US, mj, true}, *from = &w->edge;
+    int64_t start = from->t_ns - from->slack_ns / 2, end = now.t_ns - now.slack_ns / 2;
+    if (from->known && now.mj < from->mj)
+        from->known = false; /* reset */
+    if (from->known && end - start > WINDOW_MOST_NS)
+        from->known = false; /* the shares of a long one are all alike */
+    if (from->known && SLACK_SHARE * (from->slack_ns + now.slack_ns) / 2 > end - start)
+        return; /* wait for one that is far enough off */
+    if (from->known) {
+        double joules = (double)(now.mj - from->mj) / 1e3, watts = joules * HEC_NS_PER_S / (double)(end - start);
+        double a = (double)from->slack_ns / HEC_NS_PER_S, b = (double)now.slack_ns / HEC_NS_PER_S;
+        w->err = add_counter(w->to, start, end, joules, sqrt((a * a + b * b) / 12) * watts);
+    }
+    *from = now;
+}
+
+/* Of samples and counter readings those of every so many minutes. 0, HEC_ERR_NOMEM or what the input returned. */
+static int read_windows(struct hec_meter *meter, struct supply *s, int64_t every, struct hec_why *why) {
+    const struct hec_device_summary *d = s->summary;
+    double spacing_s = d->energy.sample_spacing_s;
+    struct windows w = {.to = s, .every = every};
+    w.usual_ns = spacing_s > 0 ? llround(spacing_s * HEC_NS_PER_S) : HEC_POWER_SAMPLE_NS;
+    int err = 0;
+    if (d->device.has_power_history > 0)
+        err = hec_meter_read(meter, HEC_GPU_POWER, d->device.index, take_power, &w, why);
+    if (!err)
+        err = hec_meter_counter(meter, d->device.index, take_counter, &w, why);
+    return err ? err : w.err;
 }
 
 static int read_supply(struct hec_meter *meter, const struct hec_device_timeline *reported, struct supply *s,
                        struct hec_why *why) {
     const struct hec_summary_input *input = meter->input;
     const struct hec_device_summary *d = s->summary;
-    const struct hec_window_visitor visitor = {s, take_power, take_counter};
     struct hec_unmix_sensor sensor = {0, 0};
     s->has_peaks = input->peaks && input->peaks(input->context, &d->device, &s->peaks) == 0 && !s->peaks.simulated;
     const struct hec_peak *window = &s->peaks.peak[HEC_PEAK_SENSOR_WINDOW],
@@ -86,7 +156,7 @@ static int read_supply(struct hec_meter *meter, const struct hec_device_timeline
     if (err || !d->energy.valid || !(d->energy.joules > 0))
         return err;
     err = hec_unmix_begin(&options, &s->unmix);
-    return err ? err : hec_meter_windows(meter, d, every, &visitor, why);
+    return err ? err : read_windows(meter, s, every, why);
 }
 
 /* The tape for one of those that are fed from it. */
@@ -103,7 +173,7 @@ static int take_state(const struct player *p, const struct hec_state_piece *piec
         return 0;
     if (hec_pricing_tight(piece))
         s->tight_ns += piece->end_ns - piece->start_ns;
-    return hec_unmix_next(s->unmix, hec_pricing_class(&s->order, piece), piece->start_ns, piece->end_ns);
+    return hec_unmix_piece(s->unmix, hec_pricing_class(&s->order, piece), piece->start_ns, piece->end_ns);
 }
 
 /* Inline, so that it is made for either. */

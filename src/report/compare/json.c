@@ -10,11 +10,7 @@
 
 static json_t *notes_of(const struct hec_versus *v) {
     char notes[HEC_VERSUS_NOTES_MAX][HEC_VERSUS_NOTE];
-    int count = hec_versus_notes(v, notes);
-    json_t *list = json_array();
-    for (int i = 0; i < count; i++)
-        json_array_append_new(list, of_STRING(notes[i]));
-    return list;
+    return strings_of(notes[0], sizeof notes[0], hec_versus_notes(v, notes));
 }
 
 #include "report/json_objects.h"
@@ -26,4 +22,12 @@ json_t *hec_versus_root(const struct hec_versus *versus) {
 
 int hec_versus_json(const struct hec_versus *versus, struct hec_buf *out) {
     return hec_json_print(hec_versus_root(versus), out);
+}
+
+#include "report/json_schema.h"
+
+int hec_versus_schema(struct hec_buf *out) {
+    return HEC_JSON_SCHEMA(out, .id = "urn:hec:compare:1", .title = "HEC comparison",
+                           .description = "What `hec compare --json` prints. Missing is null, never 0.",
+                           .root = "comparison");
 }

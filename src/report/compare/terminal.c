@@ -1,5 +1,5 @@
 /* A comparison for people: the answer first, then what supports it. */
-#include "report/words/answer_print.h"
+#include "report/words/answer.h"
 #include "report/words/results.h"
 #include "report/compare/words.h"
 

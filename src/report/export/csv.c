@@ -2,7 +2,6 @@
 #include "report/export/export.h"
 
 #include "base/buf.h"
-#include "report/export/counters.h"
 #include "report/export/names.h"
 
 #include <inttypes.h>

@@ -2,7 +2,6 @@
 #ifndef HEC_REPORT_EXPORT_EXPORT_H
 #define HEC_REPORT_EXPORT_EXPORT_H
 
-#include "base/error.h"
 #include "diagnose/result.h"
 
 /* Returns 0, or a negative error that ends the export and is returned. */

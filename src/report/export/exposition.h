@@ -13,7 +13,6 @@
 #include "base/buf.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define HEC_EXPOSITION_TYPE_PROMETHEUS "text/plain; version=0.0.4; charset=utf-8"

@@ -3,10 +3,9 @@
 #include "report/export/export.h"
 
 #include "base/clock.h"
-#include "report/export/counters.h"
 #include "report/export/names.h"
-#include "report/export/perfetto_fields.h"
 #include "report/export/perfetto_tracks.h"
+#include "report/export/proto.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 #include "report/format.h"
-#include "report/export/perfetto_fields.h"
 
 #include <stdio.h>
 #include <stdlib.h>

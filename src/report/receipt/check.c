@@ -5,7 +5,6 @@
 #include "report/words/answer.h"
 #include "report/markdown.h"
 #include "report/page.h"
-#include "report/receipt/words.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -170,8 +169,7 @@ static void put_row(struct hec_buf *out, const struct hec_check_report *r, int i
     char name[LABEL];
     text value, range, then, now;
     change(p, value, range);
-    hec_buf_puts(out, "| ");
-    hec_markdown_text(out, label(name, r, i));
+    hec_markdown_text(out, "| ", label(name, r, i), "");
     hec_buf_printf(out, " | %s | %s | %s | %s | ", hec_format_si(then, p->baseline, 4, unit),
                    hec_format_si(now, p->now, 4, unit), value, range);
     if (p->asked)
@@ -183,25 +181,20 @@ static void put_row(struct hec_buf *out, const struct hec_check_report *r, int i
 int hec_check_markdown(const struct hec_check_report *r, struct hec_buf *out) {
     char words[SENTENCE], differs[REASON];
     struct hec_buf line;
-    hec_buf_puts(out, "**hec check: ");
-    hec_markdown_text(out, sentence(words, r));
+    hec_markdown_text(out, "**hec check: ", sentence(words, r), "");
     hec_buf_puts(out, "**\n\n| | baseline | now | change | 95 % interval | limit | |\n"
                       "| --- | ---: | ---: | ---: | ---: | ---: | --- |\n");
     for (int i = 0; i < HEC_CHECKS; i++)
         put_row(out, r, i);
     command_of(r, &line);
-    hec_buf_puts(out, "\n- command: ");
-    hec_markdown_text(out, hec_buf_text(&line));
+    hec_markdown_text(out, "\n- command: ", hec_buf_text(&line), "");
     hec_buf_free(&line);
     hec_buf_printf(out, "\n- %d trial%s against %d of the baseline of ", r->check.trials_now,
                    r->check.trials_now == 1 ? "" : "s", r->check.trials_baseline);
-    hec_markdown_text(out, r->baseline->created);
-    hec_buf_puts(out, "\n");
+    hec_markdown_text(out, "", r->baseline->created, "\n");
     for (int i = 0; i < r->unlikes.count; i++) {
         unlike_words(differs, &r->unlikes.list[i]);
-        hec_buf_puts(out, "- differs: ");
-        hec_markdown_text(out, differs);
-        hec_buf_puts(out, "\n");
+        hec_markdown_text(out, "- differs: ", differs, "\n");
     }
     return hec_buf_error(out);
 }

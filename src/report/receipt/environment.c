@@ -16,8 +16,6 @@ static const char *const secrets[] = {
 #define HEC_RECEIPT_VARIABLE(name)
 #define HEC_RECEIPT_SECRET(part) part,
 #include "report/receipt/environment.def"
-#undef HEC_RECEIPT_VARIABLE
-#undef HEC_RECEIPT_SECRET
 };
 
 static bool matters(const char *name) {

@@ -1,11 +1,11 @@
 /* A receipt for programs: receipt.def gives its fields. */
 #define HEC_JSON_TABLE "report/receipt/receipt.def"
+#include "report/json_values.h"
 #include "report/receipt/words.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
 #include "report/json_roots.h"
 #include "report/receipt/digest.h"
-#include "report/receipt/values.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,7 @@
 static json_t *lines_of(const struct hec_receipt *r,
                         int (*make)(const struct hec_receipt *, char (*)[HEC_RECEIPT_LINE])) {
     char lines[HEC_RECEIPT_LINES][HEC_RECEIPT_LINE];
-    int count = make(r, lines);
-    json_t *list = json_array();
-    for (int i = 0; i < count; i++)
-        json_array_append_new(list, of_STRING(lines[i]));
-    return list;
+    return strings_of(lines[0], sizeof lines[0], make(r, lines));
 }
 
 static json_t *notes_of(const struct hec_receipt *r) {
@@ -61,4 +57,13 @@ int hec_receipt_json(const struct hec_receipt *receipt, struct hec_buf *out) {
     int err = receipt->error ? receipt->error : root ? hec_json_print_rows(root, out) : HEC_ERR_NOMEM;
     json_decref(root);
     return hec_buf_error(out) ? hec_buf_error(out) : err;
+}
+
+#include "report/json_schema.h"
+
+int hec_receipt_schema(struct hec_buf *out) {
+    return HEC_JSON_SCHEMA(
+        out, .id = "urn:hec:receipt:1", .title = "HEC receipt", .older = true,
+        .description = "What `hec ab -o` and `hec check -o` write, and `hec verify` checks. Missing is null, never 0.",
+        .root = "receipt");
 }

@@ -1,9 +1,8 @@
 /* A receipt as Markdown, for a pull request: the verdict first, then what it rests on. */
-#include "report/words/answer_print.h"
+#include "report/receipt/try.h"
+#include "report/words/answer.h"
 #include "report/markdown.h"
-#include "report/receipt/digest.h"
 #include "report/receipt/words.h"
-#include "report/receipt/tried.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,11 +10,9 @@
 typedef char text[HEC_FORMAT_SIZE];
 
 static void put_item(struct hec_buf *out, const char *before, const char *name, const char *value) {
-    hec_buf_printf(out, "%s- ", before);
-    hec_markdown_text(out, name);
-    hec_buf_puts(out, ": ");
-    hec_markdown_text(out, value);
-    hec_buf_puts(out, "\n");
+    hec_buf_puts(out, before);
+    hec_markdown_text(out, "- ", name, "");
+    hec_markdown_text(out, ": ", value, "\n");
 }
 
 static void put_commands(struct hec_buf *out, const struct hec_receipt *r) {
@@ -41,9 +38,7 @@ static void put_verdict(struct hec_buf *out, const struct hec_receipt *r) {
     char sentence[HEC_ANSWER_SENTENCE], lines[HEC_RECEIPT_LINES][HEC_RECEIPT_LINE], quality[HEC_QUALITY_SENTENCE];
     struct hec_answer answer = hec_receipt_answer(r);
     int count = hec_receipt_notes(r, lines);
-    hec_buf_puts(out, "**");
-    hec_markdown_text(out, hec_answer_sentence(sentence, &answer));
-    hec_buf_puts(out, "**\n");
+    hec_markdown_text(out, "**", hec_answer_sentence(sentence, &answer), "**\n");
     put_item(out, "\n", "quality", hec_quality_sentence(quality, &r->result.quality));
     for (int i = 0; i < count; i++)
         put_item(out, "", "note", lines[i]);
@@ -91,7 +86,7 @@ static void put_facts(struct hec_buf *out, const char *title, const struct hec_r
 static void put_words(struct hec_buf *out, const char *title, const struct hec_receipt_words *words) {
     for (int i = 0; i < words->count; i++) {
         hec_buf_printf(out, "%s%s", i ? ", " : "\n", i ? "" : title);
-        hec_markdown_text(out, words->list[i]);
+        hec_markdown_text(out, "", words->list[i], "");
     }
     hec_buf_puts(out, words->count ? "\n" : "");
 }
@@ -101,9 +96,7 @@ static void put_details(struct hec_buf *out, const struct hec_receipt *r) {
     int count = hec_receipt_method(r, lines);
     hec_buf_puts(out, "\n<details><summary>How, where, and every trial</summary>\n\n");
     for (int i = 0; i < count; i++) {
-        hec_buf_puts(out, "- ");
-        hec_markdown_text(out, lines[i]);
-        hec_buf_puts(out, "\n");
+        hec_markdown_text(out, "- ", lines[i], "\n");
     }
     put_item(out, "", "measured", r->created);
     put_item(out, "", "hec", r->hec_version);

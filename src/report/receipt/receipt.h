@@ -3,12 +3,8 @@
 #ifndef HEC_REPORT_RECEIPT_RECEIPT_H
 #define HEC_REPORT_RECEIPT_RECEIPT_H
 
-#include "base/buf.h"
-#include "base/error.h"
 #include "prove/experiment.h"
 #include "report/run/report.h"
-
-#include <stddef.h>
 
 #define HEC_RECEIPT_SCHEMA "hec.receipt/1"
 #define HEC_RECEIPT_TRIALS_MOST 4096

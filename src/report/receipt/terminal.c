@@ -1,5 +1,5 @@
 /* The verdict of a receipt for people. */
-#include "report/words/answer_print.h"
+#include "report/words/answer.h"
 #include "report/receipt/words.h"
 
 static void put_commands(struct hec_page *page, const struct hec_receipt *r) {

@@ -2,6 +2,7 @@
 #ifndef HEC_REPORT_RECEIPT_TRY_H
 #define HEC_REPORT_RECEIPT_TRY_H
 
+#include "report/page.h"
 #include "report/receipt/receipt.h"
 
 struct hec_try_keep {
@@ -25,5 +26,10 @@ struct hec_try_report {
 };
 
 int hec_try_terminal(const struct hec_try_report *report, const struct hec_report_style *style, struct hec_buf *out);
+
+/* The table of what `hec try` tried. Nothing where a receipt has none. */
+
+void hec_tried_page(struct hec_page *page, const struct hec_receipt *receipt);
+void hec_tried_markdown(struct hec_buf *out, const struct hec_receipt *receipt);
 
 #endif

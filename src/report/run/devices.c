@@ -1,9 +1,8 @@
 #include "report/run/devices.h"
 
-#include "base/error.h"
-#include "model/part.h"
 #include "report/format.h"
 #include "report/json_print.h"
+#include "report/json_values.h"
 #include "report/page.h"
 
 #include <math.h>
@@ -12,17 +11,8 @@
 
 /* ---- JSON ---- */
 
-static json_t *number(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *known(int64_t value, double scale) { /* negative: the driver would not say */
     return value < 0 ? json_null() : json_real((double)value * scale);
-}
-
-static json_t *string(const char *from) {
-    char clean[256];
-    return from[0] ? json_string(hec_format_clean(clean, sizeof clean, from, true)) : json_null();
 }
 
 static void set(json_t *object, const char *key, json_t *value) {
@@ -31,49 +21,31 @@ static void set(json_t *object, const char *key, json_t *value) {
 
 static json_t *device_of(const struct hec_device *device) {
     const struct hec_part *part = hec_part_find(device->name);
-    json_t *object = json_object();
     char capability[24];
     snprintf(capability, sizeof capability, "%d.%d", device->cuda_major, device->cuda_minor);
-    set(object, "index", json_integer(device->index));
-    set(object, "vendor", string(device->vendor));
-    set(object, "uuid", string(device->uuid));
-    set(object, "name", string(device->name));
-    set(object, "pci_bus_id", string(device->pci_bus_id));
-    set(object, "driver", string(device->driver));
-    set(object, "architecture", string(device->architecture));
-    set(object, "compute_capability", device->cuda_major > 0 ? json_string(capability) : json_null());
-    set(object, "memory_bytes", known(device->memory_kib, 1024));
-    set(object, "power_limit_w", known(device->power_limit_mw, 1e-3));
-    set(object, "power_limit_default_w", known(device->power_limit_default_mw, 1e-3));
-    set(object, "pcie_bytes_per_s", known(device->pcie_kib_per_s, 1024));
-    set(object, "mig_enabled", device->mig_enabled < 0 ? json_null() : json_boolean(device->mig_enabled));
-    set(object, "visible", json_boolean(device->visible));
-    set(object, "simulated", json_boolean(device->simulated));
-    set(object, "energy_counter", json_boolean(device->has_energy_counter));
-    set(object, "power_history", json_boolean(device->has_power_history));
-    set(object, "gpm", json_boolean(device->has_gpm));
-    set(object, "part", part ? json_string(part->id) : json_null());
-    return object;
+    return json_pack(
+        "{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b, s:s?}", "index",
+        device->index, "vendor", of_TEXT(device->vendor), "uuid", of_TEXT(device->uuid), "name", of_TEXT(device->name),
+        "pci_bus_id", of_TEXT(device->pci_bus_id), "driver", of_TEXT(device->driver), "architecture",
+        of_TEXT(device->architecture), "compute_capability", device->cuda_major > 0 ? capability : NULL, "memory_bytes",
+        known(device->memory_kib, 1024), "power_limit_w", known(device->power_limit_mw, 1e-3), "power_limit_default_w",
+        known(device->power_limit_default_mw, 1e-3), "pcie_bytes_per_s", known(device->pcie_kib_per_s, 1024),
+        "mig_enabled", of_MAYBE(device->mig_enabled), "visible", device->visible, "simulated", device->simulated,
+        "energy_counter", device->has_energy_counter, "power_history", device->has_power_history, "gpm",
+        device->has_gpm, "part", part ? part->id : NULL);
 }
 
 static json_t *part_of(const struct hec_part *part) {
-    json_t *object = json_object(), *peak = json_object(), *per_joule = json_object();
-    set(object, "id", json_string(part->id));
-    set(object, "name", json_string(part->name));
-    set(object, "workload", json_string(hec_part_class_name(part->workload)));
-    for (int p = 0; p < HEC_PRECISION_COUNT; p++) {
-        set(peak, hec_precision_name((enum hec_precision)p), number(part->peak_tflops[p]));
-        set(per_joule, hec_precision_name((enum hec_precision)p),
-            number(hec_part_flop_per_joule(part, (enum hec_precision)p)));
+    json_t *peak = json_object(), *per_joule = json_object();
+    for (enum hec_precision p = 0; p < HEC_PRECISION_COUNT; p++) {
+        set(peak, hec_precision_name(p), of_NUMBER(part->peak_tflops[p]));
+        set(per_joule, hec_precision_name(p), of_NUMBER(hec_part_flop_per_joule(part, p)));
     }
-    set(object, "peak_dense_tflops", peak);
-    set(object, "flop_per_joule_derived", per_joule);
-    set(object, "memory_gb_per_s", number(part->memory_gb_per_s));
-    set(object, "memory_gb", number(part->memory_gb));
-    set(object, "tdp_w", number(part->tdp_w));
-    set(object, "source", json_string(part->source));
-    set(object, "note", string(part->note));
-    return object;
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:o}", "id", part->id, "name", part->name,
+                     "workload", hec_part_class_name(part->workload), "peak_dense_tflops", peak,
+                     "flop_per_joule_derived", per_joule, "memory_gb_per_s", of_NUMBER(part->memory_gb_per_s),
+                     "memory_gb", of_NUMBER(part->memory_gb), "tdp_w", of_NUMBER(part->tdp_w), "source", part->source,
+                     "note", of_TEXT(part->note));
 }
 
 static int print_json(const struct hec_device *devices, int count, bool parts, struct hec_buf *out) {
@@ -235,5 +207,73 @@ int hec_report_devices(const struct hec_device *devices, int count, bool parts, 
         hec_page_blank(&page);
         print_parts(&page, devices, count);
     }
+    return hec_buf_error(out);
+}
+
+/* ---- hec doctor ---- */
+
+static void count_by_status(const struct hec_check_list *list, int counts[HEC_CHECK_STATUS_COUNT]) {
+    memset(counts, 0, HEC_CHECK_STATUS_COUNT * sizeof *counts);
+    for (int i = 0; i < list->count; i++)
+        counts[list->items[i].status]++;
+}
+
+static int print_checks_json(const struct hec_check_list *list, struct hec_buf *out) {
+    int counts[HEC_CHECK_STATUS_COUNT];
+    json_t *root = json_object(), *checks = json_array();
+    set(root, "schema", json_string(HEC_DOCTOR_SCHEMA));
+    for (int i = 0; i < list->count; i++) {
+        const struct hec_check *check = &list->items[i];
+        json_array_append_new(checks,
+                              json_pack("{s:o, s:o, s:s, s:o, s:o, s:o}", "area", of_STRING(check->area), "name",
+                                        of_STRING(check->name), "status", hec_check_status_name(check->status),
+                                        "finding", of_STRING(check->finding), "remedy", of_TEXT(check->remedy), "cost",
+                                        of_TEXT(check->cost)));
+    }
+    set(root, "checks", checks);
+    count_by_status(list, counts);
+    for (int s = 0; s < HEC_CHECK_STATUS_COUNT; s++)
+        set(root, hec_check_status_name((enum hec_check_status)s), json_integer(counts[s]));
+    set(root, "omitted", json_integer(list->omitted));
+    return hec_json_print(root, out);
+}
+
+static void print_area(struct hec_page *page, const struct hec_check_list *list, const char *area) {
+    static const enum hec_tone tones[HEC_CHECK_STATUS_COUNT] = {HEC_TONE_PLAIN, HEC_TONE_WARN, HEC_TONE_BAD};
+    hec_page_row(page, 0, area, HEC_TONE_PLAIN, "%s", "");
+    for (int i = 0; i < list->count; i++) {
+        const struct hec_check *check = &list->items[i];
+        if (strcmp(check->area, area) != 0)
+            continue;
+        hec_page_row(page, 2, hec_check_status_name(check->status), tones[check->status], "%s: %s", check->name,
+                     check->finding);
+        if (check->remedy[0])
+            hec_page_row(page, 2, "", HEC_TONE_PLAIN, "to enable it: %s", check->remedy);
+        if (check->cost[0])
+            hec_page_row(page, 2, "", HEC_TONE_DIM, "cost: %s", check->cost);
+    }
+}
+
+int hec_report_doctor(const struct hec_check_list *list, bool json, const struct hec_report_style *style,
+                      struct hec_buf *out) {
+    if (json)
+        return print_checks_json(list, out);
+    struct hec_page page;
+    int counts[HEC_CHECK_STATUS_COUNT];
+    hec_page_init(&page, style, out);
+    for (int i = 0; i < list->count; i++) {
+        int first = 0;
+        while (strcmp(list->items[first].area, list->items[i].area) != 0)
+            first++;
+        if (first == i) {
+            print_area(&page, list, list->items[i].area);
+            hec_page_blank(&page);
+        }
+    }
+    count_by_status(list, counts);
+    hec_page_row(&page, 0, "in all", HEC_TONE_BOLD, "%d ok, %d limited, %d missing", counts[HEC_CHECK_OK],
+                 counts[HEC_CHECK_LIMITED], counts[HEC_CHECK_MISSING]);
+    if (list->omitted > 0)
+        hec_page_row(&page, 0, "", HEC_TONE_DIM, "%d more rows did not fit", list->omitted);
     return hec_buf_error(out);
 }

@@ -2,6 +2,7 @@
 #ifndef HEC_REPORT_RUN_DEVICES_H
 #define HEC_REPORT_RUN_DEVICES_H
 
+#include "model/check.h"
 #include "report/run/report.h"
 
 #define HEC_DEVICES_SCHEMA "hec.devices/1"
@@ -11,5 +12,14 @@
  * Returns HEC_OK, HEC_ERR_NOMEM or HEC_ERR_LIMIT. */
 int hec_report_devices(const struct hec_device *devices, int count, bool parts, bool json,
                        const struct hec_report_style *style, struct hec_buf *out);
+
+/* `hec doctor`: what can be measured here, what not, and what would enable it. */
+
+#define HEC_DOCTOR_SCHEMA "hec.doctor/1"
+
+/* json: an object {schema, checks[{area,name,status,finding,remedy,cost}], ok, limited, missing, omitted}; otherwise
+ * text for a terminal, by area in the order of their first row. Returns HEC_OK, HEC_ERR_NOMEM or HEC_ERR_LIMIT. */
+int hec_report_doctor(const struct hec_check_list *list, bool json, const struct hec_report_style *style,
+                      struct hec_buf *out);
 
 #endif

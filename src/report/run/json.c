@@ -3,6 +3,7 @@
 #include "report/words/facts.h"
 #include "report/words/findings.h"
 #include "report/words/results.h"
+#include "report/words/summary.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
 #include "report/json_roots.h"
@@ -11,13 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static json_t *strings_of(const char *first, size_t size, int count) {
-    json_t *list = json_array();
-    for (int i = 0; i < count; i++)
-        json_array_append_new(list, of_STRING(first + (size_t)i * size));
-    return list;
-}
 
 /* By their names, which a space separates. */
 static json_t *numbers_of(const char *names, const double *value) {
@@ -59,21 +53,6 @@ static json_t *dimensions(int64_t x, int64_t y, int64_t z) {
 }
 
 /* ---- values that take more than an expression ---- */
-
-static int devices_used(const struct hec_summary *s) {
-    int used = 0;
-    for (int i = 0; i < s->device_count; i++)
-        used += s->devices[i].readings.used;
-    return used;
-}
-
-static json_t *indices_of(uint64_t devices) {
-    json_t *list = json_array();
-    for (int i = 0; i < 64; i++)
-        if (devices >> i & 1)
-            json_array_append_new(list, json_integer(i));
-    return list;
-}
 
 static const char *method_of(const struct hec_energy *e) {
     if (e->method == HEC_ENERGY_COUNTER)
@@ -135,4 +114,14 @@ int hec_report_json(const struct hec_summary *summaries, size_t count, struct he
     for (size_t i = 0; i < count && count != 1; i++)
         json_array_append_new(root, json_report(&summaries[i]));
     return hec_json_print(root, out);
+}
+
+#include "report/json_schema.h"
+
+int hec_report_schema(struct hec_buf *out) {
+    return HEC_JSON_SCHEMA(
+        out, .id = "urn:hec:report:2", .title = "HEC report",
+        .description = "What `hec report --json` prints: one report, or an array of reports when several files are "
+                       "given. Missing is null, never 0. Ratios are 0..1.",
+        .root = "report", .or_list = true);
 }

@@ -1,6 +1,5 @@
 /* A run as Markdown, for a pull request or a notebook: the answer and what it rests on, the rest folded away.
  * Names from outside stand in code spans: no markup, no link, nobody is mentioned. */
-#include "diagnose/rules/findings.h"
 #include "report/words/facts.h"
 #include "report/words/findings.h"
 #include "report/words/results.h"
@@ -8,7 +7,6 @@
 #include "report/run/report.h"
 #include "report/words/summary.h"
 #include "report/run/terminal_device.h"
-#include "report/run/terminal_timeline.h"
 #include "report/words/timeline.h"
 
 #include <math.h>
@@ -25,8 +23,7 @@ typedef char text[HEC_FORMAT_SIZE];
 
 static void put_row(struct hec_buf *out, const char *name, const char *words) {
     hec_buf_printf(out, "| %s | ", name);
-    hec_markdown_text(out, words);
-    hec_buf_puts(out, " |\n");
+    hec_markdown_text(out, "", words, " |\n");
 }
 
 static void put_took(const struct hec_summary *s, struct hec_buf *out) {
@@ -69,8 +66,7 @@ static void put_ledger(const struct hec_summary *s, const struct hec_ledger_devi
     text name, seconds, share, joules, watts;
     if (!d || !d->window_ns)
         return;
-    hec_buf_puts(out, "\nWhere the time of ");
-    hec_markdown_text(out, hec_device_word(name, s, d->device));
+    hec_markdown_text(out, "\nWhere the time of ", hec_device_word(name, s, d->device), "");
     hec_buf_puts(out,
                  " went:\n\n| state | time | share | energy | mean power |\n| --- | ---: | ---: | ---: | ---: |\n");
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
@@ -127,9 +123,7 @@ static void put_finding(const struct hec_summary *s, const struct hec_finding *f
         hec_buf_printf(out, "; fixing it would save %s", saves);
     hec_buf_puts(out, "</summary>\n\n");
     for (int i = 0; i < f->evidence_count; i++) {
-        hec_buf_puts(out, "- ");
-        hec_markdown_text(out, hec_evidence_words(words, f, &f->evidence[i]));
-        hec_buf_puts(out, "\n");
+        hec_markdown_text(out, "- ", hec_evidence_words(words, f, &f->evidence[i]), "\n");
     }
     for (int i = 0; i < f->line_count; i++) {
         const struct hec_finding_line *l = &f->lines[i];
@@ -138,9 +132,7 @@ static void put_finding(const struct hec_summary *s, const struct hec_finding *f
                           false);
         hec_buf_printf(out, " (%s)\n", hec_format_share(share, l->share));
     }
-    hec_buf_puts(out, "\n");
-    hec_markdown_text(out, hec_lever_words(words, f));
-    hec_buf_puts(out, "\n");
+    hec_markdown_text(out, "\n", hec_lever_words(words, f), "\n");
     if (code)
         hec_buf_printf(out, "\n```python\n%s```\n", code);
     hec_buf_printf(out, "\n`hec explain %s`: its meaning, its signs, its answers\n\n</details>\n",
@@ -162,8 +154,7 @@ static void put_findings(const struct hec_summary *s, uint64_t chapters, struct 
     if (s->job.findings.scale_out.verdict == HEC_SCALE_UNKNOWN)
         return;
     hec_buf_printf(out, "\nScale out? %s: ", verdicts[s->job.findings.scale_out.verdict]);
-    hec_markdown_text(out, hec_scale_words(words, &s->job.findings.scale_out));
-    hec_buf_puts(out, "\n");
+    hec_markdown_text(out, "", hec_scale_words(words, &s->job.findings.scale_out), "\n");
 }
 
 int hec_report_markdown(const struct hec_summary *s, struct hec_buf *out) {
@@ -171,9 +162,7 @@ int hec_report_markdown(const struct hec_summary *s, struct hec_buf *out) {
     uint64_t chapters = hec_terminal_chapters(s, false);
     hec_headline(headline, sizeof headline, s);
     if (headline[0]) {
-        hec_buf_puts(out, "**");
-        hec_markdown_text(out, headline);
-        hec_buf_puts(out, "**\n\n");
+        hec_markdown_text(out, "**", headline, "**\n\n");
     }
     hec_markdown_code(out, s->command[0] ? s->command : "(unknown command)", false);
     hec_buf_puts(out, "\n");
@@ -181,11 +170,11 @@ int hec_report_markdown(const struct hec_summary *s, struct hec_buf *out) {
     if (hec_summary_used(s) > 1)
         put_devices(s, out);
     for (int i = 0; i < s->device_count; i++)
-        if (chapters & hec_terminal_bit(s->devices[i].readings.device.index))
+        if (chapters & hec_device_bit(s->devices[i].readings.device.index))
             put_ledger(s, s->devices[i].ledger, out);
     put_findings(s, chapters, out);
     for (int i = 0; i < s->device_count; i++)
-        if (chapters & hec_terminal_bit(s->devices[i].readings.device.index))
+        if (chapters & hec_device_bit(s->devices[i].readings.device.index))
             put_kernels(s->devices[i].timeline, out);
     return hec_buf_error(out);
 }

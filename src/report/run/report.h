@@ -3,7 +3,6 @@
 #define HEC_REPORT_RUN_REPORT_H
 
 #include "base/buf.h"
-#include "base/error.h"
 #include "diagnose/result.h"
 
 #define HEC_REPORT_SCHEMA "hec.report/2"

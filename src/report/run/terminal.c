@@ -1,12 +1,9 @@
 /* The report for people: the answer first, then what supports it. */
-#include "report/words/findings.h"
 #include "report/words/results.h"
 #include "report/page.h"
 #include "report/run/report.h"
 #include "report/words/summary.h"
 #include "report/run/terminal_device.h"
-#include "report/run/terminal_findings.h"
-#include "report/run/terminal_timeline.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -223,14 +220,14 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     uint64_t chapters = hec_terminal_chapters(summary, style->all);
     hec_terminal_gpus(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
-        if (chapters & hec_terminal_bit(summary->devices[i].readings.device.index))
+        if (chapters & hec_device_bit(summary->devices[i].readings.device.index))
             hec_terminal_ledger(&page, summary, &summary->devices[i]);
     hec_terminal_findings(&page, summary, chapters, style->all);
     hec_terminal_scale_out(&page, &summary->job.findings);
     hec_terminal_latency(&page, &summary->job.findings.latency);
     hec_terminal_steps(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
-        if (chapters & hec_terminal_bit(summary->devices[i].readings.device.index))
+        if (chapters & hec_device_bit(summary->devices[i].readings.device.index))
             hec_terminal_device(&page, summary, &summary->devices[i]);
     hec_terminal_kernels(&page, summary, chapters);
     if (hec_summary_used(summary) < summary->device_count)

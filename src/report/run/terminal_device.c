@@ -1,10 +1,7 @@
 #include "report/run/terminal_device.h"
 
 #include "report/words/findings.h"
-#include "report/format.h"
-#include "report/run/terminal_findings.h"
-#include "report/run/terminal_timeline.h"
-#include "report/words/timeline.h"
+#include "report/words/summary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -175,7 +172,7 @@ void hec_terminal_unused(struct hec_page *page, const struct hec_summary *s) {
             if (!unused_alike(d, &s->devices[k].readings))
                 continue;
             before |= k < i;
-            devices |= hec_terminal_bit(s->devices[k].readings.device.index);
+            devices |= hec_device_bit(s->devices[k].readings.device.index);
             sum += s->devices[k].readings.energy.joules;
         }
         if (before)
@@ -223,10 +220,7 @@ static void add_range(char *line, size_t size, const struct hec_summary *s, bool
 
 void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary *s) {
     char row[256];
-    int used = 0;
-    for (int i = 0; i < s->device_count; i++)
-        used += s->devices[i].readings.used;
-    snprintf(row, sizeof row, "%d used", used);
+    snprintf(row, sizeof row, "%d used", hec_summary_used(s));
     add_range(row, sizeof row, s, false);
     add_range(row, sizeof row, s, true);
     hec_page_line(page, 2, "GPUs", HEC_TONE_PLAIN, "%s", row);

@@ -1,7 +1,5 @@
-#include "report/run/terminal_findings.h"
-
 #include "base/trace.h"
-#include "diagnose/rules/findings.h"
+#include "report/run/terminal_device.h"
 #include "report/words/facts.h"
 #include "report/words/findings.h"
 

@@ -65,19 +65,15 @@ static const struct hec_device_diagnosis *typical(const struct hec_summary *s) {
     return best;
 }
 
-uint64_t hec_terminal_bit(int device) {
-    return device >= 0 && device < HEC_DEVICE_MAX ? UINT64_C(1) << device : 0;
-}
-
 uint64_t hec_terminal_chapters(const struct hec_summary *s, bool all) {
     const struct hec_device_diagnosis *first = typical(s);
-    uint64_t out = first ? hec_terminal_bit(first->readings.device.index) : 0;
+    uint64_t out = first ? hec_device_bit(first->readings.device.index) : 0;
     int count = 1;
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_diagnosis *d = &s->devices[i];
         if (!d->readings.used || d == first || !(all || (count < CHAPTERS && apart(d, first).most > 1)))
             continue;
-        out |= hec_terminal_bit(d->readings.device.index);
+        out |= hec_device_bit(d->readings.device.index);
         count++;
     }
     return out;
@@ -91,7 +87,7 @@ static void put_differences(struct hec_page *page, const struct hec_summary *s) 
         const struct hec_device_diagnosis *d = &s->devices[i];
         struct apart by = d->readings.used && d != first ? apart(d, first) : (struct apart){0};
         if (by.most <= 1) {
-            alike |= d->readings.used ? hec_terminal_bit(d->readings.device.index) : 0;
+            alike |= d->readings.used ? hec_device_bit(d->readings.device.index) : 0;
             continue;
         }
         if (by.state < 0) {
@@ -106,7 +102,7 @@ static void put_differences(struct hec_page *page, const struct hec_summary *s) 
                      by.state < 0 ? "mean power" : hec_state_name((enum hec_state)by.state), here,
                      hec_format_gpu(other, first->readings.device.index), there);
     }
-    if (alike != hec_terminal_bit(first->readings.device.index))
+    if (alike != hec_device_bit(first->readings.device.index))
         hec_page_row(page, 2, "alike", HEC_TONE_DIM, "%s; below, %s stands for them (-v shows each)",
                      hec_devices_word(gpu, alike), hec_format_gpu(other, first->readings.device.index));
 }

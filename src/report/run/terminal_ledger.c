@@ -1,9 +1,9 @@
 /* The ledger in the report for people: where the time (and joules) of a device went, and which lines held it up. */
+#include "report/run/terminal_device.h"
 #include "report/words/findings.h"
 #include "report/words/results.h"
 #include "report/format.h"
 #include "report/words/summary.h"
-#include "report/run/terminal_timeline.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,3 @@
-#include "report/run/terminal_timeline.h"
 
 #include "base/trace.h"
 #include "report/format.h"
@@ -171,7 +170,7 @@ void hec_terminal_kernels(struct hec_page *page, const struct hec_summary *summa
     for (int d = 0; d < summary->device_count; d++) {
         const struct hec_device_timeline *t = summary->devices[d].timeline;
         text gpu;
-        if (!t || !t->row_count || !(devices & hec_terminal_bit(t->device)))
+        if (!t || !t->row_count || !(devices & hec_device_bit(t->device)))
             continue;
         hec_page_blank(page);
         hec_page_row(page, 0, "Kernels", HEC_TONE_BOLD, "of %s, those that took longest",

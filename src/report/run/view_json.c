@@ -1,6 +1,5 @@
 /* A view for the page: numbers of as many digits as a screen shows. */
 #include "base/clock.h"
-#include "base/text.h"
 #include "diagnose/view/view.h"
 #include "report/export/names.h"
 #include "report/json_roots.h"
@@ -167,12 +166,9 @@ static struct lane *lane_of(struct detail *d, const char *kind, uint32_t track, 
     if (d->lane_count == LANES)
         return NULL;
     struct lane *l = &d->lanes[d->lane_count++];
-    *l = (struct lane){kind, track, phases, json_object(), json_array(), json_array(), json_array()};
-    json_object_set_new(l->object, "name", of_STRING(name));
-    json_object_set_new(l->object, "kind", json_string(kind));
-    json_object_set_new(l->object, "start_us", l->start);
-    json_object_set_new(l->object, "us", l->us);
-    json_object_set_new(l->object, "name_index", l->name);
+    *l = (struct lane){kind, track, phases, NULL, json_array(), json_array(), json_array()};
+    l->object = json_pack("{s:o, s:s, s:o, s:o, s:o}", "name", of_STRING(name), "kind", kind, "start_us", l->start,
+                          "us", l->us, "name_index", l->name);
     return l;
 }
 
@@ -279,14 +275,13 @@ static json_t *replay_of(const struct hec_view *view) {
 /* ---- the whole ---- */
 
 json_t *hec_view_root(const struct hec_view *view) {
-    json_t *root = json_object(), *series = json_array(), *states = json_array();
+    json_t *series = json_array(), *states = json_array();
     for (size_t i = 0; i < view->series_count; i++)
         json_array_append_new(series, one_series(&view->series[i]));
     for (int i = 0; i < view->state_count; i++)
         json_array_append_new(states, states_of(&view->states[i], view->duration_ns));
-    json_object_set_new(root, "duration_s", seconds(view->duration_ns));
-    json_object_set_new(root, "series", series);
-    json_object_set_new(root, "states", states);
+    json_t *root =
+        json_pack("{s:o, s:o, s:o}", "duration_s", seconds(view->duration_ns), "series", series, "states", states);
     if (view->steps.count)
         json_object_set_new(root, "steps", steps_of(&view->steps));
     if (view->detail.to_ns > view->detail.from_ns && (view->detail.activity_count || view->detail.piece_count))

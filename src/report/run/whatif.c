@@ -2,6 +2,7 @@
 
 #include "report/format.h"
 #include "report/json_print.h"
+#include "report/json_values.h"
 #include "report/page.h"
 #include "report/words/results.h"
 
@@ -159,40 +160,30 @@ int hec_whatif_list(const struct hec_report_style *style, struct hec_buf *out) {
 
 /* ---- JSON ---- */
 
-static json_t *number(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* An edit that takes no number has none of the last four. */
 int hec_whatif_list_json(struct hec_buf *out) {
-    json_t *root = json_object(), *edits = json_array();
+    json_t *edits = json_array();
     for (int i = 0; i < HEC_EDIT_COUNT; i++) {
         const struct hec_edit_info *info = hec_edit_info((enum hec_edit)i);
         bool takes = info->least < info->most;
         char asks[HEC_RESULT_WORDS];
-        json_t *edit = json_pack("{s:s, s:s, s:s}", "name", info->name, "asks", hec_edit_asks(asks, (enum hec_edit)i),
-                                 "cause", hec_cause_name(info->cause));
-        json_object_set_new(edit, "number", takes ? json_string(hec_edit_number((enum hec_edit)i)) : json_null());
-        json_object_set_new(edit, "default", takes ? number(info->value) : json_null());
-        json_object_set_new(edit, "least", takes ? json_real(info->least) : json_null());
-        json_object_set_new(edit, "most", takes ? json_real(info->most) : json_null());
-        json_array_append_new(edits, edit);
+        json_array_append_new(
+            edits,
+            json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o}", "name", info->name, "asks",
+                      hec_edit_asks(asks, (enum hec_edit)i), "cause", hec_cause_name(info->cause), "number",
+                      takes ? hec_edit_number((enum hec_edit)i) : NULL, "default", of_NUMBER(takes ? info->value : NAN),
+                      "least", of_NUMBER(takes ? info->least : NAN), "most", of_NUMBER(takes ? info->most : NAN)));
     }
-    json_object_set_new(root, "schema", json_string(HEC_WHATIF_EDITS_SCHEMA));
-    json_object_set_new(root, "edits", edits);
-    return hec_json_print(root, out);
+    return hec_json_print(json_pack("{s:s, s:o}", "schema", HEC_WHATIF_EDITS_SCHEMA, "edits", edits), out);
 }
 
-static json_t *interval(double saves, const struct hec_saving *saving) {
+static json_t *saving_of(double saves, const struct hec_saving *saving) {
     return isfinite(saving->best) && has_interval(saves) ? json_pack("[f, f]", saving->low, saving->high) : json_null();
 }
 
 static json_t *replay_of(const struct hec_whatif *w, const struct hec_replay *r) {
-    json_t *object = json_object();
-    json_object_set_new(object, "seconds", number(r->seconds));
-    json_object_set_new(object, "step_seconds", w->steps > 0 ? number(step_s(w, r)) : json_null());
-    json_object_set_new(object, "host_waited_seconds", number(r->waited_s));
-    return object;
+    return json_pack("{s:o, s:o, s:o}", "seconds", of_NUMBER(r->seconds), "step_seconds",
+                     of_NUMBER(w->steps > 0 ? step_s(w, r) : NAN), "host_waited_seconds", of_NUMBER(r->waited_s));
 }
 
 static json_t *answer_of(const struct hec_whatif *w, const struct hec_whatif_question *question,
@@ -204,32 +195,25 @@ static json_t *answer_of(const struct hec_whatif *w, const struct hec_whatif_que
         json_array_append_new(
             edits, json_pack("{s:s, s:f}", "name", info->name, "value", isfinite(e->value) ? e->value : info->value));
     }
-    json_object_set_new(object, "edits", edits);
-    json_object_set_new(object, "saves_seconds", number(a->seconds_replayed));
-    json_object_set_new(object, "saves_seconds_interval", interval(a->seconds_replayed, &a->seconds));
-    json_object_set_new(object, "saves_joules", number(a->joules_replayed));
-    json_object_set_new(object, "saves_joules_interval", interval(a->joules_replayed, &a->joules));
+    json_object_update_new(object, json_pack("{s:o, s:o, s:o, s:o, s:o}", "edits", edits, "saves_seconds",
+                                             of_NUMBER(a->seconds_replayed), "saves_seconds_interval",
+                                             saving_of(a->seconds_replayed, &a->seconds), "saves_joules",
+                                             of_NUMBER(a->joules_replayed), "saves_joules_interval",
+                                             saving_of(a->joules_replayed, &a->joules)));
     return object;
 }
 
 int hec_whatif_json(const struct hec_whatif *w, const struct hec_whatif_question *questions, struct hec_buf *out) {
-    json_t *root = json_object(), *answers = json_array();
-    json_object_set_new(root, "schema", json_string(HEC_WHATIF_SCHEMA));
-    json_object_set_new(root, "calls", json_integer(w->calls));
-    json_object_set_new(root, "calls_guessed", json_integer(w->guessed));
-    json_object_set_new(root, "communication", json_integer(w->communication));
-    json_object_set_new(root, "communication_alone", json_integer(w->alone));
-    json_object_set_new(root, "steps", w->steps > 0 ? json_integer(w->steps) : json_null());
-    json_object_set_new(root, "from_seconds", number(w->from_s));
-    json_object_set_new(root, "to_seconds", number(w->to_s));
-    json_object_set_new(root, "imported", json_boolean(w->imported));
-    json_object_set_new(root, "cut", json_boolean(w->cut));
-    json_object_set_new(root, "recorded_seconds", number(w->unchanged.replay.recorded_s));
-    json_object_set_new(root, "unchanged", replay_of(w, &w->unchanged.replay));
-    json_object_set_new(root, "error", number(w->error));
-    json_object_set_new(root, "trusted", json_boolean(w->trusted));
+    json_t *answers = json_array();
     for (size_t i = 0; i < w->count; i++)
         json_array_append_new(answers, answer_of(w, &questions[i], &w->answers[i]));
-    json_object_set_new(root, "answers", answers);
-    return hec_json_print(root, out);
+    return hec_json_print(
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:b, s:o}", "schema",
+                  HEC_WHATIF_SCHEMA, "calls", (json_int_t)w->calls, "calls_guessed", (json_int_t)w->guessed,
+                  "communication", (json_int_t)w->communication, "communication_alone", (json_int_t)w->alone, "steps",
+                  of_POSITIVE(w->steps), "from_seconds", of_NUMBER(w->from_s), "to_seconds", of_NUMBER(w->to_s),
+                  "imported", w->imported, "cut", w->cut, "recorded_seconds", of_NUMBER(w->unchanged.replay.recorded_s),
+                  "unchanged", replay_of(w, &w->unchanged.replay), "error", of_NUMBER(w->error), "trusted", w->trusted,
+                  "answers", answers),
+        out);
 }

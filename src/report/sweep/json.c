@@ -1,12 +1,12 @@
 /* A sweep for programs: sweep.def gives its fields. */
 #define HEC_JSON_TABLE "report/sweep/sweep.def"
 #include "base/trace.h"
+#include "report/json_values.h"
 #include "report/receipt/words.h"
 #include "report/sweep/words.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
 #include "report/json_roots.h"
-#include "report/receipt/values.h"
 
 static json_t *range_of(const struct hec_sweep_interval *i) {
     return interval(i->low, i->value, i->high);
@@ -37,21 +37,9 @@ static json_t *line_arms(const struct hec_sweep_line *line) {
     return list;
 }
 
-static json_t *set_of(uint64_t set) {
-    json_t *list = json_array();
-    for (int i = 0; i < HEC_SWEEP_ARMS_MOST; i++)
-        if (set >> i & 1)
-            json_array_append_new(list, json_integer(i));
-    return list;
-}
-
 static json_t *notes_of(const struct hec_sweep_report *r) {
     char notes[HEC_SWEEP_NOTES][HEC_SWEEP_LINE];
-    int count = hec_sweep_notes(r, notes);
-    json_t *list = json_array();
-    for (int i = 0; i < count; i++)
-        json_array_append_new(list, of_STRING(notes[i]));
-    return list;
+    return strings_of(notes[0], sizeof notes[0], hec_sweep_notes(r, notes));
 }
 
 #include "report/json_objects.h"
@@ -65,4 +53,13 @@ int hec_sweep_json(const struct hec_sweep_report *r, struct hec_buf *out) {
     int err = r->conditions.error ? r->conditions.error : hec_json_print_rows(root, out);
     json_decref(root);
     return err;
+}
+
+#include "report/json_schema.h"
+
+int hec_sweep_schema(struct hec_buf *out) {
+    return HEC_JSON_SCHEMA(out, .id = "urn:hec:sweep:1", .title = "HEC sweep", .older = true,
+                           .description =
+                               "What `hec sweep --json` prints and `hec sweep -o` writes. Missing is null, never 0.",
+                           .root = "sweep");
 }

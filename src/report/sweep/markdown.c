@@ -10,8 +10,7 @@ typedef char line_text[HEC_SWEEP_LINE];
 
 static void put_item(struct hec_buf *out, const char *name, const char *value) {
     hec_buf_printf(out, "- %s: ", name);
-    hec_markdown_text(out, value);
-    hec_buf_puts(out, "\n");
+    hec_markdown_text(out, "", value, "\n");
 }
 
 /* "1.19 k/s (1.18 to 1.20)" */
@@ -31,8 +30,7 @@ static void put_arm(struct hec_buf *out, const struct hec_sweep_report *r, int i
     char label[HEC_SWEEP_LABEL];
     text change, range, memory;
     line_text why;
-    hec_buf_puts(out, "| ");
-    hec_markdown_text(out, hec_sweep_label(label, r, index));
+    hec_markdown_text(out, "| ", hec_sweep_label(label, r, index), "");
     put_figure(out, &arm->figure[HEC_SWEEP_SPEED], "/s");
     put_figure(out, &arm->figure[HEC_SWEEP_JOULES], "J");
     hec_sweep_change(change, range, &arm->to_first[HEC_SWEEP_OBJECTIVE]);
@@ -43,11 +41,12 @@ static void put_arm(struct hec_buf *out, const struct hec_sweep_report *r, int i
     put_figure(out, &arm->figure[HEC_SWEEP_P99], "s");
     hec_buf_printf(out, " | %s | %d | ",
                    isnan(arm->memory_bytes) ? "" : hec_format_bytes(memory, arm->memory_bytes, ""), arm->trials);
-    hec_markdown_text(out, index == r->result.recommended ? "recommended"
-                           : arm->passed                  ? hec_sweep_why(why, r, index)
-                           : arm->front                   ? "on the front"
-                                                          : "");
-    hec_buf_puts(out, " |\n");
+    hec_markdown_text(out, "",
+                      index == r->result.recommended ? "recommended"
+                      : arm->passed                  ? hec_sweep_why(why, r, index)
+                      : arm->front                   ? "on the front"
+                                                     : "",
+                      " |\n");
 }
 
 int hec_sweep_markdown(const struct hec_sweep_report *r, struct hec_buf *out) {
@@ -55,9 +54,7 @@ int hec_sweep_markdown(const struct hec_sweep_report *r, struct hec_buf *out) {
     char notes[HEC_SWEEP_NOTES][HEC_SWEEP_LINE];
     struct hec_buf command;
     line_text line;
-    hec_buf_puts(out, "**");
-    hec_markdown_text(out, hec_sweep_advice(line, r));
-    hec_buf_puts(out, "**\n\n");
+    hec_markdown_text(out, "**", hec_sweep_advice(line, r), "**\n\n");
     hec_buf_init(&command, 1 << 20);
     hec_receipt_command(&command, &r->conditions, 0);
     put_item(out, "command", hec_buf_text(&command));

@@ -4,6 +4,7 @@
 
 #include "prove/compare.h"
 #include "report/format.h"
+#include "report/page.h"
 
 enum { HEC_ANSWER_SENTENCE = 1024 };
 
@@ -54,5 +55,11 @@ const char *hec_shown_name(enum hec_shown shown);          /* "better": stable *
 /* As many decimals of a percentage as the width of its interval bears, and a number rounded to them, never "-0". */
 int hec_change_decimals(double low, double high, double value);
 double hec_change_rounded(double value, int decimals);
+
+/* An answer on a page and in Markdown. */
+
+void hec_answer_page(struct hec_page *page, const struct hec_answer *answer); /* the sentence */
+void hec_answer_table_page(struct hec_page *page, const struct hec_answer *answer);
+void hec_answer_table_markdown(struct hec_buf *out, const struct hec_answer *answer);
 
 #endif

@@ -7,16 +7,12 @@ static const struct hec_cause_words causes[HEC_CAUSE_COUNT] = {
 #define HEC_CAUSE_WORDS(cause, ...) [HEC_CAUSE_##cause] = {__VA_ARGS__},
 #define HEC_ADVICE(cause, framework, text, code)
 #include "report/words/causes.def"
-#undef HEC_CAUSE_WORDS
-#undef HEC_ADVICE
 };
 
 static const struct hec_advice advices[] = {
 #define HEC_CAUSE_WORDS(cause, ...)
 #define HEC_ADVICE(cause, framework, text, code) {HEC_CAUSE_##cause, framework, text, code},
 #include "report/words/causes.def"
-#undef HEC_CAUSE_WORDS
-#undef HEC_ADVICE
 };
 
 static const struct hec_limit limits[] = {
@@ -26,10 +22,6 @@ static const struct hec_limit limits[] = {
     {HEC_CAUSE_##cause, #id, 0, factor, unit, meaning, source},
 #define HEC_GOES(cause, low, best, confidence, source)
 #include "diagnose/limits.def"
-#undef HEC_LIMIT
-#undef HEC_NUMBER
-#undef HEC_LIMIT_ALSO
-#undef HEC_GOES
 };
 
 enum { LIMITS = sizeof limits / sizeof limits[0], ADVICES = sizeof advices / sizeof advices[0] };

@@ -1,15 +1,14 @@
 #include "report/words/explain.h"
 
-#include "diagnose/rules/rule.h"
+#include "diagnose/rules/facts.h"
 #include "report/words/causes.h"
 #include "report/words/facts.h"
+#include "report/words/results.h"
 #include "report/json_print.h"
 #include "report/page.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define set json_object_set_new
 
 /* ---- JSON ---- */
 
@@ -21,45 +20,29 @@ static json_t *in_words(enum hec_cause cause, const char *words) {
 static json_t *cause_of(enum hec_cause id) {
     const struct hec_cause_words *words = hec_cause_words(id);
     const struct hec_goes *goes = hec_goes_of(id);
-    json_t *cause = json_object(), *limits = json_array(), *advice = json_array();
+    json_t *limits = json_array(), *advice = json_array();
     char lever[HEC_FACT_SIZE];
-    for (const struct hec_limit *l = NULL; (l = hec_limit_next(id, l));) {
-        json_t *limit = json_object();
-        set(limit, "value", json_real(hec_limit_printed(l)));
-        set(limit, "unit", json_string(l->unit));
-        set(limit, "meaning", in_words(id, l->meaning));
-        set(limit, "source", json_string(l->source));
-        json_array_append_new(limits, limit);
-    }
-    for (const struct hec_advice *a = NULL; (a = hec_advice_next(id, a));) {
-        json_t *row = json_object();
-        set(row, "framework", json_string(a->framework));
-        set(row, "text", json_string(a->text));
-        set(row, "code", a->code ? json_string(a->code) : json_null());
-        json_array_append_new(advice, row);
-    }
-    set(cause, "cause", json_string(hec_cause_name(id)));
-    set(cause, "title", json_string(words->title));
-    set(cause, "meaning", in_words(id, words->meaning));
-    set(cause, "detection", in_words(id, words->detection));
-    set(cause, "thresholds", limits);
-    set(cause, "saving", in_words(id, words->saving));
-    set(cause, "goes",
-        goes->confidence > 0 ? json_pack("[f,f,f]", goes->part.low, goes->part.best, goes->part.high) : json_null());
-    set(cause, "lever_id", json_string(hec_lever_name(hec_rule_of(id)->lever)));
-    set(cause, "lever", json_string(hec_lever_default_words(lever, hec_rule_of(id)->lever)));
-    set(cause, "advice", advice);
-    return cause;
+    for (const struct hec_limit *l = NULL; (l = hec_limit_next(id, l));)
+        json_array_append_new(limits, json_pack("{s:f, s:s, s:o, s:s}", "value", hec_limit_printed(l), "unit", l->unit,
+                                                "meaning", in_words(id, l->meaning), "source", l->source));
+    for (const struct hec_advice *a = NULL; (a = hec_advice_next(id, a));)
+        json_array_append_new(
+            advice, json_pack("{s:s, s:s, s:s?}", "framework", a->framework, "text", a->text, "code", a->code));
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:o}", "cause", hec_cause_name(id), "title",
+                     words->title, "meaning", in_words(id, words->meaning), "detection", in_words(id, words->detection),
+                     "thresholds", limits, "saving", in_words(id, words->saving), "goes",
+                     goes->confidence > 0 ? json_pack("[f,f,f]", goes->part.low, goes->part.best, goes->part.high)
+                                          : json_null(),
+                     "lever_id", hec_lever_name(hec_rule_of(id)->lever), "lever",
+                     hec_lever_default_words(lever, hec_rule_of(id)->lever), "advice", advice);
 }
 
 static int print_json(enum hec_cause only, struct hec_buf *out) {
-    json_t *root = json_object(), *causes = json_array();
+    json_t *causes = json_array();
     for (int i = 0; i < HEC_CAUSE_COUNT; i++)
         if (only == HEC_CAUSE_COUNT || i == (int)only)
             json_array_append_new(causes, cause_of((enum hec_cause)i));
-    set(root, "schema", json_string(HEC_CAUSES_SCHEMA));
-    set(root, "causes", causes);
-    return hec_json_print(root, out);
+    return hec_json_print(json_pack("{s:s, s:o}", "schema", HEC_CAUSES_SCHEMA, "causes", causes), out);
 }
 
 /* ---- terminal ---- */
@@ -128,5 +111,48 @@ int hec_report_explain(enum hec_cause cause, bool json, const struct hec_report_
         print_cause(&page, cause);
     else
         print_table(&page);
+    return hec_buf_error(out);
+}
+
+/* ---- what the words of the reports and the states mean ---- */
+
+static const struct {
+    const char *word, *meaning;
+} words[] = {
+#define HEC_WORD(word, meaning) {word, meaning},
+#include "report/words/words.def"
+};
+
+static const char *meaning_of(size_t i, char out[HEC_LIMIT_WORDS]) {
+    return hec_limit_words(out, HEC_LIMIT_WORDS, HEC_CAUSE_COUNT, words[i].meaning);
+}
+
+static int print_words_json(struct hec_buf *out) {
+    char meaning[HEC_LIMIT_WORDS];
+    json_t *list = json_array(), *states = json_array();
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "word", words[i].word, "meaning", meaning_of(i, meaning)));
+    for (enum hec_state s = 0; s < HEC_STATE_COUNT; s++)
+        json_array_append_new(states, json_pack("{s:s, s:s, s:b}", "state", hec_state_name(s), "meaning",
+                                                hec_state_meaning(s), "busy", !hec_state_idle(s)));
+    return hec_json_print(json_pack("{s:s, s:o, s:o}", "schema", HEC_WORDS_SCHEMA, "words", list, "states", states),
+                          out);
+}
+
+int hec_report_words(bool json, const struct hec_report_style *style, struct hec_buf *out) {
+    struct hec_page page;
+    char meaning[HEC_LIMIT_WORDS];
+    if (json)
+        return print_words_json(out);
+    hec_page_init(&page, style, out);
+    hec_page_row(&page, 0, "Words", HEC_TONE_BOLD, "%s", "in reports");
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        hec_page_row(&page, 2, words[i].word, HEC_TONE_PLAIN, "%s", meaning_of(i, meaning));
+    hec_page_blank(&page);
+    hec_page_row(&page, 0, "States", HEC_TONE_BOLD,
+                 "of a device: at every instant one of them, the rows of the ledger");
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        hec_page_row(&page, 2, hec_state_name((enum hec_state)i), HEC_TONE_PLAIN, "%s: %s",
+                     hec_state_idle((enum hec_state)i) ? "idle" : "busy", hec_state_meaning((enum hec_state)i));
     return hec_buf_error(out);
 }

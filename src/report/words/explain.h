@@ -2,7 +2,6 @@
 #ifndef HEC_REPORT_WORDS_EXPLAIN_H
 #define HEC_REPORT_WORDS_EXPLAIN_H
 
-#include "diagnose/finding.h"
 #include "report/run/report.h"
 
 #define HEC_CAUSES_SCHEMA "hec.causes/1"

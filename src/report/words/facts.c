@@ -2,7 +2,6 @@
 
 #include "diagnose/limits.h"
 #include "diagnose/result.h"
-#include "diagnose/rules/scale_out.h"
 #include "report/format.h"
 #include "report/words/causes.h"
 
@@ -13,26 +12,16 @@
 
 #define NAME_MOST 100 /* of a kernel's name */
 
-static const char *const evidence_words[HEC_EVIDENCE_COUNT] = {
-#define HEC_EVIDENCE_WORDS(id, words) [HEC_EVIDENCE_##id] = words,
-#define HEC_LEVER_WORDS(id, words, code)
-#define HEC_WAITS_FOR(cause, words)
-#include "report/words/facts.def"
-#undef HEC_EVIDENCE_WORDS
-#undef HEC_LEVER_WORDS
-#undef HEC_WAITS_FOR
-};
-
 static const struct {
-    const char *words, *code;
-} lever_words[HEC_LEVER_COUNT] = {
-#define HEC_EVIDENCE_WORDS(id, words)
-#define HEC_LEVER_WORDS(id, words, code) [HEC_LEVER_##id] = {words, code},
-#define HEC_WAITS_FOR(cause, words)
+    const char *evidence[HEC_EVIDENCE_COUNT], *waits_for[HEC_CAUSE_COUNT];
+    struct {
+        const char *words, *code;
+    } lever[HEC_LEVER_COUNT];
+} words_of = {
+#define HEC_EVIDENCE_WORDS(id, words) .evidence[HEC_EVIDENCE_##id] = words,
+#define HEC_LEVER_WORDS(id, words, code) .lever[HEC_LEVER_##id] = {words, code},
+#define HEC_WAITS_FOR(cause, words) .waits_for[HEC_CAUSE_##cause] = words,
 #include "report/words/facts.def"
-#undef HEC_EVIDENCE_WORDS
-#undef HEC_LEVER_WORDS
-#undef HEC_WAITS_FOR
 };
 
 /* Of utilisation, what is recoverable, whether that is time, and the utilisation that scaling out asks for. */
@@ -44,16 +33,6 @@ static const char *const scale_words[HEC_SCALE_REASONS] = {
     [HEC_SCALE_WASTE] =
         "busy {0:%} % of the time in use, but about {1:%} % of the {2?joules are|time is} recoverable: tune first",
     [HEC_SCALE_FULL] = "busy {0:%} % of the time in use and little is left to fix: add devices",
-};
-
-static const char *const waits_for[HEC_CAUSE_COUNT] = {
-#define HEC_EVIDENCE_WORDS(id, words)
-#define HEC_LEVER_WORDS(id, words, code)
-#define HEC_WAITS_FOR(cause, words) [HEC_CAUSE_##cause] = words,
-#include "report/words/facts.def"
-#undef HEC_EVIDENCE_WORDS
-#undef HEC_LEVER_WORDS
-#undef HEC_WAITS_FOR
 };
 
 static const char *const per_words[] = {[HEC_PER_STEP] = "step", [HEC_PER_SECOND] = "second"};
@@ -128,7 +107,7 @@ static const char *text_of(const struct writer *w, const char *field) {
     if (strncmp(field, "cause", 5) == 0)
         return hec_cause_title(w->finding->cause);
     if (strncmp(field, "for", 3) == 0)
-        return waits_for[w->finding->cause];
+        return words_of.waits_for[w->finding->cause];
     return per_words[w->finding->per];
 }
 
@@ -190,7 +169,7 @@ char *hec_evidence_words(char out[HEC_FACT_SIZE], const struct hec_finding *find
         char gpu[HEC_FORMAT_SIZE];
         w.length = (size_t)snprintf(out, HEC_FACT_SIZE, "%s: ", hec_format_gpu(gpu, evidence->device));
     }
-    return write_words(&w, evidence_words[evidence->what]);
+    return write_words(&w, words_of.evidence[evidence->what]);
 }
 
 char *hec_title_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding) {
@@ -199,7 +178,7 @@ char *hec_title_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding
 
 char *hec_lever_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding) {
     struct writer w = {.out = out, .finding = finding, .value = finding->lever.value};
-    return write_words(&w, lever_words[finding->lever.id].words);
+    return write_words(&w, words_of.lever[finding->lever.id].words);
 }
 
 char *hec_lever_default_words(char out[HEC_FACT_SIZE], enum hec_lever_id id) {
@@ -208,7 +187,7 @@ char *hec_lever_default_words(char out[HEC_FACT_SIZE], enum hec_lever_id id) {
 }
 
 const char *hec_lever_code(enum hec_lever_id id) {
-    return lever_words[id].code;
+    return words_of.lever[id].code;
 }
 
 char *hec_scale_words(char out[HEC_FACT_SIZE], const struct hec_scale_out *scale) {

@@ -1,7 +1,6 @@
 #include "report/words/findings.h"
 
 #include "diagnose/physics.h"
-#include "diagnose/rules/findings.h"
 #include "report/words/facts.h"
 
 #include <math.h>
@@ -12,7 +11,8 @@
 
 typedef char text[HEC_FORMAT_SIZE];
 
-const char *hec_summary_rests_on(const struct hec_summary *summary) {
+/* What findings rest on where none was: ", from calls", ", without a trace"; "" where some was. */
+static const char *rests_on(const struct hec_summary *summary) {
     if (hec_summary_traced(summary))
         return "";
     for (int i = 0; i < summary->device_count; i++)
@@ -159,7 +159,7 @@ static void headline_of_finding(char *out, size_t size, const struct hec_summary
     if (hec_saving_words(saving, f)[0])
         snprintf(saves, sizeof saves, "; fixing it would save about %s", saving);
     if (!hec_summary_traced(s))
-        snprintf(sure, sizeof sure, " (%s, confidence %.2f)", hec_summary_rests_on(s) + 2, f->confidence);
+        snprintf(sure, sizeof sure, " (%s, confidence %.2f)", rests_on(s) + 2, f->confidence);
     if (idled(what, sizeof what, s, f))
         snprintf(out, size, "%s: %s%s%s", hec_cause_title(f->cause), what, sure, saves);
     else
@@ -267,7 +267,7 @@ void hec_headline(char *out, size_t size, const struct hec_summary *s) {
     else if (first && first->cause == HEC_CAUSE_NONE)
         snprintf(out, size, "healthy: %s; HEC found nothing that would save %.0f %% of the %s or more%s",
                  hec_evidence_words(why, first, &first->evidence[0]), 100 * HEC_FINDING_WORTH,
-                 isfinite(s->joules) ? "joules" : "time", hec_summary_rests_on(s));
+                 isfinite(s->joules) ? "joules" : "time", rests_on(s));
     else
         headline_without_finding(out, size, s);
 }

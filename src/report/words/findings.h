@@ -6,10 +6,6 @@
 #include "report/format.h"
 #include "report/words/causes.h"
 
-#include <stddef.h>
-
-/* What findings rest on where none was: ", from calls", ", without a trace"; "" where some was. */
-const char *hec_summary_rests_on(const struct hec_summary *summary);
 /* What a device is called within a sentence: "the H200" where the run used one, "GPU 1" where several. */
 /* "GPU 0", "GPU 0 and 1", "GPU 0 to 3, 6 and 7": of bits (1 << hec_device.index). */
 const char *hec_devices_word(char out[HEC_FORMAT_SIZE], uint64_t devices);

@@ -4,9 +4,6 @@
 
 #include "diagnose/compare/conditions.h"
 #include "diagnose/replay/edit.h"
-#include "diagnose/result.h"
-#include "diagnose/states/ledger.h"
-#include "diagnose/watts/watts.h"
 
 #define HEC_RESULT_WORDS 320
 

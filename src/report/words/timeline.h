@@ -4,8 +4,6 @@
 
 #include "diagnose/timeline/timeline.h"
 
-#include <stddef.h>
-
 const char *hec_copy_direction_name(enum hec_copy_direction direction); /* "host_to_device" */
 const char *hec_copy_host_name(enum hec_copy_host host);                /* "pageable", "pinned", "other" */
 

@@ -11,10 +11,7 @@
 #ifndef HEC_DIAGNOSE_STATES_INFERRED_DEVICE_H
 #define HEC_DIAGNOSE_STATES_INFERRED_DEVICE_H
 
-#include "model/trace.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "diagnose/timeline/pass.h"
 
 enum hec_inferred_class {
     HEC_INFERRED_IDLE,
@@ -99,5 +96,126 @@ void hec_inferred_device_seen(struct hec_inferred_device *d, const struct hec_ac
 bool hec_inferred_copy_blocks(const struct hec_activity *call, const char *name);
 /* How long its copy takes on the device. */
 double hec_inferred_copy_s(const struct hec_inferred_rates *rates, const struct hec_activity *call);
+
+/* ---- survey.c: which processes' devices are to be inferred, and what is needed for it: from calls, and from device activities
+ * where a process has windows ---- */
+
+#define HEC_INFERRED_CALLS                                                                                             \
+    (HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API))
+
+#define HEC_INFERRED_QUEUED_NS 20000 /* state.h, rules 1 and 4: what has been launched begins sooner */
+
+struct hec_inferred_process {
+    int32_t pid, rank;
+    bool timed;   /* its calls were timed */
+    bool streams; /* it has activities on devices */
+    bool inferred;
+    int64_t first_ns, last_ns;    /* of its calls that give work or wait */
+    struct hec_intervals windows; /* of CUPTI, joined */
+};
+
+/* A process on a device. */
+struct hec_inferred_use {
+    struct hec_inferred_process *process;
+    int device;
+    double busy_ns, launches;  /* inside of windows */
+    double rest_ns, waited_ns; /* there between activities: all, and with work launched, for what no trace shows */
+    int64_t busy_until_ns, graph_ns;
+};
+
+struct hec_inferred_survey {
+    const struct hec_timeline_tables *tables;
+    struct hec_inferred_process *processes;
+    size_t process_count;
+    struct hec_inferred_process **by_track;
+    struct hec_inferred_use *uses;
+    size_t use_count;
+    struct hec_inferred_rates rates;
+    int only_device; /* of the run; -1: there are several, or none */
+};
+
+/* Begin; take calls in the order of time; decide; then where a process that is inferred has windows, what was seen in the
+ * same order. The pass is to stay. 0 or HEC_ERR_NOMEM; free it all the same. */
+int hec_inferred_survey_begin(struct hec_inferred_survey *survey, const struct hec_pass *pass);
+int hec_inferred_survey_take(struct hec_inferred_survey *survey, const struct hec_activity *a, size_t count);
+int hec_inferred_survey_decide(struct hec_inferred_survey *survey);
+int hec_inferred_survey_seen(void *survey, const struct hec_activity *a, size_t count);
+void hec_inferred_survey_free(struct hec_inferred_survey *survey);
+/* Of a call or a device activity; NULL: none. */
+struct hec_inferred_use *hec_inferred_survey_use(const struct hec_inferred_survey *survey,
+                                                 const struct hec_activity *a);
+bool hec_inferred_process_seen(struct hec_inferred_process *process, int64_t t_ns);
+/* Windows leave too much of [first, last] out. */
+bool hec_inferred_process_unseen(struct hec_inferred_process *process, int64_t first_ns, int64_t last_ns);
+/* How many launches an activity of a thread stands for. */
+double hec_inferred_launches(const struct hec_activity *a);
+
+/* ---- share.c ----
+ *
+ * For how much of the time in which calls do not show it a device was busy. In the order of trust:
+ *   engine    how much of each interval the graphics engine was active (GPM, about every half second): the interval's
+ *             busy time is known, and what calls leave open is filled up to it
+ *   launches  what a launch kept the device busy in a window of CUPTI, times the launches of each second
+ *   use       the driver's utilisation: the device was busy for no more than that
+ *   nothing   a wait that took long says that the device was behind while work was launched, a short one that it was not
+ * Where the device rested is not known then: first while nothing was launched is the best guess, first while work was
+ * being launched the other possibility. */
+
+/* What may be: the best guess, and the corners that bound it. */
+enum hec_inferred_variant {
+    HEC_INFERRED_GUESS,
+    HEC_INFERRED_LEAST_BETWEEN, /* as little busy as may be, rests between launches first; none for others' turns */
+    HEC_INFERRED_LEAST_WITHIN,  /* the same, rests while launching first; all of them for others' turns */
+    HEC_INFERRED_MOST_BETWEEN,
+    HEC_INFERRED_MOST_WITHIN,
+    HEC_INFERRED_VARIANT_COUNT
+};
+
+/* On a device where others work, or may (shared), the engine and the driver say how busy all of them keep it: the process
+ * itself no more. So launches go first there, and the engine is believed at the best guess alone. Work that was launched also
+ * waits for the others' turns: of what the host waited through the device was the process's own for a part, and where it
+ * rested it may have had work. */
+enum hec_inferred_source { HEC_INFERRED_NOTHING, HEC_INFERRED_USE, HEC_INFERRED_LAUNCHES, HEC_INFERRED_ENGINE };
+
+struct hec_inferred_interval {
+    int64_t end_ns; /* it begins where the one before ends */
+    double level;   /* busy share that was read; NAN: none */
+    double ns[HEC_INFERRED_CLASS_COUNT];
+    double seen_ns; /* not reported: CUPTI saw it */
+    double launches;
+    double busy[HEC_INFERRED_CLASS_COUNT]; /* the answer: share of the class's time */
+};
+
+struct hec_inferred_share {
+    enum hec_inferred_source source;
+    bool shared;   /* set before the first pass */
+    double waited; /* shared: of the rests, the part in which work waited for a turn, at best guess; so is this */
+    enum hec_inferred_variant variant;
+    double launch_ns; /* LAUNCHES: busy time of one */
+    struct hec_inferred_interval *list;
+    size_t count, capacity, cursor;
+    /* Without a source. Of the time since the device was last waited for, and of all before. */
+    double open_ns[2];
+    double kept_ns[2], behind_ns[2]; /* LAUNCHING, RUNNING */
+};
+
+void hec_inferred_share_init(struct hec_inferred_share *share);
+void hec_inferred_share_free(struct hec_inferred_share *share);
+/* Intervals, in ascending order of their ends: before the first part. The last one never ends. 0 or HEC_ERR_NOMEM. */
+int hec_inferred_share_interval(struct hec_inferred_share *share, int64_t end_ns, double level);
+/* Forgets the parts, keeps the intervals. */
+void hec_inferred_share_begin(struct hec_inferred_share *share, enum hec_inferred_variant variant);
+/* In the order of time. */
+void hec_inferred_share_add(struct hec_inferred_share *share, const struct hec_inferred_part *part, int64_t seen_ns);
+void hec_inferred_share_launches(struct hec_inferred_share *share, int64_t t_ns, double count);
+void hec_inferred_share_drained(struct hec_inferred_share *share, bool behind);
+void hec_inferred_share_end(struct hec_inferred_share *share);
+
+/* Of the rests: the part in which work waited for others' turns. */
+double hec_inferred_share_waited(const struct hec_inferred_share *share);
+
+/* Of a class's time at t: the share that was busy, and in *until how long that holds. Quick where t ascends. */
+double hec_inferred_share_of(struct hec_inferred_share *share, enum hec_inferred_class class, int64_t t_ns,
+                             int64_t *until_ns);
 
 #endif

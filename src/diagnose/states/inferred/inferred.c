@@ -4,7 +4,6 @@
 #include "base/list.h"
 #include "base/trace.h"
 #include "diagnose/meter/meter.h"
-#include "diagnose/states/inferred/survey.h"
 
 #include <math.h>
 #include <stdlib.h>

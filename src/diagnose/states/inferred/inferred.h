@@ -11,9 +11,8 @@
 #ifndef HEC_DIAGNOSE_STATES_INFERRED_INFERRED_H
 #define HEC_DIAGNOSE_STATES_INFERRED_INFERRED_H
 
-#include "diagnose/states/inferred/share.h"
+#include "diagnose/states/inferred/device.h"
 #include "diagnose/states/ledger.h"
-#include "diagnose/timeline/traced.h"
 
 struct hec_inferred;
 struct hec_pass;

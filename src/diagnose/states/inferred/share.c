@@ -1,8 +1,8 @@
-#include "diagnose/states/inferred/share.h"
 
 #include "base/error.h"
 #include "base/list.h"
 #include "diagnose/physics.h"
+#include "diagnose/states/inferred/device.h"
 
 #include <math.h>
 #include <stdlib.h>

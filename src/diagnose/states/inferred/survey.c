@@ -1,4 +1,4 @@
-#include "diagnose/states/inferred/survey.h"
+#include "diagnose/states/inferred/device.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
-#include "diagnose/timeline/others.h"
 
 #include "base/clock.h"
-#include "diagnose/meter/meter.h"
+#include "diagnose/build.h"
 #include "diagnose/physics.h"
 
 #include <math.h>
