@@ -130,11 +130,8 @@ class Agent:
             assert time.monotonic() < end, (self.said, page.text)
             time.sleep(0.05)
 
-    def until_ready(self, seconds=20):
-        end = time.monotonic() + seconds
-        while self.ask("/readyz")[0] != 200:
-            assert time.monotonic() < end, self.said
-            time.sleep(0.05)
+    def until_ready(self):
+        conftest.until(lambda: self.ask("/readyz")[0] == 200, why=lambda: self.said)
 
     def stop(self, how=signal.SIGTERM):
         """The exit status."""

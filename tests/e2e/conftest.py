@@ -1,13 +1,22 @@
 """Helpers of the end-to-end tests: the real binary, on the simulated GPU and on a machine with none."""
+import contextlib
+import itertools
 import json
 import os
 import pathlib
+import pty
+import sqlite3
 import subprocess
+import threading
+import time
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("HEC", str(ROOT / "build" / "bin" / "hec"))
+BUILD = pathlib.Path(os.environ.get("HEC_BINARY_DIR", ROOT / "build"))
+PROGRAMS = pathlib.Path(BINARY).resolve().parents[1] / "tests" / "bin"
+GOLDEN = ROOT / "tests" / "golden"
 
 # Whatever a call of hec simulates goes by a virtual clock that is common to hec and to what runs on the machine (tests/clock):
 # no figure depends on how busy this one is, and played seconds cost none.
@@ -26,10 +35,94 @@ class Hec:
         """In real time: for who talks to hec while it runs."""
         return subprocess.Popen([self.path, *map(str, arguments)], text=True, cwd=self.folder, **options)
 
-    def report(self, path, *arguments):
-        done = self("report", "--json", *arguments, path)
+    def ok(self, *arguments, **options):
+        """A call that has to succeed."""
+        done = self(*arguments, **options)
         assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return done
+
+    def report(self, path, *arguments):
+        return json.loads(self.ok("report", "--json", *arguments, path).stdout)
+
+    def imported(self, name, trace):
+        """The run file NAME.hec of a trace, given as its text or its object, which is kept as NAME.json."""
+        (self.folder / f"{name}.json").write_text(trace if isinstance(trace, str) else json.dumps(trace))
+        self.ok("import", "-q", "-o", f"{name}.hec", f"{name}.json")
+        return f"{name}.hec"
+
+
+class Play:
+    """One `hec run --sim SPEC -- hec sim CASE`, its truth and its report."""
+    numbers = itertools.count()
+
+    def __init__(self, hec, case, *options, seconds, spec="h200", trace="auto", env=None):
+        path = hec.folder / f"{case}-{next(self.numbers)}.hec"
+        done = hec.ok("run", "--sim", spec, f"--trace={trace}", "-q", "-f", "-o", path, "--", hec.path, "sim", case, "--seconds", seconds,
+                      "--json", *options, env=env)
+        assert done.stderr == ""
+        self.truth, self.report, self.text = json.loads(done.stdout), hec.report(path), hec("report", path).stdout
+        self.devices = self.report["devices"]
+
+
+def cases():
+    """The simulated programs, by name."""
+    listed = subprocess.run([BINARY, "sim", "--list", "--json"], capture_output=True, check=True).stdout
+    return {case["name"]: case for case in json.loads(listed)["cases"]}
+
+
+def schema(name):
+    found = json.loads((ROOT / "docs" / f"{name}.schema.json").read_text(encoding="utf-8"))
+    found.pop("$id")  # jsonschema 3.2, Ubuntu 22.04's, would look there for what "#/$defs/..." means
+    return found
+
+
+def until(condition, seconds=30, why=lambda: None):
+    """Long enough for a busy machine; what never comes is a failure."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, why()
+        time.sleep(0.01)
+
+
+def rows(path, query):
+    with sqlite3.connect(path) as file:
+        return file.execute(query).fetchall()
+
+
+def counts(path):
+    return dict(rows(path, "select kind, sum(n) from activity_block group by kind"))
+
+
+def assert_sound(path):
+    assert rows(path, "PRAGMA integrity_check") == [("ok",)]
+
+
+def messages_of(text):
+    """hec's own, each of which is one line; no crash and no sanitizer report among them."""
+    for word in ("Sanitizer", "runtime error", "Segmentation", "assert", "core dumped", "(null)", "nan"):
+        assert word not in text, text
+    return [line for line in text.splitlines() if line.startswith("hec: ")]
+
+
+class Screen:
+    """A pseudo terminal, and all that was written to it."""
+
+    def __init__(self):
+        self.leader, self.fd = pty.openpty()
+        self.name, self.got = os.ttyname(self.fd), b""
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        with contextlib.suppress(OSError):
+            while chunk := os.read(self.leader, 65536):
+                self.got += chunk
+
+    def end(self):
+        os.close(self.fd)
+        self.reader.join(20)
+        os.close(self.leader)
+        return self.got
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import urllib.request
 
 import yaml
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from conftest import ROOT
+
 DEPLOY = ROOT / "deploy"
 SECONDS = 120  # a machine may be busy: what is not there then never comes
 

@@ -110,8 +110,7 @@ def test_what_is_no_file_is_written_into(hec, place):
     reader = os.open(hec.folder / "pipe", os.O_RDWR | os.O_NONBLOCK)
     for words in (("ab", "--pairs", 2, "--warm-up", 0, "-o", "pipe", *place, "--", "true", ":::", "true"),
                   ("sweep", "-n", 1, "-o", "pipe", *place, "a=1", "--", "true", "{a}")):
-        done = hec(*words)
-        assert done.returncode == 0, done.stderr
+        hec.ok(*words)
         assert os.read(reader, 1 << 16).startswith(b'{\n  "schema": "hec.') and (hec.folder / "pipe").is_fifo()
         while True:
             try:

@@ -315,8 +315,7 @@ def test_stacks_of_every_window(tmp_path):
         job = kept.job(sys.executable, tmp_path / "program.py")
         kept.state(lambda line: line["jobs"] and line["jobs"][0]["rings"] == 1)
         for window in ("first.hec", "second.hec"):
-            done = hec("record", f"--agent={kept.socket}", "--job", job.pid, "-s", 0.7, "-o", window)
-            assert done.returncode == 0, done.stderr
+            hec.ok("record", f"--agent={kept.socket}", "--job", job.pid, "-s", 0.7, "-o", window)
             with contextlib.closing(sqlite3.connect(tmp_path / window)) as run:
                 names = {name for name, in run.execute("select text from trace_name")}
                 assert {"busy", str(tmp_path / "program.py")} <= names, names

@@ -8,10 +8,9 @@ import jsonschema
 import pytest
 import test_ab
 
-from conftest import BINARY, ROOT, Hec
+from conftest import BINARY, ROOT, Hec, schema
 
-SCHEMA = json.loads((ROOT / "docs" / "receipt.schema.json").read_text())
-SCHEMA.pop("$id")  # jsonschema 3.2, Ubuntu 22.04's, would look there for what "#/$defs/..." means
+SCHEMA = schema("receipt")
 SIM = ["--sim", "h200", "--warm-up", 0, "--steps", 20]
 TRAIN = [BINARY, "sim", "healthy-train", "--marks", "--seconds", 3]
 SLOW = [BINARY, "sim", "fp32", "--marks", "--seconds", 3]

@@ -30,8 +30,7 @@ print(json.dumps({
 
 
 def measured(hec, *options, seconds, **more):
-    done = hec("run", "-q", "-o", "x.hec", *options, "--", sys.executable, "-c", PROGRAM.replace("SECONDS", str(seconds)), **more)
-    assert done.returncode == 0, done.stderr
+    done = hec.ok("run", "-q", "-o", "x.hec", *options, "--", sys.executable, "-c", PROGRAM.replace("SECONDS", str(seconds)), **more)
     return json.loads(done.stdout)
 
 

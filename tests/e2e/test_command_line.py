@@ -16,7 +16,7 @@ TO_FILE = ("run", "gather", "import", "export")
 def runs(hec):
     """A run file, a trace, and a caller of each verb that writes a file."""
     (hec.folder / "train.json").write_text(kineto())
-    assert hec("import", "-q", "-o", "r.hec", "train.json").returncode == 0
+    hec.ok("import", "-q", "-o", "r.hec", "train.json")
     rest = {"run": ("-q", "--", "true"), "gather": ("r.hec",), "import": ("-q", "train.json"), "export": ("--csv", "r.hec")}
     hec.write = lambda verb, path, *more: hec(verb, *more, "-o", path, *rest[verb])
     return hec
@@ -133,9 +133,7 @@ def test_traces_of_several_runs_are_not_one(runs):
 
 
 def test_a_stray_event_makes_no_run_of_years(runs):
-    (runs.folder / "stray.json").write_text(shifted(3e8, 1))
-    assert runs("import", "-q", "-o", "stray.hec", "stray.json").returncode == 0
-    whole, stray = runs.report("r.hec"), runs.report("stray.hec")
+    whole, stray = runs.report("r.hec"), runs.report(runs.imported("stray", shifted(3e8, 1)))
     assert 0 < stray["run"]["seconds"] <= whole["run"]["seconds"]
     assert [e["text"] for e in stray["events"]] == ["left out: 1 event more than a day from the others of the trace"]
     (runs.folder / "half.json").write_text(shifted(3e8, 12))

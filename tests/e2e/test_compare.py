@@ -6,11 +6,10 @@ import os
 import jsonschema
 import pytest
 
-from conftest import BINARY, ROOT, Hec
+from conftest import BINARY, Hec, schema
 
 SECONDS = 5
-SCHEMA = json.loads((ROOT / "docs" / "compare.schema.json").read_text())
-SCHEMA.pop("$id")  # jsonschema 3.2, Ubuntu 22.04's, would look there for what "#/$defs/..." means
+SCHEMA = schema("compare")
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +19,8 @@ def runs(tmp_path_factory):
     os.environ["HEC_STATE_DIR"] = str(hec.folder / "state")
 
     def play(name, case, seed, *options):
-        done = hec("run", "-q", "--sim", "h200", "-o", f"{name}.hec", "--", BINARY, "sim", case, "--seed", seed,
-                   "--seconds", SECONDS, "--json", *options)
-        assert done.returncode == 0, done.stderr
+        done = hec.ok("run", "-q", "--sim", "h200", "-o", f"{name}.hec", "--", BINARY, "sim", case, "--seed", seed,
+                      "--seconds", SECONDS, "--json", *options)
         return json.loads(done.stdout)
 
     plays = {"a1": ("healthy-train", 1, "--marks"), "a2": ("healthy-train", 2, "--marks"), "b1": ("fp32", 1, "--marks"),
@@ -34,8 +32,7 @@ def runs(tmp_path_factory):
 
 
 def compare(hec, *arguments):
-    done = hec("compare", "--json", *arguments)
-    assert done.returncode == 0, done.stderr
+    done = hec.ok("compare", "--json", *arguments)
     result = json.loads(done.stdout)
     jsonschema.validate(result, SCHEMA)
     return result, {q["name"]: q for q in result["quantities"]}
@@ -131,14 +128,11 @@ def trace_of(step_us):
                     "dur": step_us - 10},
                    {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": at + 20, "dur": step_us // 2,
                     "args": {"device": 0, "stream": 7, "correlation": k + 2}}]
-    return json.dumps({"schemaVersion": 1, "traceEvents": events})
+    return {"schemaVersion": 1, "traceEvents": events}
 
 
 def test_imported_runs_are_compared_in_time(hec):
-    for name, step_us in (("slow", 500_000), ("fast", 400_000)):
-        (hec.folder / f"{name}.json").write_text(trace_of(step_us))
-        assert hec("import", "-q", "-o", f"{name}.hec", f"{name}.json").returncode == 0
-    result, q = compare(hec, "slow.hec", "fast.hec")
+    result, q = compare(hec, hec.imported("slow", trace_of(500_000)), hec.imported("fast", trace_of(400_000)))
     assert result["verdict"] == "faster" and "joules are not known" in result["sentence"]
     assert q["joules_per_unit"]["shown"] == "unknown" and q["joules_per_unit"]["a"] is None
     assert q["units_per_second"]["ratio"][1] == pytest.approx(1.25, rel=0.001)

@@ -1,5 +1,4 @@
 """The documents: pages made of tables are up to date, links lead somewhere, the index names every page, quoted reports are real."""
-import pathlib
 import re
 import shutil
 import subprocess
@@ -7,7 +6,8 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from conftest import ROOT
+
 DOCS = ROOT / "docs"
 LIST = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
 TRACKED = subprocess.run(LIST, capture_output=True, text=True).stdout.split() if shutil.which("git") else []

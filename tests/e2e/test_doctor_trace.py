@@ -1,16 +1,15 @@
 """`hec doctor`: what a trace needs is named, and what is in its way."""
 import json
 import os
-import pathlib
 import shutil
 
-BUILD = pathlib.Path(os.environ.get("HEC_BINARY_DIR", pathlib.Path(__file__).resolve().parents[2] / "build"))
+from conftest import BUILD
+
 
 
 def checks(hec, *arguments, env=None):
-    done = hec("doctor", "--json", *arguments, env=env)
-    assert done.returncode == 0, done.stderr
-    return {(row["area"], row["name"]): row for row in json.loads(done.stdout)["checks"]}
+    told = json.loads(hec.ok("doctor", "--json", *arguments, env=env).stdout)
+    return {(row["area"], row["name"]): row for row in told["checks"]}
 
 
 def test_everything_is_there(hec):

@@ -104,10 +104,8 @@ def kineto():
 
 @pytest.fixture
 def exported(hec):
-    (hec.folder / "t.json").write_text(kineto())
-    assert hec("import", "-q", "-o", "t.hec", "t.json").returncode == 0
-    done = hec("export", "--perfetto", "-o", "t.pftrace", "t.hec")
-    assert done.returncode == 0, done.stderr
+    hec.imported("t", kineto())
+    hec.ok("export", "--perfetto", "-o", "t.pftrace", "t.hec")
     return (hec.folder / "t.pftrace").read_bytes()
 
 
@@ -140,8 +138,7 @@ def test_perfettos_own_classes_read_the_same(exported):
 
 
 def test_counters_of_a_measured_run(hec):
-    done = hec("run", "-q", "--sim", "h200", "-o", "r.hec", "--", hec.path, "sim", "healthy-gemm", "--seconds", "2")
-    assert done.returncode == 0, done.stderr
+    hec.ok("run", "-q", "--sim", "h200", "-o", "r.hec", "--", hec.path, "sim", "healthy-gemm", "--seconds", "2")
     assert hec("export", "--perfetto", "-o", "r.pftrace", "r.hec").returncode == 0
     _, counters = slices_of((hec.folder / "r.pftrace").read_bytes())
     assert len(counters["power"]) > 10 and counters["SM active"] and counters["memory used"]

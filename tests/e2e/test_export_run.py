@@ -2,19 +2,17 @@
 import csv
 import io
 import json
-import os
-import pty
 import subprocess
 
 import pytest
 
+from conftest import Screen
 from test_import_run import kineto
 
 
 @pytest.fixture
 def imported(hec):
-    (hec.folder / "train.json").write_text(kineto())
-    assert hec("import", "-q", "train.json").returncode == 0
+    hec.imported("train", kineto())
     return hec
 
 
@@ -36,18 +34,9 @@ def test_perfetto_to_a_file(imported):
 
 
 def on_a_terminal(hec, *arguments):
-    main, side = pty.openpty()
-    process = hec.popen("export", *arguments, stdout=side, stderr=side)
-    status = process.wait(60)
-    os.close(side)
-    text = b""
-    try:
-        while chunk := os.read(main, 4096):
-            text += chunk
-    except OSError:
-        pass
-    os.close(main)
-    return status, text.decode()
+    screen = Screen()
+    status = hec.popen("export", *arguments, stdout=screen.fd, stderr=screen.fd).wait(60)
+    return status, screen.end().decode()
 
 
 def test_a_terminal_gets_the_name_of_the_file(imported):

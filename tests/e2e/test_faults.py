@@ -6,11 +6,12 @@ import os
 import re
 import shlex
 import signal
-import sqlite3
 import subprocess
 import time
 
 import pytest
+
+from conftest import assert_sound, messages_of
 
 IDLE_W = 82  # of the simulated H200 without a context
 STATUS = 7   # the exit status of every command here: it has to come through
@@ -58,15 +59,7 @@ def flat(text):
 def assert_kept(done, status=STATUS):
     """The command's exit status; no crash and no sanitizer report among the messages, each of which is one line."""
     assert done.returncode == status, done.stderr
-    assert_clean(done.stderr)
-
-
-def assert_clean(text):
-    for word in ("Sanitizer", "runtime error", "Segmentation", "assert", "core dumped", "(null)", "nan"):
-        assert word not in text, text
-    messages = [line for line in text.splitlines() if line.startswith("hec: ")]
-    assert len(messages) <= 2, text
-    return messages
+    assert len(messages_of(done.stderr)) <= 2, done.stderr
 
 
 def assert_invalid(energy, *words):
@@ -87,11 +80,6 @@ def assert_never_wrong(run):
         assert_true(run)
     else:
         assert run.energy["joules"] is None and len(run.energy["why"]) > 20 and run.report["totals"]["joules"] is None
-
-
-def assert_sound(path):
-    with sqlite3.connect(path) as db:
-        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 # ---- the device ----

@@ -1,30 +1,19 @@
 """The first finding of every simulated case is the cause that was planted in it (sim/cases.def)."""
 import concurrent.futures
-import json
-import subprocess
 
 import pytest
 
-from conftest import BINARY, Hec
+from conftest import BINARY, Hec, Play, cases
 
-LISTED = json.loads(subprocess.run([BINARY, "sim", "--list", "--json"], capture_output=True, text=True, check=True).stdout)
-CASES = {case["name"]: case for case in LISTED["cases"]}
+CASES = cases()
 SECONDS = 8
-
-
-def play(hec, name):
-    path = hec.folder / f"{name}.hec"
-    done = hec("run", "--sim", "h200", "--trace=full", "-q", "-f", "-o", path, "--", hec.path, "sim", name,
-               "--seconds", SECONDS, "--seed", 3, "--marks")
-    assert done.returncode == 0, done.stderr
-    return hec.report(path)
 
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
     hec = Hec(BINARY, tmp_path_factory.mktemp("findings"))
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        return dict(zip(CASES, pool.map(lambda name: play(hec, name), CASES)))
+        return dict(zip(CASES, pool.map(lambda name: Play(hec, name, "--seed", 3, "--marks", seconds=SECONDS, trace="full").report, CASES)))
 
 
 @pytest.mark.parametrize("name", CASES)

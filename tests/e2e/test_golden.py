@@ -3,14 +3,14 @@
 HEC_GOLDEN_UPDATE=1 writes the expectations anew instead (tests/golden/README.md)."""
 import json
 import os
-import pathlib
 import re
 import shutil
 import sqlite3
 
 import pytest
 
-GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
+from conftest import GOLDEN
+
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.hec"))
 RELATIVE = 1e-9  # the report prints ten digits
 PRIVATE = re.compile(rb"/(?:home|root|tmp|mnt|srv|Users|opt|var)/|GPU-(?!0{8}-0{4}-0{4}-0{4}-0{9}[0-9]{3})[0-9a-f]{8}-")

@@ -1,14 +1,14 @@
 """A program that dies with CUPTI attached is remembered, and the default mode then stays without CUPTI, until it is forgotten."""
 import json
 import os
-import pathlib
 import re
 import signal
-import sqlite3
 
 import pytest
 
-PROGRAM = pathlib.Path(os.environ.get("HEC_BINARY_DIR", pathlib.Path(__file__).resolve().parents[2] / "build")) / "tests/bin/cuda_program"
+from conftest import PROGRAMS, rows
+
+PROGRAM = PROGRAMS / "cuda_program"
 # a sanitizer would turn the signal into an exit status of its own
 AS_IT_IS = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0:handle_segv=0:handle_abort=0:handle_sigbus=0:handle_sigill=0:handle_sigfpe=0"}
 ENTRY = {"driver": "simulated", "cuda": 13000, "cupti": 130001, "mode": 2, "signal": 11, "program": "python3.11",
@@ -34,8 +34,7 @@ def run(hec, *program, arguments=("--trace=full",), sim="h200", env=None):
 
 
 def told(hec):
-    with sqlite3.connect(hec.folder / "t.hec") as file:
-        return [text for text, in file.execute("select text from event where kind = 'trace_guard'")]
+    return [text for text, in rows(hec.folder / "t.hec", "select text from event where kind = 'trace_guard'")]
 
 
 def no_cupti(hec, *arguments, env=None):
@@ -47,9 +46,7 @@ def no_cupti(hec, *arguments, env=None):
 
 
 def doctor(hec, *arguments):
-    done = hec("doctor", "--json", *arguments)
-    assert done.returncode == 0, done.stderr
-    return [row for row in json.loads(done.stdout)["checks"] if row["name"] == "guard"]
+    return [row for row in json.loads(hec.ok("doctor", "--json", *arguments).stdout)["checks"] if row["name"] == "guard"]
 
 
 def test_a_crash_is_remembered_until_forgotten(hec, memory):

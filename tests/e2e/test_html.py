@@ -3,9 +3,6 @@ import base64
 import hashlib
 import html.parser
 import json
-import os
-import pathlib
-import pty
 import resource
 import shutil
 import signal
@@ -15,16 +12,10 @@ import subprocess
 import jsonschema
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-GOLDEN = ROOT / "tests" / "golden"
+from conftest import GOLDEN, Screen, schema
+
 TYPICAL_BYTES = 1_500_000
 ALLOWED = {"html", "head", "meta", "link", "title", "style", "body", "div", "noscript", "pre", "script"}
-
-
-def schema(name):
-    found = json.loads((ROOT / "docs" / f"{name}.schema.json").read_text())
-    found.pop("$id")
-    return found
 
 
 class Page(html.parser.HTMLParser):
@@ -129,8 +120,7 @@ def test_page_of_a_real_run(hec, name):
 
 def test_page_of_a_simulated_run_and_a_comparison(hec):
     for name in ("a", "b"):
-        done = hec("run", "-q", "--sim", "h200", "--trace=full", "-o", f"{name}.hec", "--", hec.path, "sim", "data-starved", "-s", "1", "--marks")
-        assert done.returncode == 0, done.stderr
+        hec.ok("run", "-q", "--sim", "h200", "--trace=full", "-o", f"{name}.hec", "--", hec.path, "sim", "data-starved", "-s", "1", "--marks")
     found = page(hec, "compare", "a.hec", "b.hec")
     jsonschema.validate(found.data["compare"], schema("compare"))
     assert found.data["kind"] == "compare" and len(found.data["reports"]) == len(found.data["views"]) == 2
@@ -142,13 +132,11 @@ def test_page_of_a_simulated_run_and_a_comparison(hec):
 
 
 def test_pages_of_a_receipt_and_a_sweep(hec):
-    done = hec("ab", "-n", 2, "--warm-up", 0, "--units", 10, "--in-place", "-o", "ab.json", "--", "sleep", "0.01", ":::", "sleep", "0.02")
-    assert done.returncode == 0, done.stderr
+    hec.ok("ab", "-n", 2, "--warm-up", 0, "--units", 10, "--in-place", "-o", "ab.json", "--", "sleep", "0.01", ":::", "sleep", "0.02")
     found = page(hec, "verify", "ab.json")
     jsonschema.validate(found.data["receipt"], schema("receipt"))
     assert found.data["receipt"]["digest"] == json.loads((hec.folder / "ab.json").read_text())["digest"]
-    done = hec("sweep", "-n", 1, "--units", 8, "--in-place", "--html", "batch=1,2", "--", "sh", "-c", "sleep 0.0{batch}")
-    assert done.returncode == 0, done.stderr
+    done = hec.ok("sweep", "-n", 1, "--units", 8, "--in-place", "--html", "batch=1,2", "--", "sh", "-c", "sleep 0.0{batch}")
     found = Page(done.stdout.encode())
     jsonschema.validate(found.data["sweep"], schema("sweep"))
     assert found.data["kind"] == "sweep"
@@ -259,9 +247,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(hec):
 def test_a_terminal_gets_no_page(hec, words):
     for name in ("r", "s"):
         shutil.copy(GOLDEN / "copies.hec", hec.folder / f"{name}.hec")
-    master, slave = pty.openpty()
-    at = 1 + (words[0] == "sweep")
-    done = subprocess.run([hec.path, *words[:at], "--html", *words[at:]], cwd=hec.folder, stdout=slave, stderr=subprocess.PIPE, text=True, timeout=60)
-    os.close(slave)
-    os.close(master)
+    screen, at = Screen(), 1 + (words[0] == "sweep")
+    done = subprocess.run([hec.path, *words[:at], "--html", *words[at:]], cwd=hec.folder, stdout=screen.fd, stderr=subprocess.PIPE, text=True, timeout=60)
+    screen.end()
     assert done.returncode == 2 and "terminal" in done.stderr and ("-o" in done.stderr or "> FILE" in done.stderr)

@@ -6,12 +6,12 @@ HEC_GOLDEN_UPDATE=1 writes the expectations anew instead (tests/golden/README.md
 import gzip
 import json
 import os
-import pathlib
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-GOLDEN = ROOT / "tests" / "golden" / "import.json"
+from conftest import GOLDEN, ROOT
+
+FIGURES_FILE = GOLDEN / "import.json"
 NAMES = ["alexnet", "event_sync_multi_stream", "mi250"]
 FIGURES = ["window_us", "busy_us", "idle_us", "compute_us", "non_compute_us", "comm_us", "copy_us", "comm_overlap", "kernels",
            "copies", "memsets", "graphs", "streams", "kernel_sum_us", "memset_bytes", "copied"]
@@ -31,15 +31,14 @@ def figures(report):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_figures(hec, name):
-    done = hec("import", "-q", "-o", "t.hec", ROOT / "tests" / "data" / "kineto" / f"{name}.json.gz")
-    assert done.returncode == 0, done.stderr
+    hec.ok("import", "-q", "-o", "t.hec", ROOT / "tests" / "data" / "kineto" / f"{name}.json.gz")
     report = hec.report("t.hec")
     found = figures(report)
     if os.environ.get("HEC_GOLDEN_UPDATE"):
-        expected = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+        expected = json.loads(FIGURES_FILE.read_text()) if FIGURES_FILE.exists() else {}
         expected[name] = found
-        GOLDEN.write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
-    assert found == json.loads(GOLDEN.read_text())[name]
+        FIGURES_FILE.write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
+    assert found == json.loads(FIGURES_FILE.read_text())[name]
     for device in report["devices"]:  # a trace has time only: missing is never zero
         assert not device["energy"]["valid"] and device["energy"]["joules"] is None
 
@@ -54,7 +53,7 @@ def test_one_rank_in_two_files(hec):
             event["ts"] += 3600 * 1_000_000
     (hec.folder / "later.json").write_text(json.dumps(trace))
     assert hec("import", "-q", "-o", "t.hec", first, "later.json").returncode == 0
-    expected = json.loads(GOLDEN.read_text())
+    expected = json.loads(FIGURES_FILE.read_text())
     (device,) = hec.report("t.hec")["devices"]
     for figure in ("kernels", "busy_us", "compute_us", "kernel_sum_us"):
         assert device["timeline"][figure] == pytest.approx(2 * expected[name]["timeline"][figure])

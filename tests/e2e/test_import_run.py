@@ -1,9 +1,8 @@
 """`hec import`: a profiler's trace becomes a run file that `hec report` treats like its own."""
 import gzip
 import json
-import os
-import pty
-import sqlite3
+
+from conftest import Screen, counts
 
 
 def kineto(rank=None, kernels=10):
@@ -23,11 +22,6 @@ def kineto(rank=None, kernels=10):
     return json.dumps(trace)
 
 
-def counts(path):
-    with sqlite3.connect(path) as file:
-        return dict(file.execute("select kind, sum(n) from activity_block group by kind"))
-
-
 def test_a_trace_becomes_a_run(hec):
     (hec.folder / "train.pt.trace.json").write_text(kineto())
     done = hec("import", "train.pt.trace.json")
@@ -44,8 +38,7 @@ def test_modules_that_launched(hec):
     """Seven of ten launches of 50 us lie inside an operator: it is named, with its share of the kernels."""
     trace = json.loads(kineto())
     trace["traceEvents"].append({"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 42, "tid": 42, "ts": 999.0, "dur": 680.0})
-    (hec.folder / "ops.json").write_text(json.dumps(trace))
-    assert hec("import", "-o", "ops.hec", "ops.json").returncode == 0
+    hec.imported("ops", trace)
     module, = hec.report("ops.hec")["devices"][0]["modules"]
     assert (module["name"], module["by"], module["launches"]) == ("aten::linear", "operator", 7)
     assert abs(module["seconds"] - 350e-6) < 1e-9 and abs(module["share"] - 0.7) < 1e-9
@@ -69,18 +62,14 @@ def loop(steps=20, step_us=10000.0, data_us=8000.0):
 
 
 def test_a_loader_that_holds_up_is_data(hec):
-    (hec.folder / "loop.json").write_text(json.dumps(loop()))
-    assert hec("import", "-o", "loop.hec", "loop.json").returncode == 0
-    first = hec.report("loop.hec")["findings"][0]
+    first = hec.report(hec.imported("loop", loop()))["findings"][0]
     assert first["cause"] == "data" and first["predicted"]["seconds_fraction"][1] > 0.5
 
 
 def test_no_joule_is_claimed_without_one_measured(hec):
     """A trace has time only: what could be saved is said of the time, in the report and in the JSON."""
     for name, trace in ("wait", loop()), ("busy", loop(data_us=7.0, step_us=1820.0)):
-        (hec.folder / f"{name}.json").write_text(json.dumps(trace))
-        assert hec("import", "-o", f"{name}.hec", f"{name}.json").returncode == 0
-        report = hec.report(f"{name}.hec")
+        report = hec.report(hec.imported(name, trace))
         assert report["findings"] and all(f["predicted"]["joules_fraction"] is None for f in report["findings"])
         scale = report["scale_out"]
         assert scale["recoverable"] is None and "joule" not in scale["why"]
@@ -96,8 +85,7 @@ def test_ranks_become_one_run(hec):
     for rank in (0, 1):
         with gzip.open(hec.folder / f"rank{rank}.json.gz", "wt") as file:
             file.write(kineto(rank, kernels=10 + rank))
-    done = hec("import", "-o", "both.hec", "--json", "rank0.json.gz", "rank1.json.gz")
-    assert done.returncode == 0, done.stderr
+    done = hec.ok("import", "-o", "both.hec", "--json", "rank0.json.gz", "rank1.json.gz")
     assert len(json.loads(done.stdout)["devices"]) == 2
     assert counts(hec.folder / "both.hec")["kernel"] == 21
 
@@ -128,9 +116,8 @@ def test_no_file_is_overwritten_unasked(hec):
 
 
 def test_a_failed_import_keeps_the_earlier_run(hec):
-    (hec.folder / "train.json").write_text(kineto())
+    hec.imported("a", kineto())
     (hec.folder / "cut.json").write_text(kineto()[:-40])
-    assert hec("import", "-q", "-o", "a.hec", "train.json").returncode == 0
     assert hec("import", "-q", "-f", "-o", "a.hec", "cut.json").returncode == 65
     assert counts(hec.folder / "a.hec")["kernel"] == 10
     assert not list(hec.folder.glob("hec-*"))
@@ -139,13 +126,6 @@ def test_a_failed_import_keeps_the_earlier_run(hec):
 def test_short_imports_are_quiet_on_a_terminal(hec):
     """Progress is for what takes longer than a second."""
     (hec.folder / "train.json").write_text(kineto())
-    main, side = pty.openpty()
-    done = hec.popen("import", "-q", "train.json", stderr=side)
-    assert done.wait(60) == 0
-    os.close(side)
-    os.set_blocking(main, False)
-    try:
-        assert os.read(main, 1000) == b""
-    except (BlockingIOError, OSError):
-        pass
-    os.close(main)
+    screen = Screen()
+    assert hec.popen("import", "-q", "train.json", stderr=screen.fd).wait(60) == 0
+    assert screen.end() == b""

@@ -4,19 +4,18 @@ HEC_KILL_ROUNDS says how often each is killed (default 8, for CI; bench/kill doe
 mostly."""
 import concurrent.futures
 import os
-import pathlib
 import random
 import signal
-import sqlite3
 import subprocess
 import time
 
 import pytest
 
+from conftest import BUILD, assert_sound, rows
+
 ROUNDS = int(os.environ.get("HEC_KILL_ROUNDS", "8"))
 SEED = int(os.environ.get("HEC_KILL_SEED", "1"))
 AT_ONCE = 4
-BUILD = pathlib.Path(os.environ.get("HEC_BINARY_DIR", pathlib.Path(__file__).resolve().parents[2] / "build"))
 BEGAN_S = 0.1  # from where the command says so back to where hec started it
 HANGS_S = 60  # what takes longer does not end
 
@@ -30,16 +29,6 @@ def every_round():
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             return list(pool.map(play, range(ROUNDS), [rng.random() ** 2 for _ in range(ROUNDS)]))
     return call
-
-
-def is_sound(path):
-    with sqlite3.connect(path) as db:
-        return db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
-def last_sample_s(path):
-    with sqlite3.connect(path) as db:
-        return (db.execute("SELECT max(t_ns) FROM sample").fetchone()[0] or 0) / 1e9
 
 
 def wait_for(path, seconds):
@@ -72,13 +61,13 @@ def test_hec_is_killed(hec, every_round):
             return "before the file"
         report = hec("report", path)
         assert report.returncode == 0, f"round {i}, killed after {moment * seconds:.2f} s: {report.stderr}"
-        assert is_sound(path), f"round {i}"
+        assert_sound(path)
         if was_done:
             return "after the command"
         assert "cut off" in report.stdout, f"round {i}: {report.stdout}"
         # one second between commits, and the sampling period of the newest value
         if began_s:
-            assert last_sample_s(path) >= killed_s - began_s - BEGAN_S - 1.2, f"round {i}"
+            assert (rows(path, "SELECT max(t_ns) FROM sample")[0][0] or 0) / 1e9 >= killed_s - began_s - BEGAN_S - 1.2, f"round {i}"
         return "during the command"
 
     outcomes = every_round(play)
@@ -102,7 +91,7 @@ def test_the_program_is_killed(hec, every_round):
         os.kill(pid, signal.SIGKILL)
         _, errors = process.communicate(timeout=HANGS_S)
         assert process.returncode == 128 + signal.SIGKILL and errors == "", f"round {i}: {process.returncode} {errors}"
-        assert is_sound(path), f"round {i}"
+        assert_sound(path)
         run = hec.report(path)["run"]
         assert run["complete"] and run["exit_code"] == 128 + signal.SIGKILL, f"round {i}: {run}"
         assert not [name for name in os.listdir(hec.folder) if name.startswith(f"p{i}.hec-")], f"round {i}"

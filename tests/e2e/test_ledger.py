@@ -3,37 +3,27 @@
 The player tells seconds and joules per state of its own play. The run is longer than the play: what comes before the
 first and after the last activity on the device is startup and tail, and takes what is left of both."""
 import concurrent.futures
-import json
-import subprocess
 
 import jsonschema
 import pytest
 
-from conftest import BINARY, ROOT, Hec
+import conftest
+from conftest import BINARY, Hec, schema
 
-SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())
-SCHEMA.pop("$id")  # as in test_report.py
-
+SCHEMA = schema("report")
 SECONDS = 8
 CASES = ["data-starved", "copy-pageable", "sync-stall", "checkpoint", "small-kernels", "healthy-train", "mixed"]
 SEEDS = [3, 4]  # a seed decides where in their rhythm the sensors are at the first step, which an estimate depends on
 EVERY = [(case, seed) for seed in SEEDS for case in CASES]
-LISTED = {case["name"]: case for case in
-          json.loads(subprocess.run([BINARY, "sim", "--list", "--json"], capture_output=True, check=True).stdout)["cases"]}
+LISTED = conftest.cases()
 WITHIN_SECONDS = 0.01
 WITHIN_JOULES = 0.03
 EDGE_S = 0.027  # a state that occurs at the play's ends may be cut by so much: the longest segment of a step
 
 
-class Play:
+class Play(conftest.Play):
     def __init__(self, hec, case, seed):
-        path = hec.folder / f"{case}-{seed}.hec"
-        done = hec("run", "--sim", "h200", "--trace=full", "-q", "-f", "-o", path, "--", hec.path, "sim", case,
-                   "--seconds", SECONDS, "--seed", seed, "--marks", "--json")
-        assert done.returncode == 0 and done.stderr == "", done.stderr
-        self.truth = json.loads(done.stdout)
-        self.report = hec.report(path)
-        self.text = hec("report", path).stdout
+        super().__init__(hec, case, "--seed", seed, "--marks", seconds=SECONDS, trace="full")
         (self.device,) = self.report["devices"]
         self.fetch = LISTED[case]["segments"][0]["seconds"]  # the first thing of a step, where a case has it; give or take 5 %
         self.rows = {row["state"]: row for row in self.device["ledger"]}
@@ -168,8 +158,7 @@ def test_people_read_it(plays):
 
 def test_without_a_trace_there_is_no_ledger(hec):
     path = hec.folder / "off.hec"
-    done = hec("run", "--sim", "h200", "--trace=off", "-q", "-f", "-o", path, "--", BINARY, "sim", "healthy-gemm", "--seconds", 1)
-    assert done.returncode == 0, done.stderr
+    hec.ok("run", "--sim", "h200", "--trace=off", "-q", "-f", "-o", path, "--", BINARY, "sim", "healthy-gemm", "--seconds", 1)
     (device,) = hec.report(path)["devices"]
     assert device["ledger"] == device["source"] == device["kernel_classes"] == []
     assert device["ledger_why"] == "no activity of it was traced"

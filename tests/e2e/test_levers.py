@@ -88,9 +88,8 @@ def test_levers_of_older_run_files(hec):
 
 def test_try_finds_proves_and_keeps(hec, program, place):
     receipt = hec.folder.parent / f"{hec.folder.name}-try.json"
-    done = hec("try", "--sim", "h200", *place, "--seed", 1, "-o", receipt, "--budget-seconds", 40, "--levers",
-               "tf32_override,threads=9,keep_heap", "--html", "--", *program, timeout=120)
-    assert done.returncode == 0, done.stderr
+    done = hec.ok("try", "--sim", "h200", *place, "--seed", 1, "-o", receipt, "--budget-seconds", 40, "--levers",
+                  "tf32_override,threads=9,keep_heap", "--html", "--", *program, timeout=120)
     page = receipt.with_suffix(".html")
     assert done.stderr.endswith(f"hec: page: {page}\n") and page.read_text() == hec("verify", "--html", receipt).stdout
     assert "saved: B takes 6" in done.stdout and "NVIDIA_TF32_OVERRIDE=1" in done.stdout
@@ -109,9 +108,8 @@ def test_try_finds_proves_and_keeps(hec, program, place):
 
 
 def test_try_keeps_nothing(hec, place):
-    done = hec("try", "--sim", "h200", *place, "--budget-seconds", 30, "--json", "--html=page.html", "--first-run=first.hec", "--levers", "keep_heap", "--",
-               BINARY, "sim", "healthy-train", "--marks", "--seconds", 1.5, timeout=120)
-    assert done.returncode == 0, done.stderr
+    done = hec.ok("try", "--sim", "h200", *place, "--budget-seconds", 30, "--json", "--html=page.html", "--first-run=first.hec", "--levers", "keep_heap", "--",
+                  BINARY, "sim", "healthy-train", "--marks", "--seconds", 1.5, timeout=120)
     data = json.loads(done.stdout)
     assert hec.report("first.hec")["findings"] and "first trial kept: first.hec\n" in done.stderr
     assert data["digest"] in (hec.folder / "page.html").read_text(), "the page is of what is printed, also where no receipt is kept"
@@ -175,9 +173,8 @@ def test_try_interrupted_in_its_proof(hec, place):
 
 
 def test_ab_with(hec, program, place):
-    done = hec("ab", "--sim", "h200", *place, "--with", "tf32_override", "--pairs", 2, "--warm-up", 0, "-o",
-               hec.folder.parent / f"{hec.folder.name}-ab.json", "--", *program, timeout=120)
-    assert done.returncode == 0, done.stderr
+    done = hec.ok("ab", "--sim", "h200", *place, "--with", "tf32_override", "--pairs", 2, "--warm-up", 0, "-o",
+                  hec.folder.parent / f"{hec.folder.name}-ab.json", "--", *program, timeout=120)
     assert "hec run --with tf32_override -- sh program.sh" in done.stdout and "saved: B takes 6" in done.stdout
     assert "without effect" not in done.stdout and "levers tf32_override: set" in words_of(done.stdout), done.stdout
     for words in (("ab", "--pairs", 2, "--warm-up", 0, "-o", "none.json"), ("sweep", "-n", 1, "a=1")):

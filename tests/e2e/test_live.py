@@ -1,17 +1,14 @@
 """hec run --live: the line is where the command's output is not, and its output is what it is without."""
-import contextlib
 import fcntl
 import os
-import pty
 import re
 import subprocess
 import sys
 import termios
-import threading
 import tty
 
 import pytest
-from conftest import BINARY, Hec
+from conftest import BINARY, Hec, Screen
 
 TITLE = re.compile(rb"\x1b\]2;([^\x1b\x07]*)\x1b\\")
 PUSH, POP = b"\x1b[22;2t", b"\x1b[23;2t"
@@ -30,31 +27,15 @@ print("no end", end="")
 """
 
 
-class Screen:
-    """A pseudo terminal, and all that was written to it."""
-
-    def __init__(self):
-        self.leader, self.fd = pty.openpty()
-        tty.setraw(self.fd)
-        self.name, self.got = os.ttyname(self.fd), b""
-        self.reader = threading.Thread(target=self.read, daemon=True)
-        self.reader.start()
-
-    def read(self):
-        with contextlib.suppress(OSError):
-            while chunk := os.read(self.leader, 65536):
-                self.got += chunk
-
-    def end(self):
-        os.close(self.fd)
-        self.reader.join(20)
-        os.close(self.leader)
-        return self.got
+def raw_screen():
+    screen = Screen()
+    tty.setraw(screen.fd)
+    return screen
 
 
 def run(hec, *arguments, term="xterm-256color", command=(sys.executable, "-c", BARS), redirect="", options=("--sim", "h200")):
     """(status, what was written to the command's terminal)"""
-    screen = Screen()
+    screen = raw_screen()
 
     def own():
         os.setsid()
@@ -84,7 +65,7 @@ def test_on_its_own_terminal_the_line_is_the_title(hec, plain):
 
 
 def test_a_file_or_another_terminal_takes_the_line(hec, plain):
-    other = Screen()
+    other = raw_screen()
     for where in ("live.txt", other.name):
         assert run(hec, f"--live={where}") == (0, plain)
     for line in (hec.folder / "live.txt").read_bytes().splitlines():

@@ -4,11 +4,10 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 
 import pytest
 
-from conftest import BINARY
+from conftest import BINARY, until
 
 
 @pytest.fixture
@@ -18,14 +17,12 @@ def machine(hec):
 
 
 def limit(hec, machine):
-    done = hec("run", "-q", "-f", "-o", "limit.hec", "--sim", machine, "--", BINARY, "sim", "fp32", "--seconds", 0.3)
-    assert done.returncode == 0, done.stderr
+    hec.ok("run", "-q", "-f", "-o", "limit.hec", "--sim", machine, "--", BINARY, "sim", "fp32", "--seconds", 0.3)
     return hec.report("limit.hec")["devices"][0]["power_w"]["limit"]
 
 
 def play(hec, *words, case="healthy-train", seconds=0.6):
-    done = hec("run", "-q", "-f", "-o", "run.hec", "--sim", *words, "--", BINARY, "sim", case, "--seconds", seconds, "--json")
-    assert done.returncode == 0, done.stderr
+    done = hec.ok("run", "-q", "-f", "-o", "run.hec", "--sim", *words, "--", BINARY, "sim", case, "--seconds", seconds, "--json")
     return json.loads(done.stdout), hec.report("run.hec")
 
 
@@ -84,20 +81,13 @@ def started(hec, machine):
     process.communicate()
 
 
-def wait(condition):
-    until = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_the_lease(hec, machine, started, number):
     second = hec("run", "--sim", machine, "--with", "power_cap=400", "--", "true")
     assert second.returncode == 75 and f"process {started.pid} (" in second.stderr
     started.send_signal(number)
     started.wait()
-    wait(lambda: guardian(hec) is None)
+    until(lambda: guardian(hec) is None)
     assert limit(hec, machine) == 456
 
 
@@ -123,9 +113,8 @@ def test_without_hec_and_guardian_doctor_puts_back(hec, machine, started):
 
 
 def test_trials_under_a_cap(hec, machine):
-    done = hec("ab", "--sim", machine, "--in-place", "--pairs", 2, "--warm-up", 0, "-o", "receipt.json", "--with", "power_cap=200", "--",
-               BINARY, "sim", "healthy-train", "--marks", "--seconds", 2)
-    assert done.returncode == 0, done.stderr
+    hec.ok("ab", "--sim", machine, "--in-place", "--pairs", 2, "--warm-up", 0, "-o", "receipt.json", "--with", "power_cap=200", "--",
+           BINARY, "sim", "healthy-train", "--marks", "--seconds", 2)
     trials = json.loads((hec.folder / "receipt.json").read_text())["trials"]
     watts = {side: [t["run"]["joules"] / t["run"]["seconds"] for t in trials if t["side"] == side] for side in "AB"}
     assert max(watts["B"]) < 0.75 * min(watts["A"])

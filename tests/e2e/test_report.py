@@ -1,7 +1,6 @@
 """`hec report` on real run files of the simulated GPU: the schema, the terminal, damaged files."""
 import contextlib
 import json
-import pathlib
 import random
 import re
 import shutil
@@ -11,18 +10,15 @@ import sys
 import jsonschema
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())
-SCHEMA.pop("$id")  # jsonschema 3.2, Ubuntu 22.04's, would look there for what "#/$defs/..." means
+from conftest import BINARY, ROOT, Hec, schema
+
+SCHEMA = schema("report")
 
 
 @pytest.fixture(scope="module")
 def run_file(tmp_path_factory):
-    import os
-    from conftest import Hec
-    hec = Hec(os.environ["HEC"], tmp_path_factory.mktemp("report"))
-    done = hec("run", "-q", "--sim", "h200x2", "--units", "100", "-o", "r.hec", "--", hec.path, "sim", "healthy-gemm", "--seconds", "3")
-    assert done.returncode == 0, done.stderr
+    hec = Hec(BINARY, tmp_path_factory.mktemp("report"))
+    hec.ok("run", "-q", "--sim", "h200x2", "--units", "100", "-o", "r.hec", "--", hec.path, "sim", "healthy-gemm", "--seconds", "3")
     return hec.folder / "r.hec"
 
 
@@ -166,9 +162,7 @@ def test_timeline_of_a_trace_is_as_worked_out_here(hec):
         events.append({"ph": "X", "cat": "gpu_memcpy" if kind == "copy" else "kernel", "pid": device, "tid": stream,
                        "name": "Memcpy DtoD (Device -> Device)" if kind == "copy" else kind, "ts": start, "dur": length,
                        "args": {"device": device, "stream": stream, "correlation": i, "bytes": 100}})
-    (hec.folder / "t.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
-    assert hec("import", "-q", "-o", "t.hec", "t.json").returncode == 0
-    report = hec.report("t.hec")
+    report = hec.report(hec.imported("t", {"schemaVersion": 1, "traceEvents": events}))
     jsonschema.validate(report, SCHEMA)
     assert report["totals"]["joules"] is None and report["totals"]["unavailable"].startswith("imported")
     for device in report["devices"]:
@@ -202,8 +196,7 @@ for i in range(20):
     with hec.phase("blink"):
         time.sleep(0.002)
 """)
-    done = hec("run", "-q", "-o", "p.hec", "--sim", "h200", "--", sys.executable, "phases.py")
-    assert done.returncode == 0, done.stderr
+    done = hec.ok("run", "-q", "-o", "p.hec", "--sim", "h200", "--", sys.executable, "phases.py")
     truth = json.loads(done.stdout)["joules"]
     phases = {phase["name"]: phase for phase in hec.report("p.hec")["phases"]}
     train, blink = phases["train"], phases["blink"]

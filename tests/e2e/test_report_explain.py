@@ -1,12 +1,11 @@
 """`hec explain`: every cause that a report may name is explained, for people and as JSON."""
 import json
-import pathlib
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())
-CAUSES = SCHEMA["$defs"]["finding"]["properties"]["cause"]["enum"]
+from conftest import BINARY, Hec, schema
+
+CAUSES = schema("report")["$defs"]["finding"]["properties"]["cause"]["enum"]
 
 
 def test_all_causes_in_a_line_each(hec):
@@ -18,12 +17,8 @@ def test_all_causes_in_a_line_each(hec):
 
 
 @pytest.fixture(scope="module")
-def explained():
-    import os
-    import tempfile
-    from conftest import Hec
-    with tempfile.TemporaryDirectory() as folder:
-        done = Hec(os.environ["HEC"], pathlib.Path(folder))("explain", "--json")
+def explained(tmp_path_factory):
+    done = Hec(BINARY, tmp_path_factory.mktemp("explained"))("explain", "--json")
     assert done.returncode == 0 and done.stderr == ""
     return json.loads(done.stdout)
 

@@ -1,22 +1,16 @@
 """Findings, scale-out and what a trace would add, in the reports of runs on the simulated GPU."""
-import json
-import pathlib
-
 import jsonschema
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())
-SCHEMA.pop("$id")  # as in test_report.py
+from conftest import BINARY, Hec, schema
+
+SCHEMA = schema("report")
 
 
 def record(folder, case, *options):
-    import os
-    from conftest import Hec
-    hec = Hec(os.environ["HEC"], folder)
-    done = hec("run", "--sim", "h200", *options, "-o", f"{case}.hec", "--", hec.path, "sim", case, "--seconds", "6", "--marks",
-               "--seed", "2", env={"LC_ALL": "C.UTF-8"})
-    assert done.returncode == 0, done.stderr
+    hec = Hec(BINARY, folder)
+    done = hec.ok("run", "--sim", "h200", *options, "-o", f"{case}.hec", "--", hec.path, "sim", case, "--seconds", "6", "--marks",
+                  "--seed", "2", env={"LC_ALL": "C.UTF-8"})
     report = hec.report(folder / f"{case}.hec")
     jsonschema.validate(report, SCHEMA)
     return report, hec("report", folder / f"{case}.hec").stdout, done.stderr
@@ -35,8 +29,7 @@ def untraced(tmp_path_factory):
 def test_two_programs_are_not_told_of_each_other(hec):
     both = " & ".join(f"{hec.path} sim {case} --seconds 1.5 --device {device} {marks}"
                       for device, (case, marks) in enumerate([("data-starved", "--marks"), ("small-kernels", "")]))
-    done = hec("run", "--sim", "h200x2", "--trace=full", "-o", "two.hec", "--", "sh", "-c", f"{both} & wait", env={"LC_ALL": "C.UTF-8"})
-    assert done.returncode == 0, done.stderr
+    done = hec.ok("run", "--sim", "h200x2", "--trace=full", "-o", "two.hec", "--", "sh", "-c", f"{both} & wait", env={"LC_ALL": "C.UTF-8"})
     report = hec.report("two.hec")
     jsonschema.validate(report, SCHEMA)
     first, second = report["devices"]

@@ -5,12 +5,13 @@ import pty
 import re
 import select
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 
 import pytest
+
+from conftest import rows
 
 
 @pytest.mark.parametrize("script,status", [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)])
@@ -110,32 +111,33 @@ def test_signals_are_passed_on(hec, number):
     assert process.wait(10) == 9
 
 
-def test_terminal_is_the_commands_own(hec):
-    """The command is in the foreground group of the terminal, reads from it, and gets one SIGINT for one Ctrl-C."""
+def on_a_terminal(hec, *arguments):
+    """hec leads the session of a terminal of its own: its pid, and where the terminal is read and written."""
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(hec.folder)
-        os.execv(hec.path, [hec.path, "run", "-q", "--", "bash", "-c",
-                            "test -t 0 && test -t 1 && echo tty; n=0; trap 'n=$((n+1)); echo int$n' INT; read line; echo line=$line; "
-                            "for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done; exit 3"])
+        os.execv(hec.path, [hec.path, *arguments])
+    return pid, fd
+
+
+def read_until(fd, text):
     output = b""
+    while text not in output:
+        assert select.select([fd], [], [], 20)[0], output
+        output += os.read(fd, 4096)
+    return output
 
-    def until(text, timeout=10):
-        nonlocal output
-        end = time.monotonic() + timeout
-        while text not in output and time.monotonic() < end:
-            if select.select([fd], [], [], 0.1)[0]:
-                try:
-                    output += os.read(fd, 4096)
-                except OSError:
-                    break
-        assert text in output, output
 
-    until(b"tty")
+def test_terminal_is_the_commands_own(hec):
+    """The command is in the foreground group of the terminal, reads from it, and gets one SIGINT for one Ctrl-C."""
+    pid, fd = on_a_terminal(hec, "run", "-q", "--", "bash", "-c",
+                            "test -t 0 && test -t 1 && echo tty; n=0; trap 'n=$((n+1)); echo int$n' INT; read line; echo line=$line; "
+                            "for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done; exit 3")
+    output = read_until(fd, b"tty")
     os.write(fd, b"hello\n")
-    until(b"line=hello")
+    output += read_until(fd, b"line=hello")
     os.write(fd, b"\x03")
-    until(b"int1")
+    output += read_until(fd, b"int1")
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 3
     assert b"int2" not in output
@@ -146,14 +148,8 @@ def test_terminal_is_the_commands_own(hec):
                                             ("echo ready; sleep 60", 129)])
 def test_hang_up_of_a_terminal(hec, command, status):
     """As under `script -c` and `ssh -t`, hec leads the session: the kernel tells the leader only, and the command is told."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(hec.folder)
-        os.execv(hec.path, [hec.path, "run", "-q", "-o", "h.hec", "--", "sh", "-c", command])
-    output = b""
-    while b"ready" not in output:
-        assert select.select([fd], [], [], 20)[0], output
-        output += os.read(fd, 4096)
+    pid, fd = on_a_terminal(hec, "run", "-q", "-o", "h.hec", "--", "sh", "-c", command)
+    read_until(fd, b"ready")
     os.close(fd)
     end = time.monotonic() + 20
     ended = (0, 0)
@@ -271,10 +267,9 @@ def test_knobs(hec):
 
 def test_run_file_is_plain_sqlite(hec):
     hec("run", "-q", "--sim", "h200", "-o", "q.hec", "--", hec.path, "sim", "healthy-gemm", "--seconds", "2")
-    with sqlite3.connect(hec.folder / "q.hec") as db:
-        count, = db.execute("SELECT count(*) FROM sample WHERE metric = 'gpu_power'").fetchone()
-        assert count > 50
-        assert dict(db.execute("SELECT key, value FROM meta"))["complete"] == "1"
+    path = hec.folder / "q.hec"
+    assert rows(path, "SELECT count(*) FROM sample WHERE metric = 'gpu_power'")[0][0] > 50
+    assert dict(rows(path, "SELECT key, value FROM meta"))["complete"] == "1"
     assert sorted(p.name for p in hec.folder.glob("q.hec*")) == ["q.hec"]
 
 

@@ -10,31 +10,12 @@ import signal
 import sqlite3
 import subprocess
 import tempfile
-import time
 
 import pytest
 
+from conftest import assert_sound, messages_of, until
+
 STATUS = 7  # the exit status of every command here: it has to come through
-
-
-def messages_of(text):
-    """hec's own, each of which is one line; no crash and no sanitizer report among them."""
-    for word in ("Sanitizer", "runtime error", "Segmentation", "assert", "core dumped", "(null)", "nan"):
-        assert word not in text, text
-    return [line for line in text.splitlines() if line.startswith("hec: ")]
-
-
-def assert_sound(path):
-    with sqlite3.connect(path) as db:
-        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
-def until(condition, seconds=20):
-    """Long enough for a busy machine; what never comes is a failure."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def committed(path):

@@ -1,7 +1,6 @@
 """`hec sweep` on the simulated GPU: a program whose throughput saturates and whose memory ends, and what may go wrong."""
 import json
 import os
-import pathlib
 import signal
 import sys
 import time
@@ -9,10 +8,10 @@ import time
 import jsonschema
 import pytest
 
-from conftest import BINARY, ROOT
+from conftest import BINARY, PROGRAMS, ROOT, schema
 
-SCHEMA = json.loads((ROOT / "docs" / "sweep.schema.json").read_text())
-PROGRAM = pathlib.Path(BINARY).parents[1] / "tests" / "bin" / "cuda_program"
+SCHEMA = schema("sweep")
+PROGRAM = PROGRAMS / "cuda_program"
 # Steps of 40 ms up to a batch of 128, from there in proportion; 1.2 s in all. 512 does not fit. Of shorter steps a busy host is a large part.
 TRAIN = f"""
 [ $1 -ge 512 ] && echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB" >&2 && exit 1

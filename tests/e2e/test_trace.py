@@ -7,14 +7,11 @@ import concurrent.futures
 import csv
 import io
 import json
-import pathlib
-import sqlite3
 
 import pytest
 
-from conftest import BINARY
+from conftest import PROGRAMS, rows
 
-PROGRAMS = pathlib.Path(BINARY).resolve().parent.parent / "tests" / "bin"
 CUDA = PROGRAMS / "cuda_program"
 CLIENT = PROGRAMS / "cupti_client"  # linked with libcupti
 LATE = PROGRAMS / "cupti_client_late"  # loads it
@@ -253,11 +250,6 @@ def test_a_killed_program(hec):
 
 
 # ---- calls ----
-
-def rows(path, query):
-    with sqlite3.connect(path) as file:
-        return file.execute(query).fetchall()
-
 
 def row(path, query):
     return rows(path, query)[0]

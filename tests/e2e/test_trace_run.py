@@ -1,22 +1,13 @@
 """`hec run --trace`: what the tracer sends from real processes on the simulated GPU ends in the run file, all of it."""
 import json
 import os
-import pathlib
-import sqlite3
 import sys
 
 import pytest
 
-PROGRAM = pathlib.Path(os.environ.get("HEC_BINARY_DIR", pathlib.Path(__file__).resolve().parents[2] / "build")) / "tests/bin/cuda_program"
+from conftest import PROGRAMS, counts, rows
 
-
-def rows(path, query):
-    with sqlite3.connect(path) as file:
-        return file.execute(query).fetchall()
-
-
-def counts(path):
-    return dict(rows(path, "select kind, sum(n) from activity_block group by kind"))
+PROGRAM = PROGRAMS / "cuda_program"
 
 
 # the program ends like most do: it frees nothing

@@ -9,10 +9,10 @@ exactly: the simulated device adds up in closed form."""
 import concurrent.futures
 import json
 import shlex
-import subprocess
 
 import pytest
 
+import conftest
 from conftest import BINARY, Hec
 
 SECONDS = 4
@@ -24,19 +24,10 @@ TOLD_BY_TELEMETRY = {"none", "copy", "launch", "host", "idle"}  # docs/findings.
 MIG = "MIG-51a1ed00-0000-4001-8000-{:012x}"
 
 
-class Play:
-    """One `hec run --sim SPEC -- hec sim CASE`, its truth and its report."""
-
-    def __init__(self, hec, case, spec="h200", seconds=SECONDS, options=(), env=None, trace="auto"):
-        path = hec.folder / f"{case}-{spec.replace(',', '-').replace('=', '')}.hec"
-        self.done = hec("run", "--sim", spec, f"--trace={trace}", "-q", "-f", "-o", path, "--", hec.path, "sim", case, "--seconds", seconds,
-                        "--json", *options, env=env)
-        assert self.done.returncode == 0 and self.done.stderr == "", self.done.stderr
+class Play(conftest.Play):
+    def __init__(self, hec, case, *options, spec="h200", seconds=SECONDS, **more):
+        super().__init__(hec, case, *options, spec=spec, seconds=seconds, **more)
         self.profile = spec.split(",")[0].split("x")[0]
-        self.truth = json.loads(self.done.stdout)
-        self.report = hec.report(path)
-        self.text = hec("report", path).stdout
-        self.devices = self.report["devices"]
 
     @property
     def used(self):
@@ -72,8 +63,7 @@ def assert_counted(device):
     assert energy["quantum_seconds"] == pytest.approx(0.09994, rel=0.01)
 
 
-LISTED = subprocess.run([BINARY, "sim", "--list", "--json"], capture_output=True, check=True).stdout
-CASES = {case["name"]: case for case in json.loads(LISTED)["cases"]}
+CASES = conftest.cases()
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +71,7 @@ def plays(tmp_path_factory):
     """Every case once, some at a time."""
     hec = Hec(BINARY, tmp_path_factory.mktemp("plays"))
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        started = {name: pool.submit(Play, hec, name, options=["--marks"], trace="off") for name in CASES}
+        started = {name: pool.submit(Play, hec, name, "--marks", trace="off") for name in CASES}
         return {name: play.result() for name, play in started.items()}
 
 
@@ -139,7 +129,7 @@ def test_no_gpm(hec):
     """An A100 has no GPM: the energy is as exact, findings less sure, the split labelled as an estimate."""
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         names = ("healthy-gemm", "data-starved", "checkpoint", "idle-allocated")
-        for play in pool.map(lambda name: Play(hec, name, "a100", trace="off"), names):
+        for play in pool.map(lambda name: Play(hec, name, spec="a100", trace="off"), names):
             assert_true(play.used, play.joules)
             assert_counted(play.used)
             assert play.used["utilisation"]["sm"] is None and play.used["utilisation"]["gpu"] is not None
@@ -155,7 +145,7 @@ def test_no_gpm(hec):
 def test_no_energy_counter(hec):
     """A P100 has none: the figure is an integral of the power history, and its bound says that nothing checks it."""
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        for play in pool.map(lambda name: Play(hec, name, "p100"), ("healthy-gemm", "mixed", "idle-allocated")):
+        for play in pool.map(lambda name: Play(hec, name, spec="p100"), ("healthy-gemm", "mixed", "idle-allocated")):
             energy = play.used["energy"]
             assert energy["method"] == "simulated integral"
             assert energy["counter_joules"] is None and energy["disagreement"] is None and energy["counter_readings"] == 0
@@ -166,7 +156,7 @@ def test_no_energy_counter(hec):
 @pytest.mark.parametrize("spec", ["h200,driver=450", "h200,nopower", "h200,cap=300",
                                   "h200,noise=20,sensor=1000:30,lose=20"])
 def test_variants(hec, spec):
-    play = Play(hec, "healthy-train", spec)
+    play = Play(hec, "healthy-train", spec=spec)
     assert_true(play.used, play.joules, bound_share=0.06 if spec == "h200,nopower" else BOUND_SHARE)
     assert play.used["energy"]["method"] == "simulated counter"
     if spec == "h200,cap=300":
@@ -177,13 +167,11 @@ def test_variants(hec, spec):
 # ---- several devices ----
 
 def uuids(hec, spec):
-    done = hec("devices", "--sim", spec, "--json")
-    assert done.returncode == 0, done.stderr
-    return [d["uuid"] for d in json.loads(done.stdout)["devices"]]
+    return [d["uuid"] for d in json.loads(hec.ok("devices", "--sim", spec, "--json").stdout)["devices"]]
 
 
 def test_the_other_device_is_not_charged(hec):
-    play = Play(hec, "mixed", "h200x2")
+    play = Play(hec, "mixed", spec="h200x2")
     assert play.used["index"] == 0
     assert_true(play.used, play.joules)
     other = play.devices[1]
@@ -198,8 +186,8 @@ def test_visible_devices(hec, how):
     """The command's CUDA device 0 is the machine's device 1."""
     uuid = uuids(hec, "h200x2")[1]
     visible = {"index": "1", "uuid": uuid, "beginning of the uuid": uuid[:14], "ordinal": None}[how]
-    play = Play(hec, "healthy-train", "h200x2", env={"CUDA_VISIBLE_DEVICES": visible} if visible else None,
-                options=[] if visible else ["--device", "1"])
+    play = Play(hec, "healthy-train", *([] if visible else ["--device", "1"]), spec="h200x2",
+                env={"CUDA_VISIBLE_DEVICES": visible} if visible else None)
     assert play.used["index"] == 1 and play.used["uuid"] == uuid
     assert_true(play.used, play.joules)
     if visible:
@@ -208,7 +196,7 @@ def test_visible_devices(hec, how):
 
 def test_mig(hec):
     """A MIG instance is measured by its board, which the report says."""
-    play = Play(hec, "healthy-train", "h200x2,mig=1", env={"CUDA_VISIBLE_DEVICES": MIG.format(1)})
+    play = Play(hec, "healthy-train", spec="h200x2,mig=1", env={"CUDA_VISIBLE_DEVICES": MIG.format(1)})
     assert play.used["index"] == 0 and play.used["mig"]
     assert_true(play.used, play.joules)
     assert "whole board" in play.text
@@ -241,9 +229,8 @@ def test_a_stranger_is_told(hec):
     player = f"{shlex.quote(hec.path)} sim {{}} --seconds {{}} --device {{}} & "
     strangers = player.format("healthy-train", 3, 0) + player.format("idle-allocated", 3, 1)
     ours = player.format("data-starved", 2, 0) + player.format("data-starved", 2, 1) + "wait"
-    done = hec("run", "--sim", "h200x2", "-q", "-o", "outer.hec", "--", "sh", "-c",
-               f"{strangers} {shlex.quote(hec.path)} run -q --trace=full -o inner.hec -- sh -c '{ours}'; wait")
-    assert done.returncode == 0, done.stderr
+    hec.ok("run", "--sim", "h200x2", "-q", "-o", "outer.hec", "--", "sh", "-c",
+           f"{strangers} {shlex.quote(hec.path)} run -q --trace=full -o inner.hec -- sh -c '{ours}'; wait")
     for device in hec.report("outer.hec")["devices"]:
         assert device["used"] and device["shared_with"] == 0, "all are the command's"
     report = hec.report("inner.hec")
