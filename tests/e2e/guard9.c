@@ -1,23 +1,17 @@
 /* kill -9 of a process that sets power caps, of its guardian, of both, of neither, at random moments while they are set. The exact limits
  * that were there before are back: at once, or, where both were killed, when the next process that uses the guard has started.
  * guard9 [ROUNDS [SEED [UID]]], in the current folder; "guard9 hold STATE SEED" is the process. */
+#include "rounds.h"
+
 #include "act/power_guard.h"
 #include "base/clock.h"
 #include "sim/state.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
-#include <grp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define DEVICES 2
 #define LEAST_MW 200000
@@ -26,19 +20,6 @@
 #define REFUSED 3  /* exit status of a holder whose guardian was killed before it was ready */
 #define WORDLESS 7 /* of one that ends without a word to its guardian */
 #define PATIENCE_NS (20 * HEC_NS_PER_S)
-
-static uint64_t state = 1;
-
-static uint64_t random_below(uint64_t limit) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % limit;
-}
-
-static void pause_us(uint64_t us) {
-    nanosleep(&(struct timespec){(time_t)(us / 1000000), (long)(us % 1000000) * 1000}, NULL);
-}
 
 static void spec_of(const char *path, char spec[400]) {
     snprintf(spec, 400, "h200x%d,state=%s", DEVICES, path);
@@ -82,41 +63,9 @@ static pid_t start(const char *self, const char *path, const char *marker, uid_t
     pid_t pid = fork();
     if (pid != 0)
         return pid;
-    putenv(strdup(marker));
-    if (user && (setgroups(0, NULL) != 0 || setgid(user) != 0 || setuid(user) != 0))
-        _exit(101);
+    join_round(marker, user);
     execl(self, self, "hold", path, seed, NULL);
     _exit(103);
-}
-
-static ssize_t read_file(const char *process, const char *name, char *text, size_t size) {
-    char path[300];
-    snprintf(path, sizeof path, "/proc/%s/%s", process, name);
-    int fd = open(path, O_RDONLY);
-    ssize_t length = fd < 0 ? 0 : read(fd, text, size);
-    if (fd >= 0)
-        close(fd);
-    return length;
-}
-
-/* A process of this round, or only the one that has the guardian's name; 0: there is none (yet, or any more). */
-static pid_t process_of(const char *marker, bool guardian) {
-    static char text[1 << 17];
-    DIR *folder = opendir("/proc");
-    pid_t found = 0;
-    for (struct dirent *entry; folder && !found && (entry = readdir(folder));) {
-        const char *process = entry->d_name;
-        if (process[0] < '1' || process[0] > '9')
-            continue;
-        if (guardian && (read_file(process, "comm", text, sizeof text) != 10 || memcmp(text, "hec-power\n", 10) != 0))
-            continue;
-        ssize_t length = read_file(process, "environ", text, sizeof text);
-        if (length > 0 && memmem(text, (size_t)length, marker, strlen(marker)))
-            found = atoi(process);
-    }
-    if (folder)
-        closedir(folder);
-    return found;
 }
 
 static void read_settings(const char *path, struct sim_setting found[DEVICES]) {
@@ -146,7 +95,7 @@ static int actuating, killed[VICTIMS];
 static bool wait_for_all(const char *marker) {
     int64_t until_ns = hec_clock_mono_ns() + PATIENCE_NS;
     pid_t left;
-    while ((left = process_of(marker, false)) && hec_clock_mono_ns() < until_ns)
+    while ((left = process_of(marker, NULL)) && hec_clock_mono_ns() < until_ns)
         pause_us(1000);
     return left == 0;
 }
@@ -154,7 +103,7 @@ static bool wait_for_all(const char *marker) {
 /* Until the first setting is about to be written, or the holder has ended. */
 static void wait_for_lease(pid_t holder, const char *marker, const char *folder) {
     siginfo_t ended = {0};
-    while (entries(folder) == 0 && process_of(marker, false) &&
+    while (entries(folder) == 0 && process_of(marker, NULL) &&
            waitid(P_PID, (id_t)holder, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0)
         pause_us(200);
 }
@@ -187,7 +136,7 @@ static const char *one_round(const char *self, const char *path, const char *fol
             wait_for_lease(holder, marker, folder);
         pause_us(random_below(20000));
         kill(holder, SIGSTOP); /* for both at once */
-        guardian = victim == HOLDER ? 0 : process_of(marker, true);
+        guardian = victim == HOLDER ? 0 : process_of(marker, "hec-power");
         if (guardian)
             kill(guardian, SIGKILL);
         read_settings(path, found);

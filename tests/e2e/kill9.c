@@ -1,5 +1,7 @@
 /* kill -9 of a process that writes a run file, at random moments: the file opens, every value and kernel whose flush had
  * returned is there, and nothing is there that was not written. kill9 [ROUNDS [SEED]], in the current folder. */
+#include "rounds.h"
+
 #include "base/clock.h"
 #include "store/reader.h"
 #include "store/writer.h"
@@ -9,12 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define PATH "kill9.hec"
 #define SPACING_NS (20 * HEC_NS_PER_MS)
@@ -25,15 +22,6 @@ struct progress {
     int64_t kernels; /* of the timeline, all committed */
     int64_t closed;  /* hec_writer_close returned */
 };
-
-static uint64_t state;
-
-static uint64_t random_below(uint64_t limit) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % limit;
-}
 
 static int64_t value_at(int64_t i) {
     return i * 7919 % 700001;
@@ -49,10 +37,6 @@ static struct hec_activity kernel_at(int64_t i) {
                                  .end_ns = i * 9000 + 4000 + i % 11,
                                  .launch_ns = HEC_TIME_UNKNOWN,
                                  .launch_end_ns = HEC_TIME_UNKNOWN};
-}
-
-static void pause_us(uint64_t us) {
-    nanosleep(&(struct timespec){(time_t)(us / 1000000), (long)(us % 1000000) * 1000}, NULL);
 }
 
 static atomic_bool stop;

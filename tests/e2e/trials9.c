@@ -1,44 +1,26 @@
 /* kill -9 of `hec ab` at random moments: of its supervisor, of its worker, of both at once. No process of a trial is left, no
  * mount, no scratch folder; the receipt so far can be verified; the user's folders are bit for bit as before. After both were killed:
  * when the next one has started. trials9 HEC [ROUNDS [SEED [UID]]], in the current folder. */
+#include "rounds.h"
+
 #include "base/clock.h"
 #include "base/live.h"
 #include "launch/descendants.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define MARKER "TRIALS9_ROUND"
 #define RECEIPT "receipt.json"
 #define PATIENCE_NS (20 * HEC_NS_PER_S)
 
-static uint64_t state = 1;
 static char base[512];
 static time_t began;
 static uid_t owner;
 static int receipts;
-
-static uint64_t random_below(uint64_t limit) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % limit;
-}
-
-static void pause_us(uint64_t us) {
-    nanosleep(&(struct timespec){(time_t)(us / 1000000), (long)(us % 1000000) * 1000}, NULL);
-}
 
 static int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static int shell(const char *format, ...) {
@@ -78,25 +60,6 @@ static void fingerprint(char text[256]) {
         pclose(pipe);
 }
 
-/* Processes of this round, by their environment. */
-static int processes(const char *marker) {
-    static char text[1 << 20];
-    DIR *folder = opendir("/proc");
-    int found = 0;
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        char path[300];
-        snprintf(path, sizeof path, "/proc/%s/environ", entry->d_name);
-        int fd = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? open(path, O_RDONLY) : -1;
-        ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof text);
-        if (fd >= 0)
-            close(fd);
-        found += length > 0 && memmem(text, (size_t)length, marker, strlen(marker)) != NULL;
-    }
-    if (folder)
-        closedir(folder);
-    return found;
-}
-
 static void set(const char *name, const char *folder) {
     char path[600];
     snprintf(path, sizeof path, "%s/%s", base, folder);
@@ -111,9 +74,7 @@ static pid_t start(const char *hec, const char *marker, uid_t user, const char *
     set("HOME", "home");
     set("TMPDIR", "tmp");
     set("XDG_RUNTIME_DIR", "run");
-    putenv(strdup(marker));
-    if (user && (setgroups(0, NULL) != 0 || setgid(user) != 0 || setuid(user) != 0))
-        _exit(101);
+    join_round(marker, user);
     if (chdir("home/project") != 0 || !freopen("../../out", "a", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
         _exit(102);
     execl(hec, hec, "ab", "--sim", "h200", "-u", "10", "--warm-up", "0", "--pairs", pairs, "-f", "-o", RECEIPT, "--",
@@ -157,7 +118,7 @@ static bool abandoned(const char *parent) {
 
 /* What is left of a round, as a sentence; "": nothing. */
 static const char *left(const char *marker) {
-    if (processes(marker) > 0)
+    if (process_of(marker, NULL))
         return "a process is left";
     if (abandoned("/var/tmp") || shell("ls -A '%s/tmp' '%s/run' | grep -qE '^\\.?hec-'", base, base) == 0)
         return "a scratch folder is left";

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 #define IDS 3
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void check(const char *text, size_t length, size_t lines) {
     for (size_t i = 0; i < length;) {
         size_t bytes = hec_text_character((const unsigned char *)text + i, length - i);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void parse(const uint8_t *bytes, size_t size) {
     struct hec_pod_devices devices = {0};
     const struct hec_tenant *holders[4];

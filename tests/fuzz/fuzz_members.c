@@ -8,8 +8,6 @@
 #include <zlib.h>
 #include <zstd.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { PARTS_MAX = 300, FILE_MAX = 1 << 20 };
 
 static uint8_t file[FILE_MAX], text[FILE_MAX];

@@ -6,8 +6,6 @@
 
 #include <stdint.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void bind(sqlite3_stmt *s, int column, struct bytes *b) {
     size_t length = text_length(b);
     bind_kind(s, column, b, take_number(b) & 7, length);

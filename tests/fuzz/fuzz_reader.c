@@ -52,8 +52,6 @@ static void read_and_copy(const uint8_t *data, size_t size) {
         abort(); /* every error has a sentence */
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0)
         return 0;

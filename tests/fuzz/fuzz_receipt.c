@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const struct hec_report_style style = {.utf8 = true};
     struct hec_receipt receipt;

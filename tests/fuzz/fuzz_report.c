@@ -8,8 +8,6 @@
 #include <jansson.h>
 #include <stdint.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static const char rows[] =
     "INSERT INTO meta VALUES ('command', 'python train.py'), ('complete', '1'), "
     "('exit_code', '0'), ('cores', '8');"

@@ -71,8 +71,6 @@ static void units(void *context, const char *name, double count) {
         abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const size_t bytes = HEC_RING_HEADER_BYTES + RECORDS * sizeof(struct hec_ring_record);
     if (size < 2)

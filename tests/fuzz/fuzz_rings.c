@@ -11,8 +11,6 @@
 
 #define PROGRAMS_MAX 64
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static struct hec_tracer reported;
 
 static void check(int holds) {

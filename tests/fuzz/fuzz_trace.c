@@ -83,8 +83,6 @@ static uint32_t word(const uint8_t *bytes) {
     return value;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static struct hec_trace_run run;
     if (size < 1)

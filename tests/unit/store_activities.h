@@ -70,6 +70,18 @@ static inline void store_list_check(struct hec_reader *reader, const struct stor
     store_list_free(&expected);
 }
 
+static inline void store_list_check_file(const char *path, const struct store_list *wanted) {
+    struct hec_reader *reader = store_open(path);
+    store_list_check(reader, wanted, HEC_ACTIVITY_ALL);
+    hec_reader_close(reader);
+}
+
+static inline int store_count(void *context, const struct hec_activity *activities, size_t count) {
+    (void)activities;
+    *(size_t *)context += count;
+    return 0;
+}
+
 #define STORE_TRACKS 7
 #define STORE_NAMES 40
 

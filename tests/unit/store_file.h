@@ -5,34 +5,13 @@
 #include "base/clock.h"
 #include "store/writer.h"
 #include "store_passes.h"
-#include "unit.h"
+#include "tests/unit/folder.h"
 
-/* after the four above */
-#include <sys/stat.h>
-#include <unistd.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
 
-static char store_folder[64];
-
-static inline int store_folder_make(void **state) {
-    (void)state;
-    strcpy(store_folder, "/tmp/hec-test-store-XXXXXX");
-    return mkdtemp(store_folder) ? 0 : -1;
-}
-
-static inline int store_folder_remove(void **state) {
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", store_folder);
-    return system(command);
-}
-
-static inline const char *store_path(const char *name) {
-    static char path[4][256];
-    static int turn;
-    turn = (turn + 1) % 4;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", store_folder, name);
-    return path[turn];
-}
+ALL_TESTS(folder_make, folder_remove)
 
 static inline struct hec_writer *store_create(const char *path, int64_t origin_ns) {
     struct hec_writer *writer = NULL;
@@ -41,6 +20,12 @@ static inline struct hec_writer *store_create(const char *path, int64_t origin_n
         fail_msg("%s", why.text);
     return writer;
 }
+
+/* Begins a file: its path, its writer, and the writer's sink. */
+#define STORE_BEGIN(name, origin_ns)                                                                                   \
+    const char *path = in_folder(name);                                                                                \
+    struct hec_writer *writer = store_create(path, origin_ns);                                                         \
+    const struct hec_sink *s = hec_writer_sink(writer)
 
 static inline void store_close(struct hec_writer *writer) {
     struct hec_why why = {""};
@@ -56,6 +41,43 @@ static inline struct hec_reader *store_open(const char *path) {
     if (hec_reader_open(path, &reader, &why) != HEC_OK)
         fail_msg("%s", why.text);
     return reader;
+}
+
+/* By plain SQL. */
+static inline void store_change(const char *path, const char *sql) {
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+static inline int64_t store_number(const char *path, const char *sql) {
+    sqlite3 *db;
+    sqlite3_stmt *s;
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK)
+        fail_msg("%s", sqlite3_errmsg(db));
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    int64_t value = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    sqlite3_close(db);
+    return value;
+}
+
+static inline bool store_holds(const char *path, const char *text) {
+    char command[512];
+    snprintf(command, sizeof command, "grep -q -a '%s' '%s'", text, path);
+    return system(command) == 0;
+}
+
+/* No file can be longer, as on a disk that is full; RLIM_INFINITY: there is room again. */
+static inline void store_limit(rlim_t bytes) {
+    struct rlimit limit;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
 /* All values of a series. */

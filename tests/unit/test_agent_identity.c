@@ -3,11 +3,7 @@
 #include "agent/identity.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "unit.h"
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tests/unit/folder.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define OTHER_ID "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
@@ -68,92 +64,60 @@ TEST(cgroups_say_pod_container_and_job) {
     }
 }
 
-struct fixture {
-    char folder[64];
-    struct hec_identity *identity;
-};
-
-static void put(const struct fixture *fixture, const char *path, const char *bytes, size_t length) {
-    char full[512];
-    snprintf(full, sizeof full, "%s/%s", fixture->folder, path);
-    FILE *file = fopen(full, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, length, file), length);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void put_folder(const struct fixture *fixture, const char *path) {
-    char full[512];
-    snprintf(full, sizeof full, "%s/%s", fixture->folder, path);
-    assert_true(mkdir(full, 0700) == 0 || access(full, X_OK) == 0);
-}
+static struct hec_identity *identity;
 
 /* A process; arguments and environment hold their own NULs. */
-static void put_process(const struct fixture *fixture, int pid, int start, const char *cgroup, const char *arguments,
-                        size_t arguments_length, const char *environment, size_t environment_length) {
-    char path[64], text[512];
-    snprintf(path, sizeof path, "%d", pid);
-    put_folder(fixture, path);
-    snprintf(path, sizeof path, "%d/fd", pid);
-    put_folder(fixture, path);
+static void put_process(int pid, int start, const char *cgroup, const char *arguments, size_t arguments_length,
+                        const char *environment, size_t environment_length) {
+    char path[64];
     snprintf(path, sizeof path, "%d/stat", pid);
-    snprintf(text, sizeof text, "%d (wor) ker) S 1 1 1 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 %d 1000 100 0 0\n", pid, start);
-    put(fixture, path, text, strlen(text));
+    folder_text(path, "%d (wor) ker) S 1 1 1 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 %d 1000 100 0 0\n", pid, start);
+    snprintf(path, sizeof path, "%d/fd", pid);
+    mkdir(in_folder(path), 0700);
     snprintf(path, sizeof path, "%d/cgroup", pid);
-    put(fixture, path, cgroup, strlen(cgroup));
+    folder_text(path, "%s", cgroup);
     snprintf(path, sizeof path, "%d/status", pid);
-    snprintf(text, sizeof text, "Name:\tworker\nUmask:\t0022\nUid:\t1234\t1234\t1234\t1234\n");
-    put(fixture, path, text, strlen(text));
+    folder_text(path, "Name:\tworker\nUmask:\t0022\nUid:\t1234\t1234\t1234\t1234\n");
     snprintf(path, sizeof path, "%d/cmdline", pid);
-    put(fixture, path, arguments, arguments_length);
+    folder_write(path, arguments, arguments_length);
     snprintf(path, sizeof path, "%d/environ", pid);
-    put(fixture, path, environment, environment_length);
+    folder_write(path, environment, environment_length);
 }
 #define PUT(pid, start, cgroup, arguments, environment)                                                                \
-    put_process(fixture, pid, start, cgroup, arguments, sizeof arguments - 1, environment, sizeof environment - 1)
+    put_process(pid, start, cgroup, arguments, sizeof arguments - 1, environment, sizeof environment - 1)
 
 static int set_up(void **state) {
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    snprintf(fixture->folder, sizeof fixture->folder, "identity.XXXXXX");
-    assert_non_null(mkdtemp(fixture->folder));
-    put_folder(fixture, "logs");
-    static const char passwd[] = "root:x:0:0::/:/bin/sh\nann:x:1234:1::/:/bin/sh\n";
-    put(fixture, "passwd", passwd, sizeof passwd - 1);
-    *state = fixture;
-    return 0;
+    int err = folder_make(state);
+    folder_text("passwd", "root:x:0:0::/:/bin/sh\nann:x:1234:1::/:/bin/sh\n");
+    return err || mkdir(in_folder("logs"), 0700);
 }
 
 static int tear_down(void **state) {
-    struct fixture *fixture = *state;
-    char command[128];
-    hec_identity_close(fixture->identity);
-    snprintf(command, sizeof command, "rm -r %s", fixture->folder);
-    assert_int_equal(system(command), 0);
-    free(fixture);
-    return 0;
+    hec_identity_close(identity);
+    identity = NULL;
+    return folder_remove(state);
 }
 
-static void begin(struct fixture *fixture, const char *device_prefix) {
-    static char passwd[128], logs[128];
-    snprintf(passwd, sizeof passwd, "%s/passwd", fixture->folder);
-    snprintf(logs, sizeof logs, "%s/logs", fixture->folder);
-    struct hec_identity_options options = {
-        .proc_path = fixture->folder, .passwd_path = passwd, .containers_path = logs, .device_prefix = device_prefix};
-    assert_int_equal(hec_identity_open(&options, &fixture->identity), HEC_OK);
+static void begin(const char *device_prefix, bool processes) {
+    struct hec_identity_options options = {.proc_path = folder,
+                                           .passwd_path = in_folder("passwd"),
+                                           .containers_path = in_folder("logs"),
+                                           .device_prefix = device_prefix,
+                                           .processes = processes};
+    assert_int_equal(hec_identity_open(&options, &identity), HEC_OK);
 }
 
-static struct hec_tenant of(struct fixture *fixture, int pid, const struct hec_tenant *holder, int64_t now_ns) {
+static struct hec_tenant of(int pid, const struct hec_tenant *holder, int64_t now_ns) {
     struct hec_tenant tenant;
     memset(&tenant, 'x', sizeof tenant);
-    hec_identity_of(fixture->identity, pid, holder, now_ns, &tenant);
+    hec_identity_of(identity, pid, holder, now_ns, &tenant);
     return tenant;
 }
 
 #define USERS_CGROUP "0::/user.slice/user-1234.slice/session-2.scope\n"
 
 TEST_WITH(processes_are_known_by_user_and_command, set_up, tear_down) {
-    struct fixture *fixture = *unit_state;
-    begin(fixture, NULL);
+    begin(NULL, false);
     PUT(10, 1, USERS_CGROUP, "/opt/bin/solver\0--token=secret\0", "A=b\0");
     PUT(11, 1, USERS_CGROUP, "/usr/bin/python3.11\0-u\0/home/ann/train.py\0--password\0secret\0", "");
     PUT(12, 1, USERS_CGROUP, "python3\0-m\0torch.distributed.run\0x\0", "");
@@ -163,52 +127,50 @@ TEST_WITH(processes_are_known_by_user_and_command, set_up, tear_down) {
     PUT(16, 1, USERS_CGROUP, "python3\0\xff\xfe\x1b[31m\"\\\n a name that is longer than a label may be\0", "");
     PUT(17, 1, USERS_CGROUP, "python3\0-m\0", "");
     PUT(18, 1, USERS_CGROUP, "python3", ""); /* cut */
-    assert_string_equal(of(fixture, 10, NULL, 0).command, "wor) ker");
-    assert_string_equal(of(fixture, 10, NULL, 0).user, "ann");
-    assert_string_equal(of(fixture, 11, NULL, 0).command, "train.py");
-    assert_string_equal(of(fixture, 12, NULL, 0).command, "torch.distributed.run");
-    assert_string_equal(of(fixture, 13, NULL, 0).command, "wor) ker");
-    assert_string_equal(of(fixture, 14, NULL, 0).command, "wor) ker");
-    assert_string_equal(of(fixture, 15, NULL, 0).container, "0123456789ab");
-    assert_string_equal(of(fixture, 15, NULL, 0).user, "ann");
-    assert_string_equal(of(fixture, 16, NULL, 0).command, "???[31m\"\\? a name that is longer");
-    assert_string_equal(of(fixture, 17, NULL, 0).command, "wor) ker");
-    assert_string_equal(of(fixture, 18, NULL, 0).command, "wor) ker");
+    assert_string_equal(of(10, NULL, 0).command, "wor) ker");
+    assert_string_equal(of(10, NULL, 0).user, "ann");
+    assert_string_equal(of(11, NULL, 0).command, "train.py");
+    assert_string_equal(of(12, NULL, 0).command, "torch.distributed.run");
+    assert_string_equal(of(13, NULL, 0).command, "wor) ker");
+    assert_string_equal(of(14, NULL, 0).command, "wor) ker");
+    assert_string_equal(of(15, NULL, 0).container, "0123456789ab");
+    assert_string_equal(of(15, NULL, 0).user, "ann");
+    assert_string_equal(of(16, NULL, 0).command, "???[31m\"\\? a name that is longer");
+    assert_string_equal(of(17, NULL, 0).command, "wor) ker");
+    assert_string_equal(of(18, NULL, 0).command, "wor) ker");
     static const int nobodys[] = {99, 0, -1};
     for (int i = 0; i < 3; i++) {
-        struct hec_tenant none = of(fixture, nobodys[i], NULL, 0);
+        struct hec_tenant none = of(nobodys[i], NULL, 0);
         assert_string_equal(none.user, "(unknown)");
         assert_string_equal(none.command, "");
     }
 }
 
 TEST_WITH(jobs_are_known_by_cgroup_else_environment, set_up, tear_down) {
-    struct fixture *fixture = *unit_state;
-    begin(fixture, NULL);
+    begin(NULL, false);
     PUT(20, 1, "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0\n", "a\0", "SLURM_JOB_ID=1\0");
     PUT(21, 1, USERS_CGROUP, "a\0", "PATH=/bin\0XSLURM_JOB_ID=5\0SLURM_JOB_ID=78\0");
     PUT(22, 1, USERS_CGROUP, "a\0", "SLURM_JOB_ID=78\"}\0");
     PUT(23, 1, USERS_CGROUP, "a\0", "SLURM_JOB_ID=123456789012345678901\0");
-    struct hec_tenant job = of(fixture, 20, NULL, 0);
+    struct hec_tenant job = of(20, NULL, 0);
     assert_string_equal(job.job, "77");
     assert_string_equal(job.user, "ann");
     assert_string_equal(job.command, "");
-    assert_string_equal(of(fixture, 21, NULL, 0).job, "78");
-    assert_string_equal(of(fixture, 22, NULL, 0).job, "");
-    assert_string_equal(of(fixture, 23, NULL, 0).job, "");
+    assert_string_equal(of(21, NULL, 0).job, "78");
+    assert_string_equal(of(22, NULL, 0).job, "");
+    assert_string_equal(of(23, NULL, 0).job, "");
 }
 
 TEST_WITH(pods_are_known_by_their_logs_else_by_who_holds_the_device, set_up, tear_down) {
-    struct fixture *fixture = *unit_state;
-    begin(fixture, NULL);
+    begin(NULL, false);
     static const char pod[] = "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n";
     PUT(30, 1, pod, "a\0", "SLURM_JOB_ID=1\0");
     PUT(31, 1, "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" OTHER_ID ".scope\n", "a\0", "");
-    put(fixture, "logs/train-0_ml_main-" ID ".log", "", 0);
-    put(fixture, "logs/Bad\"name_ml_main-" OTHER_ID ".log", "", 0);
-    put(fixture, "logs/short.log", "", 0);
+    folder_text("logs/train-0_ml_main-" ID ".log", "%s", "");
+    folder_text("logs/Bad\"name_ml_main-" OTHER_ID ".log", "%s", "");
+    folder_text("logs/short.log", "%s", "");
     struct hec_tenant holder = {.pod_namespace = "ml", .pod = "held", .container = "c"};
-    struct hec_tenant known = of(fixture, 30, &holder, 0);
+    struct hec_tenant known = of(30, &holder, 0);
     assert_string_equal(known.pod, "train-0");
     assert_string_equal(known.pod_namespace, "ml");
     assert_string_equal(known.container, "main");
@@ -216,8 +178,7 @@ TEST_WITH(pods_are_known_by_their_logs_else_by_who_holds_the_device, set_up, tea
     assert_string_equal(known.job, "");
     assert_true(
         hec_tenant_equal(&holder, &(struct hec_tenant){.pod_namespace = "ml", .pod = "held", .container = "c"}));
-    struct hec_tenant held = of(fixture, 31, &holder, 0), unnamed = of(fixture, 31, NULL, 0),
-                      away = of(fixture, 99, &holder, 0);
+    struct hec_tenant held = of(31, &holder, 0), unnamed = of(31, NULL, 0), away = of(99, &holder, 0);
     assert_true(hec_tenant_equal(&held, &holder));
     assert_true(hec_tenant_equal(&away, &holder));
     assert_string_equal(unnamed.pod, UID);
@@ -225,82 +186,70 @@ TEST_WITH(pods_are_known_by_their_logs_else_by_who_holds_the_device, set_up, tea
 }
 
 TEST_WITH(each_process_is_told_apart_where_that_is_asked_for, set_up, tear_down) {
-    struct fixture *fixture = *unit_state;
-    begin(fixture, NULL);
+    begin(NULL, false);
     PUT(40, 1, USERS_CGROUP, "/usr/bin/python3\0train.py\0--name\0\x1b[31mred\n\0", "SLURM_JOB_ID=5\0");
     PUT(41, 1, "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n", "", "");
     struct hec_tenant holder = {.pod_namespace = "ml", .pod = "held", .container = "c"};
-    assert_int_equal(of(fixture, 40, NULL, 0).pid, 0);
-    assert_string_equal(hec_identity_line(fixture->identity, 40), "");
-    hec_identity_close(fixture->identity);
-    char passwd[128];
-    snprintf(passwd, sizeof passwd, "%s/passwd", fixture->folder);
-    struct hec_identity_options options = {.proc_path = fixture->folder, .passwd_path = passwd, .processes = true};
-    assert_int_equal(hec_identity_open(&options, &fixture->identity), HEC_OK);
-    struct hec_tenant job = of(fixture, 40, NULL, 0), pod = of(fixture, 41, &holder, 0),
-                      gone = of(fixture, 42, NULL, 0);
+    assert_int_equal(of(40, NULL, 0).pid, 0);
+    assert_string_equal(hec_identity_line(identity, 40), "");
+    hec_identity_close(identity);
+    begin(NULL, true);
+    struct hec_tenant job = of(40, NULL, 0), pod = of(41, &holder, 0), gone = of(42, NULL, 0);
     assert_int_equal(job.pid, 40);
     assert_string_equal(job.job, "5");
     assert_string_equal(job.command, "train.py");
     assert_string_equal(job.user, "ann");
-    assert_string_equal(hec_identity_line(fixture->identity, 40), "/usr/bin/python3 train.py --name ?[31mred?");
+    assert_string_equal(hec_identity_line(identity, 40), "/usr/bin/python3 train.py --name ?[31mred?");
     assert_string_equal(pod.pod, "held");
     assert_string_equal(pod.user, "ann");
-    assert_string_equal(hec_identity_line(fixture->identity, 41), "wor) ker");
+    assert_string_equal(hec_identity_line(identity, 41), "wor) ker");
     assert_int_equal(gone.pid, 42);
     assert_string_equal(gone.user, "(unknown)");
-    assert_string_equal(hec_identity_line(fixture->identity, 42), "");
+    assert_string_equal(hec_identity_line(identity, 42), "");
     assert_false(hec_tenant_equal(&pod, &gone));
 }
 
 TEST_WITH(a_pid_that_is_used_again_is_somebody_else, set_up, tear_down) {
-    struct fixture *fixture = *unit_state;
-    begin(fixture, NULL);
+    begin(NULL, false);
     PUT(40, 1, "0::/system.slice/slurmstepd.scope/job_1/step_0\n", "a\0", "");
-    assert_string_equal(of(fixture, 40, NULL, 0).job, "1");
+    assert_string_equal(of(40, NULL, 0).job, "1");
     PUT(40, 1, "0::/system.slice/slurmstepd.scope/job_2/step_0\n", "a\0", "");
-    assert_string_equal(of(fixture, 40, NULL, HEC_NS_PER_S).job, "1");      /* kept: the same process */
-    assert_string_equal(of(fixture, 40, NULL, 61 * HEC_NS_PER_S).job, "2"); /* moved meanwhile */
+    assert_string_equal(of(40, NULL, HEC_NS_PER_S).job, "1");      /* kept: the same process */
+    assert_string_equal(of(40, NULL, 61 * HEC_NS_PER_S).job, "2"); /* moved meanwhile */
     PUT(40, 2, "0::/system.slice/slurmstepd.scope/job_3/step_0\n", "a\0", "");
-    assert_string_equal(of(fixture, 40, NULL, 62 * HEC_NS_PER_S).job, "3"); /* another start time */
-    char command[128];
-    snprintf(command, sizeof command, "rm -r %s/40", fixture->folder);
-    assert_int_equal(system(command), 0);
-    assert_string_equal(of(fixture, 40, NULL, 63 * HEC_NS_PER_S).job, "3"); /* it has ended, and was seen before */
-    assert_string_equal(of(fixture, 40, NULL, 190 * HEC_NS_PER_S).user, "(unknown)");
+    assert_string_equal(of(40, NULL, 62 * HEC_NS_PER_S).job, "3"); /* another start time */
+    folder_delete("40");
+    assert_string_equal(of(40, NULL, 63 * HEC_NS_PER_S).job, "3"); /* it has ended, and was seen before */
+    assert_string_equal(of(40, NULL, 190 * HEC_NS_PER_S).user, "(unknown)");
     PUT(40, 2, "0::/system.slice/slurmstepd.scope/job_3/step_0\n", "a\0", "");
     PUT(40 + 256, 2, "0::/system.slice/slurmstepd.scope/job_4/step_0\n", "a\0", "");
-    assert_string_equal(of(fixture, 40 + 256, NULL, 62 * HEC_NS_PER_S).job, "4"); /* the same place in the table */
-    assert_string_equal(of(fixture, 40, NULL, 62 * HEC_NS_PER_S).job, "3");
+    assert_string_equal(of(40 + 256, NULL, 62 * HEC_NS_PER_S).job, "4"); /* the same place in the table */
+    assert_string_equal(of(40, NULL, 62 * HEC_NS_PER_S).job, "3");
 }
 
 TEST_WITH(in_another_pid_namespace_only_who_has_the_device_open_is_believed, set_up, tear_down) {
-    struct fixture *fixture = *unit_state;
-    begin(fixture, "/dev/nvidia");
+    begin("/dev/nvidia", false);
     PUT(50, 1, USERS_CGROUP, "a\0", "");
     PUT(51, 1, USERS_CGROUP, "a\0", "");
-    char path[128];
-    snprintf(path, sizeof path, "%s/51/fd/3", fixture->folder);
-    assert_int_equal(symlink("/dev/nvidia0", path), 0);
-    assert_string_equal(of(fixture, 50, NULL, 0).user, "(unknown)");
-    assert_string_equal(of(fixture, 51, NULL, 0).user, "ann");
-    hec_identity_trust(fixture->identity);
-    assert_string_equal(of(fixture, 50, NULL, 0).user, "ann");
-    put_folder(fixture, "self");
-    put_folder(fixture, "self/ns");
-    snprintf(path, sizeof path, "%s/self/ns/pid", fixture->folder);
+    assert_int_equal(symlink("/dev/nvidia0", in_folder("51/fd/3")), 0);
+    assert_string_equal(of(50, NULL, 0).user, "(unknown)");
+    assert_string_equal(of(51, NULL, 0).user, "ann");
+    hec_identity_trust(identity);
+    assert_string_equal(of(50, NULL, 0).user, "ann");
+    mkdir(in_folder("self"), 0700);
+    mkdir(in_folder("self/ns"), 0700);
+    const char *path = in_folder("self/ns/pid");
     assert_int_equal(symlink("pid:[4026531836]", path), 0);
-    assert_null(hec_identity_proof(fixture->folder));
+    assert_null(hec_identity_proof(folder));
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink("pid:[4026532000]", path), 0);
-    assert_string_equal(hec_identity_proof(fixture->folder), "/dev/nvidia");
+    assert_string_equal(hec_identity_proof(folder), "/dev/nvidia");
 }
 
 TEST_WITH(this_process_is_known, set_up, tear_down) {
-    struct fixture *fixture = *unit_state;
     struct hec_identity_options options = {0};
-    assert_int_equal(hec_identity_open(&options, &fixture->identity), HEC_OK);
-    struct hec_tenant tenant = of(fixture, getpid(), NULL, 0);
+    assert_int_equal(hec_identity_open(&options, &identity), HEC_OK);
+    struct hec_tenant tenant = of(getpid(), NULL, 0);
     assert_true(tenant.user[0] || tenant.pod[0]);
     assert_string_not_equal(tenant.user, "(unknown)");
 }

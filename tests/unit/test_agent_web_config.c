@@ -1,7 +1,7 @@
 /* The file of --web-config: what is taken, and that what is not understood is refused. */
 #include "agent/web_config.h"
 #include "base/clock.h"
-#include "tests/unit/host_fixture.h"
+#include "tests/unit/folder.h"
 
 /* "correct horse", at the lowest cost there is */
 #define HASH "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
@@ -15,12 +15,7 @@ static int64_t fake_now(void) {
 static const struct hec_clock_source fake_clock = {fake_now, fake_now};
 
 static int read_text(const char *text, struct hec_web_config *config, struct hec_why *why) {
-    char *folder = fixture_make(), path[300];
-    snprintf(path, sizeof path, "%s/web.yml", folder);
-    fixture_file(folder, "web.yml", "%s", text);
-    int err = hec_web_config_read(path, config, why);
-    fixture_remove(folder);
-    return err;
+    return hec_web_config_read(folder_write("web.yml", text, strlen(text)), config, why);
 }
 
 TEST(takes) {
@@ -98,3 +93,5 @@ TEST(passwords) {
     hec_web_config_free(&config);
     hec_clock_set_source(NULL);
 }
+
+ALL_TESTS(folder_make, folder_remove)

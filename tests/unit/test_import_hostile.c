@@ -1,10 +1,11 @@
 /* Files that are truncated, damaged, foreign, enormous or made to hurt: one sentence each, the right code, nothing more. */
-#include "import_fixture.h"
+#include "tests/unit/import_fixture.h"
 
 #include "store/import/join.h"
 
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #define HANGS_S 100 /* what takes so long is taken to have no end */
@@ -16,11 +17,11 @@
 static void says(int err, int expected, const char *word) {
     if (err != expected || !strstr(imported.why.text, word))
         fail_msg("%d, not %d (%s): %s", err, expected, word, imported.why.text);
-    assert_null(import_meta("complete"));
+    assert_null(kept_meta("complete"));
 }
 
 static const char *gzip(const char *name, const void *bytes, size_t length, size_t cut) {
-    const char *path = import_path(name);
+    const char *path = in_folder(name);
     gzFile file = gzopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(gzwrite(file, bytes, (unsigned)length), (int)length);
@@ -33,13 +34,13 @@ static const char *gzip(const char *name, const void *bytes, size_t length, size
 
 TEST(test_truncated) {
     for (size_t length = 1; length < strlen(GOOD); length++)
-        says(import_file(import_write("cut.json", GOOD, length)), HEC_ERR_CORRUPT, "cut short");
+        says(import_file(folder_write("cut.json", GOOD, length)), HEC_ERR_CORRUPT, "cut short");
     assert_int_equal(import_text(GOOD), HEC_OK);
 }
 
 TEST(test_truncated_gzip) {
     assert_int_equal(import_file(gzip("whole.json.gz", GOOD, strlen(GOOD), 0)), HEC_OK);
-    assert_int_equal(imported.activities, 1);
+    assert_int_equal(kept.activities, 1);
     for (size_t cut = 1; cut < 60; cut++)
         says(import_file(gzip("cut.json.gz", GOOD, strlen(GOOD), cut)), HEC_ERR_CORRUPT, "cut short");
 }
@@ -57,8 +58,8 @@ TEST(test_damaged_gzip) {
         unsigned char damaged[4096];
         memcpy(damaged, bytes, length);
         damaged[i] ^= 0x10;
-        int err = import_file(import_write("bits.json.gz", damaged, length));
-        bool same = err == HEC_OK && imported.activities == 1; /* bits that fill up the last byte mean nothing */
+        int err = import_file(folder_write("bits.json.gz", damaged, length));
+        bool same = err == HEC_OK && kept.activities == 1; /* bits that fill up the last byte mean nothing */
         if (!same && err != HEC_ERR_CORRUPT)
             fail_msg("byte %zu of %zu: %d", i, length, err);
         found += strstr(imported.why.text, "compressed") != NULL;
@@ -77,8 +78,8 @@ TEST(test_members_and_padding) {
     length += fread(bytes + length, 1, sizeof bytes - length, file);
     fclose(file);
     memset(bytes + length, 0, 512); /* as tape drives and some uploaders leave it */
-    assert_int_equal(import_file(import_write("both.json.gz", bytes, length + 512)), HEC_OK);
-    assert_int_equal(imported.activities, 1);
+    assert_int_equal(import_file(folder_write("both.json.gz", bytes, length + 512)), HEC_OK);
+    assert_int_equal(kept.activities, 1);
 }
 
 /* A gzip member without data, `length` bytes long (21 and more): its name fills it up. */
@@ -94,19 +95,19 @@ TEST(test_empty_members) {
     enum { READ_AT_ONCE = 128 * 1024 };
     static unsigned char bytes[READ_AT_ONCE + 512];
     empty_member(bytes, 40);
-    says(import_file(import_write("none.json.gz", bytes, 40)), HEC_ERR_CORRUPT, "empty");
+    says(import_file(folder_write("none.json.gz", bytes, 40)), HEC_ERR_CORRUPT, "empty");
     empty_member(bytes + 40, 50);
-    says(import_file(import_write("none.json.gz", bytes, 90)), HEC_ERR_CORRUPT, "empty");
+    says(import_file(folder_write("none.json.gz", bytes, 90)), HEC_ERR_CORRUPT, "empty");
     const char *path = gzip("one.gz", GOOD, strlen(GOOD), 0);
     FILE *file = fopen(path, "rb");
     size_t length = 90 + fread(bytes + 90, 1, sizeof bytes - 90, file);
     fclose(file);
     empty_member(bytes + length, READ_AT_ONCE - length);
-    assert_int_equal(import_file(import_write("some.json.gz", bytes, READ_AT_ONCE)), HEC_OK);
-    assert_int_equal(imported.activities, 1);
+    assert_int_equal(import_file(folder_write("some.json.gz", bytes, READ_AT_ONCE)), HEC_OK);
+    assert_int_equal(kept.activities, 1);
     /* padding that begins where one reading of the file ends */
-    assert_int_equal(import_file(import_write("some.json.gz", bytes, sizeof bytes)), HEC_OK);
-    assert_int_equal(imported.activities, 1);
+    assert_int_equal(import_file(folder_write("some.json.gz", bytes, sizeof bytes)), HEC_OK);
+    assert_int_equal(kept.activities, 1);
     alarm(0);
 }
 
@@ -132,10 +133,10 @@ TEST(test_colliding_ids) {
 TEST(test_zstd) {
     char bytes[4096];
     size_t length = ZSTD_compress(bytes, sizeof bytes, GOOD, strlen(GOOD), 3);
-    assert_int_equal(import_file(import_write("t.json.zst", bytes, length)), HEC_OK);
-    assert_int_equal(imported.activities, 1);
+    assert_int_equal(import_file(folder_write("t.json.zst", bytes, length)), HEC_OK);
+    assert_int_equal(kept.activities, 1);
     for (size_t cut = 1; cut < length - 4; cut++)
-        says(import_file(import_write("t.json.zst", bytes, length - cut)), HEC_ERR_CORRUPT, "");
+        says(import_file(folder_write("t.json.zst", bytes, length - cut)), HEC_ERR_CORRUPT, "");
 }
 
 /* 4 GiB of blanks in 130 KB: nothing grows in memory, and it ends after the first GiB. */
@@ -144,7 +145,7 @@ TEST(test_bomb) {
     static char blanks[1 << 20], packed[1 << 20];
     memset(blanks, ' ', sizeof blanks);
     blanks[0] = '[';
-    const char *path = import_path("bomb.json.zst");
+    const char *path = in_folder("bomb.json.zst");
     FILE *file = fopen(path, "wb");
     for (int i = 0; i < 4096; i++) {
         ZSTD_inBuffer in = {blanks, sizeof blanks, 0};
@@ -165,12 +166,12 @@ TEST(test_deep) {
     char *text = malloc(deep + 64);
     int length = sprintf(text, "{\"traceEvents\":[{\"ph\":\"X\",\"args\":");
     memset(text + length, '[', deep);
-    says(import_file(import_write("deep.json", text, (size_t)length + deep)), HEC_ERR_LIMIT, "nested");
+    says(import_file(folder_write("deep.json", text, (size_t)length + deep)), HEC_ERR_LIMIT, "nested");
     memset(text, '[', deep);
-    says(import_file(import_write("deep.json", text, deep)), HEC_ERR_LIMIT, "nested");
+    says(import_file(folder_write("deep.json", text, deep)), HEC_ERR_LIMIT, "nested");
     for (size_t i = 0; i + 5 <= deep; i += 5)
         memcpy(text + i, "{\"a\":", 5);
-    says(import_file(import_write("deep.json", text, deep)), HEC_ERR_LIMIT, "nested");
+    says(import_file(folder_write("deep.json", text, deep)), HEC_ERR_LIMIT, "nested");
     free(text);
 }
 
@@ -181,7 +182,7 @@ TEST(test_many_open) {
         at += sprintf(at, "%s{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1}",
                       i ? "," : "");
     at += sprintf(at, "]");
-    says(import_file(import_write("open.json", text, (size_t)(at - text))), HEC_ERR_LIMIT, "open at a time");
+    says(import_file(folder_write("open.json", text, (size_t)(at - text))), HEC_ERR_LIMIT, "open at a time");
     free(text);
 }
 
@@ -192,7 +193,7 @@ TEST(test_many_tracks) {
         at += sprintf(at, "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":%d,\"ts\":1,\"dur\":1}",
                       i ? "," : "", i);
     at += sprintf(at, "]");
-    says(import_file(import_write("tracks.json", text, (size_t)(at - text))), HEC_ERR_LIMIT, "too many threads");
+    says(import_file(folder_write("tracks.json", text, (size_t)(at - text))), HEC_ERR_LIMIT, "too many threads");
     free(text);
 }
 
@@ -203,7 +204,7 @@ TEST(test_many_devices) {
         at += sprintf(at, "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\",\"pid\":%d,\"tid\":7,\"ts\":1,\"dur\":1}",
                       i ? "," : "", i);
     at += sprintf(at, "]");
-    says(import_file(import_write("devices.json", text, (size_t)(at - text))), HEC_ERR_LIMIT, "devices");
+    says(import_file(folder_write("devices.json", text, (size_t)(at - text))), HEC_ERR_LIMIT, "devices");
     free(text);
 }
 
@@ -213,8 +214,8 @@ TEST(test_long_name) {
     int begin = sprintf(text, "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1,\"name\":\"");
     memset(text + begin, 'n', length);
     sprintf(text + begin + length, "\"}]");
-    assert_int_equal(import_file(import_write("name.json", text, strlen(text))), HEC_OK);
-    assert_int_equal(strlen(import_name(import_nth(HEC_ACTIVITY_OPERATOR, 0)->name)), 16384);
+    assert_int_equal(import_file(folder_write("name.json", text, strlen(text))), HEC_OK);
+    assert_int_equal(strlen(kept_name(kept_nth(HEC_ACTIVITY_OPERATOR, 0)->name)), 16384);
     free(text);
 }
 
@@ -226,13 +227,13 @@ TEST(test_other_files) {
     says(import_text("{\"a\":1}"), HEC_ERR_CORRUPT, "no traceEvents");
     says(import_text("{\"traceEvents\":3}"), HEC_ERR_CORRUPT, "no traceEvents");
     says(import_text("{\"traceEvents\":[]} x"), HEC_ERR_CORRUPT, "byte 19");
-    says(import_file(import_path("absent.json")), HEC_ERR_NOTFOUND, "absent.json");
-    says(import_file(import_folder), HEC_ERR_USAGE, "regular file");
-    says(import_file(import_write("x.nsys-rep", "\x01\x02 binary", 10)), HEC_ERR_CORRUPT, "nsys export");
+    says(import_file(in_folder("absent.json")), HEC_ERR_NOTFOUND, "absent.json");
+    says(import_file(folder), HEC_ERR_USAGE, "regular file");
+    says(import_file(folder_write("x.nsys-rep", "\x01\x02 binary", 10)), HEC_ERR_CORRUPT, "nsys export");
 }
 
 TEST(test_two_kinds) {
-    const char *paths[2] = {strdup(import_write("a.json", "[]", 2)), strdup(import_path("b.sqlite"))};
+    const char *paths[2] = {strdup(folder_write("a.json", "[]", 2)), strdup(in_folder("b.sqlite"))};
     sqlite3 *db;
     unlink(paths[1]);
     assert_int_equal(sqlite3_open(paths[1], &db), SQLITE_OK);
@@ -255,8 +256,8 @@ TEST(test_progress_stops) {
     import_clear();
     int calls = 0;
     struct hec_import *import;
-    assert_int_equal(hec_import_new(&import_sink, stop_at_once, &calls, &import, NULL), HEC_OK);
-    assert_int_equal(hec_import_scan(import, import_write("t.json", GOOD, strlen(GOOD)), NULL), HEC_ERR_BUSY);
+    assert_int_equal(hec_import_new(&keeping, stop_at_once, &calls, &import, NULL), HEC_OK);
+    assert_int_equal(hec_import_scan(import, folder_write("t.json", GOOD, strlen(GOOD)), NULL), HEC_ERR_BUSY);
     assert_int_equal(calls, 1);
     assert_int_equal(hec_import_read(import, "never scanned", NULL), HEC_ERR_USAGE);
     hec_import_free(import);
@@ -270,14 +271,12 @@ TEST(test_no_folder_for_temporary_files) {
         at += sprintf(at, "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":1}",
                       i ? "," : "", i + 1);
     at += sprintf(at, "]");
-    const char *path = import_write("many.json", text, (size_t)(at - text));
+    const char *path = folder_write("many.json", text, (size_t)(at - text));
     free(text);
-    setenv("TMPDIR", import_folder, 1);
+    setenv("TMPDIR", folder, 1);
     assert_int_equal(import_file(path), HEC_OK);
-    assert_int_equal(imported.activities, 5000);
+    assert_int_equal(kept.activities, 5000);
     setenv("TMPDIR", "/nonexistent", 1); /* /tmp is there still */
     assert_int_equal(import_file(path), HEC_OK);
     unsetenv("TMPDIR");
 }
-
-ALL_TESTS(import_folder_make, import_folder_remove)

@@ -1,5 +1,5 @@
 /* The JSON reader: grammar, numbers, texts, the edges of its window, and what it says when something is wrong. */
-#include "import_fixture.h"
+#include "tests/unit/import_fixture.h"
 
 #include "store/import/event.h"
 #include "store/import/json.h"
@@ -9,7 +9,7 @@ static struct hec_import_input *input;
 static struct hec_why why;
 
 static void start(const char *text, size_t length) {
-    const char *path = import_write("x.json", text, length);
+    const char *path = folder_write("x.json", text, length);
     why.text[0] = '\0';
     assert_int_equal(hec_import_input_open(path, &input, &why), HEC_OK);
     json = malloc(sizeof *json);
@@ -241,5 +241,3 @@ TEST(test_micros) {
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_false(time_at(bad[i]).known);
 }
-
-ALL_TESTS(import_folder_make, import_folder_remove)

@@ -1,5 +1,5 @@
 /* Kineto's events as activities: crafted traces, one question each. */
-#include "import_fixture.h"
+#include "tests/unit/import_fixture.h"
 
 #define KERNEL(ts, dur, correlation)                                                                                   \
     "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":" #ts ",\"dur\":" #dur              \
@@ -14,13 +14,13 @@ TEST(test_launch_joined_in_either_order) {
                                          KERNEL(110, 20, 77) "," LAUNCH(100, 5, 77)};
     for (int i = 0; i < 2; i++) {
         import_events(orders[i]);
-        assert_int_equal(imported.activities, 1); /* the launch is part of its kernel */
-        const struct hec_activity *a = import_nth(HEC_ACTIVITY_KERNEL, 0);
+        assert_int_equal(kept.activities, 1); /* the launch is part of its kernel */
+        const struct hec_activity *a = kept_nth(HEC_ACTIVITY_KERNEL, 0);
         assert_int_equal(a->start_ns, 10000); /* from the launch on, which is the earliest time */
         assert_int_equal(a->end_ns, 30000);
         assert_int_equal(a->launch_ns, 0);
         assert_int_equal(a->launch_end_ns, 5000);
-        const struct hec_track *stream = import_track(a->track), *thread = import_track(a->launch_track);
+        const struct hec_track *stream = kept_track(a->track), *thread = kept_track(a->launch_track);
         assert_int_equal(stream->kind, HEC_TRACK_STREAM);
         assert_int_equal(stream->stream, 7);
         assert_int_equal(stream->context, 1);
@@ -29,8 +29,8 @@ TEST(test_launch_joined_in_either_order) {
         assert_int_equal(thread->kind, HEC_TRACK_THREAD);
         assert_int_equal(thread->pid, 42);
         assert_int_equal(thread->stream, 43);
-        const struct hec_kernel *kernel = &imported.kernel[a->name - 1];
-        assert_string_equal(import_name(kernel->name), "gemm");
+        const struct hec_kernel *kernel = &kept.kernel[a->name - 1];
+        assert_string_equal(kept_name(kernel->name), "gemm");
         assert_int_equal(kernel->grid[1], 16);
         assert_int_equal(kernel->block[0], 128);
         assert_int_equal(kernel->registers, 122);
@@ -44,13 +44,13 @@ TEST(test_launch_joined_in_either_order) {
 
 TEST(test_unjoined) {
     import_events(LAUNCH(100, 5, 1) "," KERNEL(110, 20, 2) "," KERNEL(140, 20, 0));
-    assert_int_equal(import_count(HEC_ACTIVITY_API), 1);
-    const struct hec_activity *call = import_nth(HEC_ACTIVITY_API, 0);
+    assert_int_equal(kept_count(HEC_ACTIVITY_API), 1);
+    const struct hec_activity *call = kept_nth(HEC_ACTIVITY_API, 0);
     assert_int_equal(call->detail, HEC_API_LAUNCH);
-    assert_string_equal(import_name(call->name), "cudaLaunchKernel");
+    assert_string_equal(kept_name(call->name), "cudaLaunchKernel");
     for (int i = 0; i < 2; i++) {
-        assert_true(import_nth(HEC_ACTIVITY_KERNEL, i)->launch_ns == HEC_TIME_UNKNOWN);
-        assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, i)->launch_track, 0);
+        assert_true(kept_nth(HEC_ACTIVITY_KERNEL, i)->launch_ns == HEC_TIME_UNKNOWN);
+        assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, i)->launch_track, 0);
     }
 }
 
@@ -59,8 +59,8 @@ TEST(test_external_id_is_no_correlation) {
     import_events(
         "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaMalloc\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1,"
         "\"args\":{\"External id\":5}}," KERNEL(10, 1, 5));
-    assert_int_equal(import_count(HEC_ACTIVITY_API), 1);
-    assert_true(import_nth(HEC_ACTIVITY_KERNEL, 0)->launch_ns == HEC_TIME_UNKNOWN);
+    assert_int_equal(kept_count(HEC_ACTIVITY_API), 1);
+    assert_true(kept_nth(HEC_ACTIVITY_KERNEL, 0)->launch_ns == HEC_TIME_UNKNOWN);
 }
 
 static void copy_is(const char *name, int from, int to, bool peer) {
@@ -70,7 +70,7 @@ static void copy_is(const char *name, int from, int to, bool peer) {
              "\"device\":0,\"stream\":7,\"context\":1,\"bytes\":4096,\"memory bandwidth (GB/s)\": inf}}",
              name);
     import_events(events);
-    const struct hec_activity *a = import_nth(HEC_ACTIVITY_COPY, 0);
+    const struct hec_activity *a = kept_nth(HEC_ACTIVITY_COPY, 0);
     if (a->from != from || a->to != to || !(a->flags & HEC_ACTIVITY_PEER) == peer || a->amount != 4096)
         fail_msg("%s: from %s to %s, flags %d", name, hec_memory_kind_name(a->from), hec_memory_kind_name(a->to),
                  a->flags);
@@ -90,9 +90,9 @@ TEST(test_copies) {
     copy_is("", HEC_MEMORY_UNKNOWN, HEC_MEMORY_UNKNOWN, false);
     import_events("{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"Memset (Device)\",\"pid\":0,\"tid\":7,\"ts\":1,"
                   "\"dur\":2,\"args\":{\"device\":0,\"stream\":7,\"bytes\":512}}");
-    assert_int_equal(import_nth(HEC_ACTIVITY_MEMSET, 0)->to, HEC_MEMORY_DEVICE);
-    assert_int_equal(import_nth(HEC_ACTIVITY_MEMSET, 0)->from, HEC_MEMORY_UNKNOWN);
-    assert_true(import_nth(HEC_ACTIVITY_MEMSET, 0)->amount == 512);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_MEMSET, 0)->to, HEC_MEMORY_DEVICE);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_MEMSET, 0)->from, HEC_MEMORY_UNKNOWN);
+    assert_true(kept_nth(HEC_ACTIVITY_MEMSET, 0)->amount == 512);
 }
 
 /* ROCm tells the size with the call, not with the copy. */
@@ -104,8 +104,8 @@ TEST(test_size_of_the_call) {
         "\"dur\":2,\"args\":{\"device\":2,\"stream\":0,\"correlation\":117,\"kind\":\"HtoD\"}},"
         "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy HtoD (Host -> Device)\",\"pid\":2,\"tid\":0,\"ts\":7,"
         "\"dur\":2,\"args\":{\"device\":2,\"stream\":0,\"correlation\":118,\"kind\":\"HtoD\"}}");
-    assert_true(import_nth(HEC_ACTIVITY_COPY, 0)->amount == 2560);
-    assert_true(isnan(import_nth(HEC_ACTIVITY_COPY, 1)->amount)); /* missing is not zero */
+    assert_true(kept_nth(HEC_ACTIVITY_COPY, 0)->amount == 2560);
+    assert_true(isnan(kept_nth(HEC_ACTIVITY_COPY, 1)->amount)); /* missing is not zero */
 }
 
 TEST(test_sync) {
@@ -116,15 +116,15 @@ TEST(test_sync) {
         "\"cuda_sync_kind\":\"Context Sync\",\"stream\":-1,\"correlation\":3,\"device\":0,\"context\":1}},"
         "{\"ph\":\"X\",\"cat\":\"cuda_sync\",\"name\":\"Stream Wait Event\",\"pid\":0,\"tid\":7,\"ts\":21,\"dur\":7,"
         "\"args\":{\"stream\":7,\"correlation\":4,\"device\":0}}");
-    assert_int_equal(import_count(HEC_ACTIVITY_API), 1);
-    assert_int_equal(import_nth(HEC_ACTIVITY_API, 0)->detail, HEC_API_SYNC);
-    const struct hec_activity *a = import_nth(HEC_ACTIVITY_SYNC, 0);
+    assert_int_equal(kept_count(HEC_ACTIVITY_API), 1);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_API, 0)->detail, HEC_API_SYNC);
+    const struct hec_activity *a = kept_nth(HEC_ACTIVITY_SYNC, 0);
     assert_int_equal(a->detail, HEC_SYNC_CONTEXT);
-    assert_int_equal(import_track(a->track)->stream, 5); /* on the thread that waits */
-    a = import_nth(HEC_ACTIVITY_SYNC, 1);
+    assert_int_equal(kept_track(a->track)->stream, 5); /* on the thread that waits */
+    a = kept_nth(HEC_ACTIVITY_SYNC, 1);
     assert_int_equal(a->detail, HEC_SYNC_STREAM_WAIT);
-    assert_int_equal(import_track(a->track)->kind, HEC_TRACK_THREAD);
-    assert_int_equal(imported.devices, 0); /* nothing ran on one */
+    assert_int_equal(kept_track(a->track)->kind, HEC_TRACK_THREAD);
+    assert_int_equal(kept.devices, 0); /* nothing ran on one */
 }
 
 TEST(test_host_events) {
@@ -145,18 +145,18 @@ TEST(test_host_events) {
         "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"tid\":0,\"ts\":1,\"args\":{\"name\":\"python3\"}},"
         "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":2,\"ts\":1,\"args\":{\"name\":\"autograd\"}},"
         "{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":1,\"tid\":2,\"ts\":1,\"args\":{\"sort_index\":3}}");
-    assert_int_equal(imported.activities, 3);
-    const struct hec_activity *step = import_nth(HEC_ACTIVITY_STEP, 0);
+    assert_int_equal(kept.activities, 3);
+    const struct hec_activity *step = kept_nth(HEC_ACTIVITY_STEP, 0);
     assert_int_equal(step->detail, HEC_STEP_ANNOTATED);
     assert_true(isnan(step->amount));
-    assert_int_equal(import_track(step->track)->kind, HEC_TRACK_PROCESS);
-    assert_string_equal(import_track(step->track)->name, "python3");
-    const struct hec_activity *range = import_nth(HEC_ACTIVITY_RANGE, 0);
-    assert_string_equal(import_name(range->name), "## forward ##");
+    assert_int_equal(kept_track(step->track)->kind, HEC_TRACK_PROCESS);
+    assert_string_equal(kept_track(step->track)->name, "python3");
+    const struct hec_activity *range = kept_nth(HEC_ACTIVITY_RANGE, 0);
+    assert_string_equal(kept_name(range->name), "## forward ##");
     assert_int_equal(range->end_ns - range->start_ns, 50000);
-    const struct hec_activity *operation = import_nth(HEC_ACTIVITY_OPERATOR, 0);
-    assert_string_equal(import_name(operation->name), "aten::mm");
-    assert_string_equal(import_track(operation->track)->name, "autograd");
+    const struct hec_activity *operation = kept_nth(HEC_ACTIVITY_OPERATOR, 0);
+    assert_string_equal(kept_name(operation->name), "aten::mm");
+    assert_string_equal(kept_track(operation->track)->name, "autograd");
     assert_int_equal(imported.stats.events, 11);
     assert_int_equal(imported.stats.kept, 3);
     assert_int_equal(imported.stats.skipped, 8);
@@ -174,14 +174,14 @@ TEST(test_loader_is_data) {
         snprintf(event, sizeof event, "{\"ph\":\"X\",\"cat\":\"%s.__next__\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":50}",
                  events[i]);
         import_events(event);
-        const struct hec_activity *phase = import_nth(HEC_ACTIVITY_PHASE, 0);
-        assert_string_equal(import_name(phase->name), "data");
-        assert_int_equal(import_track(phase->track)->kind, HEC_TRACK_THREAD);
+        const struct hec_activity *phase = kept_nth(HEC_ACTIVITY_PHASE, 0);
+        assert_string_equal(kept_name(phase->name), "data");
+        assert_int_equal(kept_track(phase->track)->kind, HEC_TRACK_THREAD);
         assert_int_equal(phase->end_ns - phase->start_ns, 50000);
     }
     import_events("{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"enumerate(DataLoader)#.__next\",\"pid\":1,"
                   "\"tid\":1,\"ts\":2,\"dur\":50}");
-    assert_int_equal(import_count(HEC_ACTIVITY_RANGE), 1);
+    assert_int_equal(kept_count(HEC_ACTIVITY_RANGE), 1);
 }
 
 TEST(test_spellings) {
@@ -192,13 +192,13 @@ TEST(test_spellings) {
         "{\"ph\":\"X\",\"cat\":\"Memset\",\"name\":\"Memset (Device)\",\"pid\":0,\"tid\":7,\"ts\":6,\"dur\":1},"
         "{\"ph\":\"X\",\"cat\":\"Runtime\",\"name\":\"cudaFree\",\"pid\":1,\"tid\":1,\"ts\":6,\"dur\":1},"
         "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":7}");
-    assert_int_equal(import_count(HEC_ACTIVITY_KERNEL), 1);
-    assert_int_equal(import_count(HEC_ACTIVITY_COPY), 1);
-    assert_int_equal(import_count(HEC_ACTIVITY_MEMSET), 1);
-    assert_int_equal(import_nth(HEC_ACTIVITY_API, 0)->detail, HEC_API_FREE);
-    assert_int_equal(import_count(HEC_ACTIVITY_STEP), 1);
-    assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 0)->start_ns, 500);
-    const struct hec_kernel *kernel = &imported.kernel[0];
+    assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 1);
+    assert_int_equal(kept_count(HEC_ACTIVITY_COPY), 1);
+    assert_int_equal(kept_count(HEC_ACTIVITY_MEMSET), 1);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_API, 0)->detail, HEC_API_FREE);
+    assert_int_equal(kept_count(HEC_ACTIVITY_STEP), 1);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 0)->start_ns, 500);
+    const struct hec_kernel *kernel = &kept.kernel[0];
     assert_int_equal(kernel->registers, -1);
     assert_int_equal(kernel->grid[0], -1);
     assert_int_equal(kernel->static_shared_bytes, -1);
@@ -214,11 +214,11 @@ TEST(test_begin_end) {
                   "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":10}," /* nothing is open */
                   "{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"late\",\"pid\":1,\"tid\":1,\"ts\":11},"
                   "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":10}"); /* before it began */
-    assert_int_equal(imported.activities, 2);
-    assert_int_equal(import_nth(HEC_ACTIVITY_STEP, 0)->start_ns, 1000);
-    assert_int_equal(import_nth(HEC_ACTIVITY_STEP, 0)->end_ns, 4000);
-    assert_string_equal(import_name(import_nth(HEC_ACTIVITY_OPERATOR, 0)->name), "outer");
-    assert_int_equal(import_nth(HEC_ACTIVITY_OPERATOR, 0)->end_ns, 8000);
+    assert_int_equal(kept.activities, 2);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_STEP, 0)->start_ns, 1000);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_STEP, 0)->end_ns, 4000);
+    assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_OPERATOR, 0)->name), "outer");
+    assert_int_equal(kept_nth(HEC_ACTIVITY_OPERATOR, 0)->end_ns, 8000);
     assert_int_equal(imported.stats.bad, 3); /* and "other" never ended */
     import_events("{\"ph\":\"E\"},{\"ph\":\"B\",\"cat\":\"kernel\",\"ts\":1},{\"ph\":\"E\",\"pid\":1,\"tid\":1}");
     assert_int_equal(imported.stats.bad, 3);
@@ -241,7 +241,7 @@ TEST(test_bad_events) {
            "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"no tid\",\"pid\":1,\"ts\":1,\"dur\":1},"
            "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"object\",\"pid\":{},\"tid\":[],\"ts\":1,\"dur\":1},"
            "3, null, \"x\", []");
-    assert_int_equal(imported.activities, 1);
+    assert_int_equal(kept.activities, 1);
     assert_int_equal(imported.stats.bad, 16);
     assert_int_equal(imported.stats.events, 17);
 }
@@ -251,9 +251,9 @@ TEST(test_duplicate_keys) {
     import_events(
         "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"first\",\"name\":\"second\",\"pid\":1,\"pid\":2,\"tid\":1,"
         "\"ts\":1,\"ts\":5,\"dur\":1,\"dur\":2}");
-    const struct hec_activity *a = import_nth(HEC_ACTIVITY_OPERATOR, 0);
-    assert_string_equal(import_name(a->name), "second");
-    assert_int_equal(import_track(a->track)->pid, 2);
+    const struct hec_activity *a = kept_nth(HEC_ACTIVITY_OPERATOR, 0);
+    assert_string_equal(kept_name(a->name), "second");
+    assert_int_equal(kept_track(a->track)->pid, 2);
     assert_int_equal(a->end_ns, 2000);
     assert_int_equal(imported.stats.origin_ns, 5000);
 }
@@ -262,7 +262,7 @@ TEST(test_names_are_cleaned) {
     import_events(
         "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\\u001b[31m\\u0000\xff\xc3\xa9\",\"pid\":1,\"tid\":1,\"ts\":1,"
         "\"dur\":1}");
-    assert_string_equal(import_name(import_nth(HEC_ACTIVITY_OPERATOR, 0)->name), "a?[31m??\xc3\xa9");
+    assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_OPERATOR, 0)->name), "a?[31m??\xc3\xa9");
 }
 
 TEST(test_document_in_any_order) {
@@ -277,36 +277,36 @@ TEST(test_document_in_any_order) {
         HEC_OK);
     assert_int_equal(imported.stats.origin_ns, INT64_C(1735632360000010250));
     assert_int_equal(imported.stats.end_ns, 5500);
-    assert_int_equal(imported.devices, 1);
-    assert_string_equal(imported.device[0].name, "NVIDIA H100");
-    assert_int_equal(imported.device[0].memory_kib, 83886080);
-    assert_int_equal(imported.device[0].cuda_major, 9);
-    assert_string_equal(imported.device[0].vendor, "nvidia");
-    assert_int_equal(imported.device[0].power_limit_mw, -1);
-    assert_int_equal(import_track(1)->rank, 5);
-    assert_string_equal(import_meta("imported"), "kineto");
-    assert_string_equal(import_meta("started"), "2024-12-31T08:06:00.000Z");
-    assert_string_equal(import_meta("duration_ns"), "5500");
-    assert_string_equal(import_meta("complete"), "1");
-    assert_string_equal(imported.meta[imported.metas - 1][0], "complete"); /* last of all */
+    assert_int_equal(kept.devices, 1);
+    assert_string_equal(kept.device[0].name, "NVIDIA H100");
+    assert_int_equal(kept.device[0].memory_kib, 83886080);
+    assert_int_equal(kept.device[0].cuda_major, 9);
+    assert_string_equal(kept.device[0].vendor, "nvidia");
+    assert_int_equal(kept.device[0].power_limit_mw, -1);
+    assert_int_equal(kept_track(1)->rank, 5);
+    assert_string_equal(kept_meta("imported"), "kineto");
+    assert_string_equal(kept_meta("started"), "2024-12-31T08:06:00.000Z");
+    assert_string_equal(kept_meta("duration_ns"), "5500");
+    assert_string_equal(kept_meta("complete"), "1");
+    assert_string_equal(kept.meta[kept.metas - 1].key, "complete"); /* last of all */
 }
 
 TEST(test_bare_array_and_no_wall_clock) {
     assert_int_equal(import_text("[" KERNEL(10, 5, 1) "]"), HEC_OK);
-    assert_int_equal(imported.activities, 1);
-    assert_null(import_meta("started"));
-    assert_int_equal(import_track(1)->rank, -1);
+    assert_int_equal(kept.activities, 1);
+    assert_null(kept_meta("started"));
+    assert_int_equal(kept_track(1)->rank, -1);
 }
 
 TEST(test_nothing_to_report) {
     assert_int_equal(import_text("{\"traceEvents\":[]}"), HEC_OK);
-    assert_int_equal(imported.activities + imported.tracks + imported.devices, 0);
-    assert_string_equal(import_meta("duration_ns"), "0");
+    assert_int_equal(kept.activities + kept.tracks + kept.devices, 0);
+    assert_string_equal(kept_meta("duration_ns"), "0");
     assert_int_equal(import_text("[]"), HEC_OK);
-    assert_string_equal(import_meta("complete"), "1");
+    assert_string_equal(kept_meta("complete"), "1");
     import_events("{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}");
-    assert_int_equal(imported.devices, 0);
-    assert_int_equal(imported.activities, 1);
+    assert_int_equal(kept.devices, 0);
+    assert_int_equal(kept.activities, 1);
 }
 
 TEST(test_ranks) {
@@ -316,23 +316,23 @@ TEST(test_ranks) {
     char text[2048];
     snprintf(text, sizeof text, rank, 1);
     const char *paths[3];
-    paths[0] = strdup(import_write("none.json", none, strlen(none)));
-    paths[1] = strdup(import_write("one.json", text, strlen(text)));
-    paths[2] = strdup(import_write("again.json", none, strlen(none)));
+    paths[0] = strdup(folder_write("none.json", none, strlen(none)));
+    paths[1] = strdup(folder_write("one.json", text, strlen(text)));
+    paths[2] = strdup(folder_write("again.json", none, strlen(none)));
     assert_int_equal(import_files(paths, 3), HEC_OK);
-    assert_int_equal(imported.devices, 3); /* GPU 0 of each rank is another one */
-    assert_int_equal(imported.activities, 3);
+    assert_int_equal(kept.devices, 3); /* GPU 0 of each rank is another one */
+    assert_int_equal(kept.activities, 3);
     static const int ranks[] = {0, 1, 2}; /* the first and the last do not say: those that are free */
     for (int i = 0; i < 3; i++) {
-        const struct hec_track *t = import_track(imported.activity[i].track);
+        const struct hec_track *t = kept_track(kept.activity[i].track);
         assert_int_equal(t->rank, ranks[i]);
         assert_int_equal(t->device, i);
-        assert_int_equal(imported.activity[i].start_ns, i == 1 ? 30000 : 0); /* one origin for all */
+        assert_int_equal(kept.activity[i].start_ns, i == 1 ? 30000 : 0); /* one origin for all */
     }
-    assert_true(imported.activity[0].launch_ns == HEC_TIME_UNKNOWN); /* no join over files */
-    assert_int_equal(imported.activity[1].launch_ns, 20000);
+    assert_true(kept.activity[0].launch_ns == HEC_TIME_UNKNOWN); /* no join over files */
+    assert_int_equal(kept.activity[1].launch_ns, 20000);
     assert_int_equal(imported.stats.ranks, 3);
-    assert_non_null(strstr(import_meta("command"), "one.json"));
+    assert_non_null(strstr(kept_meta("command"), "one.json"));
     for (int i = 0; i < 3; i++)
         free((char *)paths[i]);
 }
@@ -351,9 +351,9 @@ TEST(test_many) {
     }
     import_events(events);
     free(events);
-    assert_int_equal(imported.activities, 6000);
+    assert_int_equal(kept.activities, 6000);
     for (int i = 0; i < 6000; i++) {
-        const struct hec_activity *a = &imported.activity[i];
+        const struct hec_activity *a = &kept.activity[i];
         assert_int_equal(a->start_ns, 10000 * i + 250);
         assert_int_equal(a->launch_ns, 10000 * i);
     }
@@ -364,8 +364,8 @@ static void api_is(const char *name, enum hec_api_class expected) {
     snprintf(events, sizeof events,
              "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"%s\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}", name);
     import_events(events);
-    if (import_nth(HEC_ACTIVITY_API, 0)->detail != expected)
-        fail_msg("%s is %s", name, hec_api_class_name(import_nth(HEC_ACTIVITY_API, 0)->detail));
+    if (kept_nth(HEC_ACTIVITY_API, 0)->detail != expected)
+        fail_msg("%s is %s", name, hec_api_class_name(kept_nth(HEC_ACTIVITY_API, 0)->detail));
 }
 
 TEST(test_api_classes) {
@@ -406,10 +406,8 @@ TEST(test_graph_nodes) {
                   "\"graph node id\":0,\"correlation\":7}},"
                   "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaGraphLaunch\",\"pid\":1,\"tid\":1,\"ts\":1,"
                   "\"dur\":3,\"args\":{\"correlation\":7}}");
-    assert_int_equal(imported.activities, 2); /* one launch for both */
-    assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 0)->flags, HEC_ACTIVITY_IN_GRAPH);
-    assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 1)->flags, 0);
-    assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 1)->launch_ns, 0);
+    assert_int_equal(kept.activities, 2); /* one launch for both */
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 0)->flags, HEC_ACTIVITY_IN_GRAPH);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 1)->flags, 0);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 1)->launch_ns, 0);
 }
-
-ALL_TESTS(import_folder_make, import_folder_remove)

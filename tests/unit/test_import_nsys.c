@@ -1,5 +1,5 @@
 /* Exports of Nsight Systems, of several versions and in various states of completeness. */
-#include "import_fixture.h"
+#include "tests/unit/import_fixture.h"
 
 #include "nsys_schema.h"
 
@@ -24,7 +24,7 @@ static void run(const char *format, ...) {
 }
 
 static void make(const char *schema, const char *more) {
-    const char *path = import_path("t.sqlite");
+    const char *path = in_folder("t.sqlite");
     unlink(path);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     run("%s", schema);
@@ -34,7 +34,7 @@ static void make(const char *schema, const char *more) {
 static int import_database(void) {
     sqlite3_close(db);
     db = NULL;
-    return import_file(import_path("t.sqlite"));
+    return import_file(in_folder("t.sqlite"));
 }
 
 static void call(int64_t start, int64_t end, int pid, int tid, int correlation, int name) {
@@ -51,8 +51,8 @@ static void kernel(int64_t start, int64_t end, int pid, int device, int correlat
 }
 
 static void check_kernel(const struct hec_activity *a) {
-    const struct hec_kernel *k = &imported.kernel[a->name - 1];
-    assert_string_equal(import_name(k->name), "gemm(float*)");
+    const struct hec_kernel *k = &kept.kernel[a->name - 1];
+    assert_string_equal(kept_name(k->name), "gemm(float*)");
     assert_int_equal(k->grid[0], 10);
     assert_int_equal(k->grid[1], 2);
     assert_int_equal(k->block[0], 256);
@@ -73,27 +73,27 @@ TEST(test_2021) {
         (long long)GLOBAL(PID, 1240));
     run("INSERT INTO ThreadNames VALUES (8,NULL,%lld)", (long long)GLOBAL(PID, 1240));
     assert_int_equal(import_database(), HEC_OK);
-    assert_int_equal(imported.activities, 3); /* both calls are part of what they caused */
-    const struct hec_activity *a = import_nth(HEC_ACTIVITY_KERNEL, 0);
+    assert_int_equal(kept.activities, 3); /* both calls are part of what they caused */
+    const struct hec_activity *a = kept_nth(HEC_ACTIVITY_KERNEL, 0);
     check_kernel(a);
     assert_int_equal(a->start_ns, 1100); /* from the range on */
     assert_int_equal(a->end_ns, 4100);
     assert_int_equal(a->launch_ns, 100);
     assert_int_equal(a->launch_end_ns, 600);
-    assert_int_equal(import_track(a->launch_track)->stream, 1240);
-    assert_string_equal(import_track(a->launch_track)->name, "worker");
-    assert_int_equal(import_track(a->track)->pid, PID);
-    a = import_nth(HEC_ACTIVITY_COPY, 0);
+    assert_int_equal(kept_track(a->launch_track)->stream, 1240);
+    assert_string_equal(kept_track(a->launch_track)->name, "worker");
+    assert_int_equal(kept_track(a->track)->pid, PID);
+    a = kept_nth(HEC_ACTIVITY_COPY, 0);
     assert_int_equal(a->from, HEC_MEMORY_PAGEABLE);
     assert_int_equal(a->to, HEC_MEMORY_DEVICE);
     assert_true(a->amount == 1048576);
-    assert_string_equal(import_name(import_nth(HEC_ACTIVITY_RANGE, 0)->name), "forward");
-    assert_string_equal(imported.device[0].name, "Tesla V100-SXM2-16GB");
-    assert_int_equal(imported.device[0].cuda_major, 7);
-    assert_string_equal(imported.device[0].vendor, "nvidia");
-    assert_int_equal(imported.device[0].memory_kib, 16945512448 / 1024);
-    assert_string_equal(import_meta("imported"), "nsys");
-    assert_null(import_meta("started"));
+    assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_RANGE, 0)->name), "forward");
+    assert_string_equal(kept.device[0].name, "Tesla V100-SXM2-16GB");
+    assert_int_equal(kept.device[0].cuda_major, 7);
+    assert_string_equal(kept.device[0].vendor, "nvidia");
+    assert_int_equal(kept.device[0].memory_kib, 16945512448 / 1024);
+    assert_string_equal(kept_meta("imported"), "nsys");
+    assert_null(kept_meta("started"));
     assert_int_equal(imported.stats.kind, HEC_IMPORT_NSYS);
     assert_int_equal(imported.stats.events, 5);
 }
@@ -124,39 +124,39 @@ static void fill_2022(void) {
 }
 
 static void check_2022(void) {
-    assert_int_equal(import_count(HEC_ACTIVITY_KERNEL), 2);
-    check_kernel(import_nth(HEC_ACTIVITY_KERNEL, 0));
-    assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 0)->flags, 0);
-    assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 1)->flags, HEC_ACTIVITY_IN_GRAPH);
-    const struct hec_activity *a = import_nth(HEC_ACTIVITY_GRAPH, 0);
+    assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 2);
+    check_kernel(kept_nth(HEC_ACTIVITY_KERNEL, 0));
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 0)->flags, 0);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 1)->flags, HEC_ACTIVITY_IN_GRAPH);
+    const struct hec_activity *a = kept_nth(HEC_ACTIVITY_GRAPH, 0);
     assert_true(isnan(a->amount) && a->launch_ns == HEC_TIME_UNKNOWN && a->end_ns - a->start_ns == 1000);
-    a = import_nth(HEC_ACTIVITY_COPY, 0);
+    a = kept_nth(HEC_ACTIVITY_COPY, 0);
     assert_int_equal(a->flags, HEC_ACTIVITY_PEER);
-    a = import_nth(HEC_ACTIVITY_COPY, 1);
+    a = kept_nth(HEC_ACTIVITY_COPY, 1);
     assert_true(a->from == HEC_MEMORY_DEVICE && a->to == HEC_MEMORY_PINNED && a->flags == 0);
-    a = import_nth(HEC_ACTIVITY_COPY, 2); /* the kinds are unknown: the direction is not */
+    a = kept_nth(HEC_ACTIVITY_COPY, 2); /* the kinds are unknown: the direction is not */
     assert_true(a->from == HEC_MEMORY_HOST && a->to == HEC_MEMORY_DEVICE);
-    a = import_nth(HEC_ACTIVITY_COPY, 3);
+    a = kept_nth(HEC_ACTIVITY_COPY, 3);
     assert_true(a->from == HEC_MEMORY_DEVICE && a->to == HEC_MEMORY_MANAGED && a->flags == 0);
-    a = import_nth(HEC_ACTIVITY_MEMSET, 0);
+    a = kept_nth(HEC_ACTIVITY_MEMSET, 0);
     assert_true(a->to == HEC_MEMORY_DEVICE && a->amount == 4096);
-    a = import_nth(HEC_ACTIVITY_SYNC, 0);
+    a = kept_nth(HEC_ACTIVITY_SYNC, 0);
     assert_int_equal(a->detail, HEC_SYNC_STREAM);
-    assert_int_equal(import_track(a->track)->kind, HEC_TRACK_THREAD);
-    assert_int_equal(import_count(HEC_ACTIVITY_API), 2); /* the launches are gone */
-    assert_string_equal(import_name(import_nth(HEC_ACTIVITY_API, 0)->name), "cudaStreamSynchronize");
-    assert_int_equal(import_nth(HEC_ACTIVITY_API, 0)->detail, HEC_API_SYNC);
-    assert_int_equal(import_nth(HEC_ACTIVITY_API, 1)->detail, HEC_API_ALLOC);
-    a = import_nth(HEC_ACTIVITY_STEP, 0);
+    assert_int_equal(kept_track(a->track)->kind, HEC_TRACK_THREAD);
+    assert_int_equal(kept_count(HEC_ACTIVITY_API), 2); /* the launches are gone */
+    assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_API, 0)->name), "cudaStreamSynchronize");
+    assert_int_equal(kept_nth(HEC_ACTIVITY_API, 0)->detail, HEC_API_SYNC);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_API, 1)->detail, HEC_API_ALLOC);
+    a = kept_nth(HEC_ACTIVITY_STEP, 0);
     assert_int_equal(a->detail, HEC_STEP_ANNOTATED);
     assert_int_equal(a->start_ns, 0);
     assert_int_equal(a->end_ns, 9599);
-    assert_int_equal(import_count(HEC_ACTIVITY_RANGE), 1);
+    assert_int_equal(kept_count(HEC_ACTIVITY_RANGE), 1);
     assert_int_equal(imported.stats.skipped, 3); /* a mark, an open range, a domain */
     assert_int_equal(imported.stats.bad, 0);
-    assert_string_equal(import_meta("started"), "2023-11-14T22:13:20.000Z");
+    assert_string_equal(kept_meta("started"), "2023-11-14T22:13:20.000Z");
     assert_int_equal(imported.stats.origin_ns, INT64_C(1700000000000000400));
-    assert_string_equal(imported.device[0].name, "NVIDIA A100-SXM4-80GB");
+    assert_string_equal(kept.device[0].name, "NVIDIA A100-SXM4-80GB");
 }
 
 TEST(test_2022) {
@@ -164,10 +164,10 @@ TEST(test_2022) {
     fill_2022();
     assert_int_equal(import_database(), HEC_OK);
     check_2022();
-    assert_int_equal(imported.devices, 1);
-    assert_string_equal(imported.device[0].uuid, "GPU-0");
-    assert_string_equal(imported.device[0].pci_bus_id, "0000:0f:00.0");
-    assert_int_equal(imported.device[0].cuda_major, -1);
+    assert_int_equal(kept.devices, 1);
+    assert_string_equal(kept.device[0].uuid, "GPU-0");
+    assert_string_equal(kept.device[0].pci_bus_id, "0000:0f:00.0");
+    assert_int_equal(kept.device[0].cuda_major, -1);
 }
 
 /* Two processes, each with its GPU as CUDA's device 0, and with the same correlation ids. */
@@ -181,8 +181,8 @@ TEST(test_2025) {
         (long long)GLOBAL(PID + 1, 0), PID + 1);
     assert_int_equal(import_database(), HEC_OK);
     check_2022();
-    assert_int_equal(imported.device[0].cuda_major, 8);
-    assert_string_equal(import_track(import_nth(HEC_ACTIVITY_STEP, 0)->track)->name, "python3");
+    assert_int_equal(kept.device[0].cuda_major, 8);
+    assert_string_equal(kept_track(kept_nth(HEC_ACTIVITY_STEP, 0)->track)->name, "python3");
     make(nsys_2022, nsys_strings);
     run("%s", nsys_2025);
     run("INSERT INTO TARGET_INFO_GPU (vmId,id,name,uuid) VALUES (1,0,'A','GPU-0'),(1,1,'B','GPU-1')");
@@ -192,24 +192,24 @@ TEST(test_2025) {
     kernel(3000, 3100, PID, 0, 5, ",0,0,0,3,NULL");
     kernel(3000, 3200, PID + 1, 0, 5, ",0,0,0,3,NULL");
     assert_int_equal(import_database(), HEC_OK);
-    assert_int_equal(imported.devices, 2);
-    const struct hec_activity *first = import_nth(HEC_ACTIVITY_KERNEL, 0), *second = import_nth(HEC_ACTIVITY_KERNEL, 1);
+    assert_int_equal(kept.devices, 2);
+    const struct hec_activity *first = kept_nth(HEC_ACTIVITY_KERNEL, 0), *second = kept_nth(HEC_ACTIVITY_KERNEL, 1);
     assert_int_equal(first->launch_ns, 0);
     assert_int_equal(second->launch_ns, 1000);
-    assert_string_equal(imported.device[import_track(second->track)->device].uuid, "GPU-1");
+    assert_string_equal(kept.device[kept_track(second->track)->device].uuid, "GPU-1");
 }
 
 /* Tables are made only when there is something in them; columns come and go. */
 TEST(test_what_is_missing) {
     make("CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT)", "");
     assert_int_equal(import_database(), HEC_OK);
-    assert_int_equal(imported.activities, 0);
+    assert_int_equal(kept.activities, 0);
     make("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, "
          "shortName TEXT)",
          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10,20,0,7,'by text')");
     assert_int_equal(import_database(), HEC_OK);
-    assert_string_equal(import_name(imported.kernel[import_nth(HEC_ACTIVITY_KERNEL, 0)->name - 1].name), "by text");
-    assert_int_equal(imported.kernel[0].registers, -1);
+    assert_string_equal(kept_name(kept.kernel[kept_nth(HEC_ACTIVITY_KERNEL, 0)->name - 1].name), "by text");
+    assert_int_equal(kept.kernel[0].registers, -1);
     make("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER)",
          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10,20)");
     assert_int_equal(import_database(), HEC_OK);
@@ -217,8 +217,8 @@ TEST(test_what_is_missing) {
     make("CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER, text TEXT)",
          "INSERT INTO NVTX_EVENTS VALUES (10,20,16777217,'range'),(10,20,16777217,'Iteration 7')");
     assert_int_equal(import_database(), HEC_OK);
-    assert_int_equal(import_count(HEC_ACTIVITY_RANGE), 1);
-    assert_int_equal(import_count(HEC_ACTIVITY_STEP), 1);
+    assert_int_equal(kept_count(HEC_ACTIVITY_RANGE), 1);
+    assert_int_equal(kept_count(HEC_ACTIVITY_STEP), 1);
 }
 
 TEST(test_bad_rows) {
@@ -232,7 +232,7 @@ TEST(test_bad_rows) {
     run("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5,6,0,x'00ff',7,-1,1e300,x'41',-9223372036854775807)");
     assert_int_equal(import_database(), HEC_OK);
     assert_int_equal(imported.stats.bad, 10);
-    assert_int_equal(imported.activities, 1);
+    assert_int_equal(kept.activities, 1);
 }
 
 TEST(test_foreign_databases) {
@@ -263,19 +263,19 @@ TEST(test_damaged) {
         kernel(10 * i + 10, 10 * i + 15, PID, 0, i + 1, ",0,0,0,3,NULL");
     run("COMMIT");
     assert_int_equal(import_database(), HEC_OK);
-    assert_int_equal(imported.activities, 3000);
-    const char *path = import_path("t.sqlite");
+    assert_int_equal(kept.activities, 3000);
+    const char *path = in_folder("t.sqlite");
     static unsigned char bytes[4 << 20];
     FILE *file = fopen(path, "rb");
     size_t length = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
     for (size_t cut = 100; cut < length; cut += length / 13 / 512 * 512) {
-        int err = import_file(import_write("t.sqlite", bytes, cut));
+        int err = import_file(folder_write("t.sqlite", bytes, cut));
         assert_int_equal(err, HEC_ERR_CORRUPT);
     }
     memset(bytes + length / 2, 0xff, 4096);
-    assert_int_equal(import_file(import_write("t.sqlite", bytes, length)), HEC_ERR_CORRUPT);
-    assert_null(import_meta("complete"));
+    assert_int_equal(import_file(folder_write("t.sqlite", bytes, length)), HEC_ERR_CORRUPT);
+    assert_null(kept_meta("complete"));
 }
 
 /* SQLite would open it to see whether it is a journal, and wait for somebody to write into it. */
@@ -284,7 +284,7 @@ TEST(test_fifo_beside) {
     make(nsys_2022, nsys_strings);
     sqlite3_close(db);
     char name[300];
-    const char *path = import_path("t.sqlite"), *linked = import_path("linked.sqlite");
+    const char *path = in_folder("t.sqlite"), *linked = in_folder("linked.sqlite");
     snprintf(name, sizeof name, "%s-journal", path);
     assert_int_equal(mkfifo(name, 0600), 0);
     assert_int_equal(import_file(path), HEC_ERR_USAGE);
@@ -296,5 +296,3 @@ TEST(test_fifo_beside) {
     assert_int_equal(import_file(path), HEC_OK);
     alarm(0);
 }
-
-ALL_TESTS(import_folder_make, import_folder_remove)

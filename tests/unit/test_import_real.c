@@ -1,6 +1,6 @@
 /* Real traces (tests/data/kineto) against what an independent program makes of them (bench/import/oracle.py): counts, and
  * the union over all streams. */
-#include "import_fixture.h"
+#include "tests/unit/import_fixture.h"
 
 struct expected {
     const char *file;
@@ -25,11 +25,11 @@ static int by_start(const void *a, const void *b) {
 
 /* Of the kinds; the first start and the last end as well. */
 static int64_t length_of_union(uint32_t kinds, int64_t *window_ns) {
-    struct hec_activity *chosen = malloc(sizeof *chosen * IMPORT_ACTIVITIES);
+    struct hec_activity *chosen = malloc(sizeof *chosen * (size_t)kept.activities);
     size_t count = 0;
-    for (int i = 0; i < imported.activities; i++)
-        if (kinds & HEC_ACTIVITY_BIT(imported.activity[i].kind))
-            chosen[count++] = imported.activity[i];
+    for (int i = 0; i < kept.activities; i++)
+        if (kinds & HEC_ACTIVITY_BIT(kept.activity[i].kind))
+            chosen[count++] = kept.activity[i];
     qsort(chosen, count, sizeof *chosen, by_start);
     int64_t total = 0, end = INT64_MIN;
     for (size_t i = 0; i < count; i++) {
@@ -56,19 +56,19 @@ TEST(test_totals) {
         const struct expected *e = &cases[i];
         int64_t window, ignored;
         import_real(e->file);
-        assert_int_equal(import_count(HEC_ACTIVITY_KERNEL), e->kernels);
-        assert_int_equal(import_count(HEC_ACTIVITY_COPY), e->copies);
-        assert_int_equal(import_count(HEC_ACTIVITY_MEMSET), e->memsets);
-        assert_int_equal(import_count(HEC_ACTIVITY_SYNC), e->syncs);
-        assert_int_equal(import_count(HEC_ACTIVITY_STEP), e->steps);
-        assert_int_equal(import_count(HEC_ACTIVITY_OPERATOR), e->operators);
+        assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), e->kernels);
+        assert_int_equal(kept_count(HEC_ACTIVITY_COPY), e->copies);
+        assert_int_equal(kept_count(HEC_ACTIVITY_MEMSET), e->memsets);
+        assert_int_equal(kept_count(HEC_ACTIVITY_SYNC), e->syncs);
+        assert_int_equal(kept_count(HEC_ACTIVITY_STEP), e->steps);
+        assert_int_equal(kept_count(HEC_ACTIVITY_OPERATOR), e->operators);
         assert_int_equal(length_of_union(HEC_ACTIVITY_DEVICE, &window), e->busy_ns);
         assert_int_equal(window, e->window_ns);
         assert_int_equal(length_of_union(HEC_ACTIVITY_BIT(HEC_ACTIVITY_KERNEL), &ignored), e->compute_ns);
         assert_int_equal(imported.stats.bad, 0);
-        assert_int_equal(imported.devices, 1);
-        assert_string_equal(imported.device[0].name, e->device);
-        assert_string_equal(import_meta("started"), e->started);
+        assert_int_equal(kept.devices, 1);
+        assert_string_equal(kept.device[0].name, e->device);
+        assert_string_equal(kept_meta("started"), e->started);
     }
 }
 
@@ -76,37 +76,35 @@ TEST(test_totals) {
 TEST(test_launches) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         import_real(cases[i].file);
-        for (int k = 0; k < imported.activities; k++) {
-            const struct hec_activity *a = &imported.activity[k];
+        for (int k = 0; k < kept.activities; k++) {
+            const struct hec_activity *a = &kept.activity[k];
             if (!(HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind)))
                 continue;
             assert_true(a->launch_ns != HEC_TIME_UNKNOWN && a->launch_ns <= a->start_ns);
-            assert_int_equal(import_track(a->launch_track)->kind, HEC_TRACK_THREAD);
+            assert_int_equal(kept_track(a->launch_track)->kind, HEC_TRACK_THREAD);
         }
     }
 }
 
 TEST(test_rocm) {
     import_real("mi250");
-    const struct hec_activity *copy = import_nth(HEC_ACTIVITY_COPY, 0);
+    const struct hec_activity *copy = kept_nth(HEC_ACTIVITY_COPY, 0);
     assert_int_equal(copy->from, HEC_MEMORY_HOST);
     assert_int_equal(copy->to, HEC_MEMORY_DEVICE);
     assert_true(copy->amount == 2560);
-    assert_int_equal(imported.device[0].cuda_major, -1); /* 9.0 of AMD is no Hopper */
-    assert_string_equal(imported.device[0].vendor, "amd");
-    assert_int_equal(imported.device[0].memory_kib, 68702699520 / 1024);
+    assert_int_equal(kept.device[0].cuda_major, -1); /* 9.0 of AMD is no Hopper */
+    assert_string_equal(kept.device[0].vendor, "amd");
+    assert_int_equal(kept.device[0].memory_kib, 68702699520 / 1024);
     int syncs = 0;
-    for (int i = 0; i < import_count(HEC_ACTIVITY_API); i++)
-        syncs += import_nth(HEC_ACTIVITY_API, i)->detail == HEC_API_SYNC;
+    for (int i = 0; i < kept_count(HEC_ACTIVITY_API); i++)
+        syncs += kept_nth(HEC_ACTIVITY_API, i)->detail == HEC_API_SYNC;
     assert_int_equal(syncs, 1); /* hipDeviceSynchronize */
 }
 
 TEST(test_steps) {
     import_real("mi250");
-    const struct hec_activity *first = import_nth(HEC_ACTIVITY_STEP, 0), *second = import_nth(HEC_ACTIVITY_STEP, 1);
+    const struct hec_activity *first = kept_nth(HEC_ACTIVITY_STEP, 0), *second = kept_nth(HEC_ACTIVITY_STEP, 1);
     assert_int_equal(first->end_ns - first->start_ns, 9288291);
     assert_true(second->start_ns >= first->end_ns);
-    assert_string_equal(import_track(first->track)->name, "python3");
+    assert_string_equal(kept_track(first->track)->name, "python3");
 }
-
-ALL_TESTS(import_folder_make, import_folder_remove)

@@ -6,7 +6,7 @@
 #include "jobs/parts.h"
 #include "jobs/request.h"
 #include "jobs/window.h"
-#include "unit.h"
+#include "tests/unit/folder.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -72,52 +72,45 @@ TEST(test_results_are_checked) {
 
 /* ---- a registry, and rings by hand ---- */
 
-struct fixture {
-    char folder[32], socket[64];
-    struct hec_jobs *jobs;
-};
+static char address[64];
+static struct hec_jobs *jobs;
 
 static int set_up(void **state) {
-    static struct fixture fixture;
     struct hec_jobs_options options = hec_jobs_defaults();
-    snprintf(fixture.folder, sizeof fixture.folder, "/tmp/hec-jobs-XXXXXX");
-    assert_non_null(mkdtemp(fixture.folder));
-    snprintf(fixture.socket, sizeof fixture.socket, "%s/agent", fixture.folder);
-    options.socket = fixture.socket;
+    int err = folder_make(state);
+    snprintf(address, sizeof address, "%s/agent", folder);
+    options.socket = address;
     options.window_s = 0;
-    assert_int_equal(hec_jobs_open(&options, &fixture.jobs, NULL), HEC_OK);
-    *state = &fixture;
-    return 0;
+    return err || hec_jobs_open(&options, &jobs, NULL);
 }
 
 static int tear_down(void **state) {
-    struct fixture *fixture = *state;
-    hec_jobs_close(fixture->jobs);
-    return rmdir(fixture->folder);
+    (void)state;
+    hec_jobs_close(jobs);
+    return rmdir(folder); /* nothing is left in it */
 }
 
-static struct hec_ring hand_over(const struct fixture *fixture, enum hec_ring_role role, uint32_t tag) {
+static struct hec_ring hand_over(enum hec_ring_role role, uint32_t tag) {
     struct hec_ring ring;
     int fd;
     assert_int_equal(hec_ring_create(HEC_RING_RECORDS_MIN, role, &ring, &fd), HEC_OK);
-    assert_int_equal(hec_ring_send(fixture->socket, role, tag, fd), HEC_OK);
+    assert_int_equal(hec_ring_send(address, role, tag, fd), HEC_OK);
     close(fd);
     return ring;
 }
 
 /* Who is told that nobody reads writes nothing; who begins to read begins after what was there. */
 TEST_WITH(test_nobody_reads, set_up, tear_down) {
-    struct fixture *fixture = *unit_state;
-    struct hec_ring ring = hand_over(fixture, HEC_RING_MARKS, 1);
+    struct hec_ring ring = hand_over(HEC_RING_MARKS, 1);
     struct hec_ring_record record = {.t_ns = 1, .kind = HEC_RING_STEP}, read;
     assert_int_equal(hec_ring_window(&ring), 0);
     assert_true(hec_ring_write(&ring, &record)); /* before it was taken in */
-    hec_jobs_poll(fixture->jobs, hec_clock_mono_ns());
+    hec_jobs_poll(jobs, hec_clock_mono_ns());
     assert_true(hec_ring_window(&ring) & 1);
     struct hec_ring_reader reader;
     for (int window = 1; window <= 2; window++) {
         uint32_t before = hec_ring_window(&ring);
-        assert_int_equal(hec_ring_map(fixture->jobs->ring[0].fd, &reader), HEC_OK);
+        assert_int_equal(hec_ring_map(jobs->ring[0].fd, &reader), HEC_OK);
         hec_ring_begin(&reader);
         assert_int_equal(hec_ring_window(&ring) & 1, 0);
         assert_true(hec_ring_window(&ring) > before);
@@ -137,19 +130,18 @@ TEST_WITH(test_nobody_reads, set_up, tear_down) {
 }
 
 TEST_WITH(test_jobs_are_told_apart, set_up, tear_down) {
-    struct fixture *fixture = *unit_state;
     char mine[HEC_JOB_ID];
-    struct hec_ring one = hand_over(fixture, HEC_RING_MARKS, 4294967295u), two = hand_over(fixture, HEC_RING_TRACE, 7),
-                    three = hand_over(fixture, HEC_RING_TRACE, 0);
-    hec_jobs_poll(fixture->jobs, hec_clock_mono_ns());
-    assert_int_equal(hec_jobs_count(fixture->jobs), 3);
+    struct hec_ring one = hand_over(HEC_RING_MARKS, 4294967295u), two = hand_over(HEC_RING_TRACE, 7),
+                    three = hand_over(HEC_RING_TRACE, 0);
+    hec_jobs_poll(jobs, hec_clock_mono_ns());
+    assert_int_equal(hec_jobs_count(jobs), 3);
     snprintf(mine, sizeof mine, "run-%u-4294967295", (unsigned)getuid());
-    assert_string_equal(hec_jobs_at(fixture->jobs, 0)->id, mine);
+    assert_string_equal(hec_jobs_at(jobs, 0)->id, mine);
     snprintf(mine, sizeof mine, "session-%u-%d", (unsigned)getuid(), (int)getsid(0));
-    assert_string_equal(hec_jobs_at(fixture->jobs, 2)->id, mine);
-    assert_int_equal(hec_jobs_at(fixture->jobs, 0)->pid, getpid());
-    assert_false(fixture->jobs->job[0]->traced); /* no window of it is worth its cost */
-    assert_true(fixture->jobs->job[1]->traced);
+    assert_string_equal(hec_jobs_at(jobs, 2)->id, mine);
+    assert_int_equal(hec_jobs_at(jobs, 0)->pid, getpid());
+    assert_false(jobs->job[0]->traced); /* no window of it is worth its cost */
+    assert_true(jobs->job[1]->traced);
     hec_ring_unmap(&one);
     hec_ring_unmap(&two);
     hec_ring_unmap(&three);
@@ -157,18 +149,17 @@ TEST_WITH(test_jobs_are_told_apart, set_up, tear_down) {
 
 /* More jobs than there is room for, all of one process: its own are replaced, and the figures add up. */
 TEST_WITH(test_a_flood_is_bounded, set_up, tear_down) {
-    struct fixture *fixture = *unit_state;
     struct hec_jobs_counts counts;
     struct hec_ring ring[1000];
     for (int i = 0; i < 1000; i++) {
-        ring[i] = hand_over(fixture, HEC_RING_TRACE, (uint32_t)i + 1);
+        ring[i] = hand_over(HEC_RING_TRACE, (uint32_t)i + 1);
         if (i % 100 == 99)
-            hec_jobs_poll(fixture->jobs, hec_clock_mono_ns());
+            hec_jobs_poll(jobs, hec_clock_mono_ns());
     }
-    hec_jobs_poll(fixture->jobs, hec_clock_mono_ns() + 10 * HEC_NS_PER_S); /* jobs without rings are forgotten */
-    hec_jobs_counts(fixture->jobs, &counts);
-    assert_int_equal(fixture->jobs->ring_count, 4);
-    assert_int_equal(hec_jobs_count(fixture->jobs), 4);
+    hec_jobs_poll(jobs, hec_clock_mono_ns() + 10 * HEC_NS_PER_S); /* jobs without rings are forgotten */
+    hec_jobs_counts(jobs, &counts);
+    assert_int_equal(jobs->ring_count, 4);
+    assert_int_equal(hec_jobs_count(jobs), 4);
     assert_int_equal(counts.rings + counts.refused, 1000);
     int closed = 0;
     for (int i = 0; i < 1000; i++) {
@@ -180,14 +171,14 @@ TEST_WITH(test_a_flood_is_bounded, set_up, tear_down) {
 
 /* ---- requests ---- */
 
-static int ask(struct fixture *fixture, const char *job, double seconds, uid_t uid, char text[4096]) {
+static int ask(const char *job, double seconds, uid_t uid, char text[4096]) {
     struct hec_request request = {.magic = HEC_REQUEST_MAGIC, .seconds = seconds};
     struct hec_answer answer;
     int pair[2], file;
     snprintf(request.job, sizeof request.job, "%s", job);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     assert_int_equal(send(pair[0], &request, sizeof request, 0), sizeof request);
-    hec_jobs_ask(fixture->jobs, pair[1], uid);
+    hec_jobs_ask(jobs, pair[1], uid);
     int err = hec_request_await(pair[0], 0, &answer, &file);
     close(pair[0]);
     if (err < 0)
@@ -198,29 +189,28 @@ static int ask(struct fixture *fixture, const char *job, double seconds, uid_t u
 }
 
 TEST_WITH(test_who_may_record, set_up, tear_down) {
-    struct fixture *fixture = *unit_state;
-    struct hec_ring ring = hand_over(fixture, HEC_RING_TRACE, 5);
+    struct hec_ring ring = hand_over(HEC_RING_TRACE, 5);
     char text[4096], id[HEC_JOB_ID], pid[16];
-    hec_jobs_poll(fixture->jobs, hec_clock_mono_ns());
-    struct hec_job_entry *entry = fixture->jobs->job[0];
+    hec_jobs_poll(jobs, hec_clock_mono_ns());
+    struct hec_job_entry *entry = jobs->job[0];
     snprintf(id, sizeof id, "%s", entry->job.id);
     snprintf(pid, sizeof pid, "%d", (int)getpid());
     entry->job.uid = 4711; /* of somebody else than this process */
-    assert_int_equal(ask(fixture, "", 5, 4711, text), HEC_OK);
+    assert_int_equal(ask("", 5, 4711, text), HEC_OK);
     assert_non_null(strstr(text, id));
-    assert_int_equal(ask(fixture, "", 5, 4712, text), HEC_OK);
+    assert_int_equal(ask("", 5, 4712, text), HEC_OK);
     assert_string_equal(text, ""); /* jobs of others are not named */
-    assert_int_equal(ask(fixture, id, 5, 4712, text), HEC_ERR_NOTFOUND);
-    assert_int_equal(ask(fixture, "none", 5, 4711, text), HEC_ERR_NOTFOUND);
-    assert_int_equal(ask(fixture, id, 0, 4711, text), HEC_ERR_USAGE);
-    assert_int_equal(ask(fixture, id, NAN, 4711, text), HEC_ERR_USAGE);
-    assert_int_equal(ask(fixture, id, 1e9, 0, text), HEC_ERR_USAGE);
+    assert_int_equal(ask(id, 5, 4712, text), HEC_ERR_NOTFOUND);
+    assert_int_equal(ask("none", 5, 4711, text), HEC_ERR_NOTFOUND);
+    assert_int_equal(ask(id, 0, 4711, text), HEC_ERR_USAGE);
+    assert_int_equal(ask(id, NAN, 4711, text), HEC_ERR_USAGE);
+    assert_int_equal(ask(id, 1e9, 0, text), HEC_ERR_USAGE);
     assert_int_equal(entry->request, -1);
     entry->job.mixed = true; /* processes of several users: root's alone */
-    assert_int_equal(ask(fixture, id, 5, 4711, text), HEC_ERR_NOTFOUND);
-    assert_int_equal(ask(fixture, pid, 5, 0, text), HEC_ERR_BUSY); /* no answer yet: it waits for its window */
+    assert_int_equal(ask(id, 5, 4711, text), HEC_ERR_NOTFOUND);
+    assert_int_equal(ask(pid, 5, 0, text), HEC_ERR_BUSY); /* no answer yet: it waits for its window */
     assert_true(entry->request >= 0);
-    assert_int_equal(ask(fixture, id, 5, 0, text), HEC_ERR_BUSY);
+    assert_int_equal(ask(id, 5, 0, text), HEC_ERR_BUSY);
     assert_non_null(strstr(text, "asked for already"));
     hec_ring_unmap(&ring);
 }

@@ -1,7 +1,7 @@
 /* Levers: their table, sets of them, what they set in an environment, where they place a command, and which are worth a trial. */
 #include "act/apply.h"
 #include "act/candidates.h"
-#include "tests/unit/host_fixture.h"
+#include "tests/unit/folder.h"
 
 TEST(test_table) {
     for (int i = 0; hec_lever_row(i); i++) {
@@ -121,14 +121,13 @@ TEST(test_conflicts) {
 
 /* ---- placement, on machines made of files ---- */
 
-static void put_device(const char *machine, const char *address, const char *vendor, const char *node,
-                       const char *cpus) {
+static void put_device(const char *address, const char *vendor, const char *node, const char *cpus) {
     const char *const files[][2] = {
         {"vendor", vendor}, {"class", "0x030200"}, {"numa_node", node}, {"local_cpulist", cpus}};
     for (size_t i = 0; i < 4; i++) {
-        char name[300];
+        char name[200];
         snprintf(name, sizeof name, "bus/pci/devices/%s/%s", address, files[i][0]);
-        fixture_file(machine, name, "%s\n", files[i][1]);
+        folder_text(name, "%s\n", files[i][1]);
     }
 }
 
@@ -143,27 +142,25 @@ static int place(const char *root, const char *visible, struct hec_placement *ou
     return err;
 }
 
-TEST(test_placement) {
+TEST_WITH(test_placement, folder_make, folder_remove) {
     struct hec_placement placement;
     struct hec_why why;
-    char *machine = fixture_make();
-    fixture_file(machine, "devices/system/node/node0/cpulist", "0-7\n");
-    assert_int_equal(place(machine, "0", &placement, &why), HEC_ERR_UNSUPPORTED);
+    folder_text("devices/system/node/node0/cpulist", "0-7\n");
+    assert_int_equal(place(folder, "0", &placement, &why), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "one NUMA node"));
-    fixture_file(machine, "devices/system/node/node1/cpulist", "0\n");
-    put_device(machine, "0000:01:00.0", "0x8086", "0", "1");
-    put_device(machine, "0000:41:00.0", "0x10de", "1", "0-1");
-    put_device(machine, "0000:81:00.0", "0x10de", "0", "900-950");
-    assert_int_equal(place(machine, "0", &placement, &why), HEC_OK);
+    folder_text("devices/system/node/node1/cpulist", "0\n");
+    put_device("0000:01:00.0", "0x8086", "0", "1");
+    put_device("0000:41:00.0", "0x10de", "1", "0-1");
+    put_device("0000:81:00.0", "0x10de", "0", "900-950");
+    assert_int_equal(place(folder, "0", &placement, &why), HEC_OK);
     assert_int_equal(placement.node, 1);
     assert_true(CPU_ISSET(0, &placement.cpus));
-    assert_int_equal(place(machine, "0,1", &placement, &why), HEC_ERR_UNSUPPORTED);
+    assert_int_equal(place(folder, "0,1", &placement, &why), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "several nodes"));
-    assert_int_equal(place(machine, "1", &placement, &why), HEC_ERR_UNSUPPORTED); /* none of its CPUs is ours */
-    put_device(machine, "0000:81:00.0", "0x10de", "-1", "0");
-    assert_int_equal(place(machine, "1", &placement, &why), HEC_ERR_UNSUPPORTED);
+    assert_int_equal(place(folder, "1", &placement, &why), HEC_ERR_UNSUPPORTED); /* none of its CPUs is ours */
+    put_device("0000:81:00.0", "0x10de", "-1", "0");
+    assert_int_equal(place(folder, "1", &placement, &why), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "does not say"));
-    fixture_remove(machine);
 }
 
 /* ---- candidates ---- */

@@ -1,5 +1,5 @@
 /* The collector of marks: what it makes of what programs tell it, and what it refuses. */
-#include "unit/mark_fixture.h"
+#include "tests/unit/mark_fixture.h"
 
 #include "base/error.h"
 #include "observe/marks/marks.h"
@@ -23,19 +23,18 @@ static int steps_and_units(void) {
 }
 
 TEST(steps_are_samples_and_units_are_exact) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
+    marks_open();
     int64_t start_ns = hec_clock_mono_ns();
-    pid_t pid = start(fixture.socket, NULL, steps_and_units);
-    fixture_poll(&fixture);
+    pid_t pid = start(marks.socket, NULL, steps_and_units);
+    marks_poll();
     assert_int_equal(result(pid), 0);
-    fixture_finish(&fixture);
+    marks_finish();
     assert_true(fabs(kept_units("unit") - 1.6) < 1e-12);
     assert_true(kept_units("sample") == 128);
     assert_true(kept_units("token") == 1e9 + 0.75);
     int64_t sum = 0;
     for (int i = 0; i < kept.samples; i++) {
-        assert_int_equal(kept.sample[i].pid, pid);
+        assert_int_equal(kept.sample[i].subject, pid);
         assert_true(kept.sample[i].t_ns > (i ? kept.sample[i - 1].t_ns : start_ns));
         assert_true(kept.sample[i].value >= 0);
         sum += kept.sample[i].value;
@@ -55,13 +54,12 @@ static int fast_steps(void) {
 }
 
 TEST(steps_that_follow_closely_are_folded_into_samples) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
+    marks_open();
     int64_t start_ns = hec_clock_mono_ns();
-    pid_t pid = start(fixture.socket, NULL, fast_steps);
+    pid_t pid = start(marks.socket, NULL, fast_steps);
     assert_int_equal(result(pid), 0);
     double seconds = (double)(hec_clock_mono_ns() - start_ns) / 1e9;
-    fixture_finish(&fixture);
+    marks_finish();
     assert_true(kept_units("unit") == 2000);
     assert_true(kept.samples <= 2 + seconds / 0.02);
     int64_t sum = 0;
@@ -69,13 +67,13 @@ TEST(steps_that_follow_closely_are_folded_into_samples) {
         sum += kept.sample[i].value;
     assert_int_equal(sum, 2000);
     assert_non_null(kept_event(HEC_EVENT_NOTE, "folded"));
-    assert_int_equal(kept.spans, 2000);
-    assert_int_equal(kept.steps, 2000); /* the timeline has each, without a hole between them */
-    for (int i = 0; i < kept.steps; i++) {
-        assert_string_equal(kept.step[i].name, "unit");
-        assert_true(kept.step[i].amount == 1 && kept.step[i].tid == 0 && kept.step[i].pid == pid);
-        assert_int_equal(kept.step[i].detail, HEC_STEP_MARKED);
-        assert_true(i == 0 || kept.step[i].start_ns == kept.step[i - 1].end_ns);
+    assert_int_equal(PHASES, 2000);
+    assert_int_equal(STEPS, 2000); /* the timeline has each, without a hole between them */
+    for (int i = 0; i < STEPS; i++) {
+        assert_string_equal(kept_name(STEP(i)->name), "unit");
+        assert_true(STEP(i)->amount == 1 && is_of(STEP(i), pid, 0));
+        assert_int_equal(STEP(i)->detail, HEC_STEP_MARKED);
+        assert_true(i == 0 || STEP(i)->start_ns == STEP(i - 1)->end_ns);
     }
 }
 
@@ -97,24 +95,22 @@ static int nested_phases(void) {
 }
 
 TEST(phases_nest_and_unbalanced_ends_are_harmless) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    pid_t pid = start(fixture.socket, NULL, nested_phases);
+    marks_open();
+    pid_t pid = start(marks.socket, NULL, nested_phases);
     assert_int_equal(result(pid), 128 + SIGKILL);
-    fixture_poll(&fixture); /* sees the process, and that it is dead */
-    fixture_poll(&fixture);
+    marks_poll(); /* sees the process, and that it is dead */
+    marks_poll();
     static const char *const expected[] = {"inner",          "left open by an exception", "outer", "phase", "a",
                                            "open at the end"};
-    assert_int_equal(kept.spans, 6);
+    assert_int_equal(PHASES, 6);
     for (int i = 0; i < 6; i++) {
-        assert_string_equal(kept.span[i].name, expected[i]);
-        assert_int_equal(kept.span[i].pid, pid);
-        assert_int_equal(kept.span[i].tid, pid);
+        assert_string_equal(kept_name(PHASE(i)->name), expected[i]);
+        assert_true(is_of(PHASE(i), pid, pid));
     }
-    assert_true(kept.span[0].start_ns >= kept.span[2].start_ns && kept.span[0].end_ns <= kept.span[2].end_ns);
-    assert_int_equal(kept.span[1].end_ns, kept.span[2].end_ns);
-    fixture_finish(&fixture);
-    assert_int_equal(kept.spans, 6);
+    assert_true(PHASE(0)->start_ns >= PHASE(2)->start_ns && PHASE(0)->end_ns <= PHASE(2)->end_ns);
+    assert_int_equal(PHASE(1)->end_ns, PHASE(2)->end_ns);
+    marks_finish();
+    assert_int_equal(PHASES, 6);
     assert_int_equal(kept.events, 0);
 }
 
@@ -127,11 +123,8 @@ static int deep_phases(void) {
 }
 
 TEST(open_phases_are_bounded) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, NULL, deep_phases)), 0);
-    fixture_finish(&fixture);
-    assert_int_equal(kept.spans, 128);
+    observe(NULL, deep_phases);
+    assert_int_equal(PHASES, 128);
     assert_non_null(kept_event(HEC_EVENT_NOTE, ": 72 phases left out: more than 128 were open at once"));
 }
 
@@ -142,10 +135,7 @@ static int too_many(void) {
 }
 
 TEST(what_was_dropped_is_reported) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, NULL, too_many)), 0);
-    fixture_finish(&fixture);
+    observe(NULL, too_many);
     const char *event = kept_event(HEC_EVENT_MARKS_DROPPED, "marks lost so far");
     assert_non_null(event);
     assert_int_equal(kept.events, 1);
@@ -166,10 +156,7 @@ static int knob_reads(void) {
 }
 
 TEST(a_knob_is_reported_when_its_value_is_new) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, "batch=64;lr=wrong", knob_reads)), 0);
-    fixture_finish(&fixture);
+    observe("batch=64;lr=wrong", knob_reads);
     static const char *const expected[] = {"batch=64", "depth=1", "depth=2", "lr=0.1", "", "mode="};
     assert_int_equal(kept.events, 6);
     for (int i = 0; i < 6; i++)
@@ -199,21 +186,18 @@ static int survives(void) {
 }
 
 TEST(marks_after_the_window_do_not_count) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    pid_t pid = start(fixture.socket, NULL, survives);
+    marks_open();
+    pid_t pid = start(marks.socket, NULL, survives);
     while (kept.units == 0)
-        fixture_poll(&fixture);
+        marks_poll();
     int64_t end_ns = hec_clock_mono_ns();
     kill(pid, SIGUSR1);
     assert_int_equal(result(pid), 0);
-    hec_collector_marks.finish(fixture.self, end_ns);
-    hec_collector_marks.close(fixture.self);
-    rmdir(fixture.folder);
+    marks_finish_at(end_ns);
     assert_true(kept_units("before") == 1);
     assert_true(kept_units("after") == -1);
-    assert_int_equal(kept.spans, 1);
-    assert_int_equal(kept.span[0].end_ns, end_ns);
+    assert_int_equal(PHASES, 1);
+    assert_int_equal(PHASE(0)->end_ns, end_ns);
     assert_non_null(kept_event(HEC_EVENT_NOTE, ": 1 marks after the end of the run left out"));
 }
 
@@ -227,10 +211,7 @@ static int unit_names(void) {
 }
 
 TEST(unit_names_are_bounded) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, NULL, unit_names)), 0);
-    fixture_finish(&fixture);
+    observe(NULL, unit_names);
     assert_int_equal(kept.units, 64);
     assert_non_null(kept_event(HEC_EVENT_NOTE, "6 counts of units left out"));
 }
@@ -241,23 +222,22 @@ static int one_mark(void) {
 }
 
 TEST(many_processes_come_and_go) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
+    marks_open();
     int before = dup(2);
     close(before);
     for (int round = 0; round < 4; round++) {
         pid_t pid[30];
         for (int i = 0; i < 30; i++)
-            pid[i] = start(fixture.socket, NULL, one_mark);
+            pid[i] = start(marks.socket, NULL, one_mark);
         for (int i = 0; i < 30; i++)
             assert_int_equal(result(pid[i]), 0);
-        fixture_poll(&fixture);
-        fixture_poll(&fixture);
+        marks_poll();
+        marks_poll();
         int after = dup(2);
         close(after);
         assert_int_equal(after, before); /* the dead leave nothing behind */
     }
-    fixture_finish(&fixture);
+    marks_finish();
     assert_true(kept_units("unit") == 120);
     assert_int_equal(kept.samples, 120);
 }
@@ -273,37 +253,29 @@ static int connect_to(const char *path) {
 }
 
 TEST(garbage_and_silence_are_refused_and_reported) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
+    marks_open();
     struct stat info;
-    assert_int_equal(stat(fixture.socket, &info), 0);
+    assert_int_equal(stat(marks.socket, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
     int silent[40];
     for (int i = 0; i < 40; i++)
-        silent[i] = connect_to(fixture.socket);
-    int garbage = connect_to(fixture.socket);
+        silent[i] = connect_to(marks.socket);
+    int garbage = connect_to(marks.socket);
     assert_int_equal(send(garbage, "GET / HTTP/1.1\r\n", 16, 0), 16);
-    struct hec_ring trace;
-    int fd;
-    assert_int_equal(hec_ring_create(64, HEC_RING_TRACE, &trace, &fd), HEC_OK);
-    assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_TRACE, 0, fd), HEC_OK); /* another collector's */
-    close(fd);
-    struct hec_ring huge;
-    assert_int_equal(hec_ring_create(1 << 17, HEC_RING_MARKS, &huge, &fd), HEC_OK);
-    assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, 0, fd), HEC_OK);
-    close(fd);
-    fixture_poll(&fixture);
+    struct hec_ring trace = ring_to_marks(HEC_RING_TRACE, 64); /* another collector's */
+    struct hec_ring huge = ring_to_marks(HEC_RING_MARKS, 1 << 17);
+    marks_poll();
     for (int i = 0; i < 40; i++)
         close(silent[i]);
     close(garbage);
-    fixture_poll(&fixture);
-    fixture_poll(&fixture);
+    marks_poll();
+    marks_poll();
     assert_true(hec_ring_closed(&trace)); /* asked to stop */
     assert_true(hec_ring_closed(&huge));
     hec_ring_unmap(&trace);
     hec_ring_unmap(&huge);
-    assert_int_equal(result(start(fixture.socket, NULL, one_mark)), 0); /* others are still served */
-    fixture_finish(&fixture);
+    assert_int_equal(result(start(marks.socket, NULL, one_mark)), 0); /* others are still served */
+    marks_finish();
     assert_true(kept_units("unit") == 1);
     assert_non_null(kept_event(HEC_EVENT_NOTE, "marks of 3 processes left out"));
     assert_non_null(kept_event(HEC_EVENT_NOTE, "8 connections were given up"));
@@ -312,21 +284,20 @@ TEST(garbage_and_silence_are_refused_and_reported) {
 #define SILENT 600
 
 /* So many connect and say nothing, then one program makes a mark. */
-static void connect_silent(struct fixture *fixture, int silent[SILENT]) {
-    fixture_open(fixture);
+static void connect_silent(int silent[SILENT]) {
+    marks_open();
     for (int i = 0; i < SILENT; i++)
-        silent[i] = connect_to(fixture->socket);
-    assert_int_equal(result(start(fixture->socket, NULL, one_mark)), 0);
+        silent[i] = connect_to(marks.socket);
+    assert_int_equal(result(start(marks.socket, NULL, one_mark)), 0);
 }
 
 /* They keep no program out, and are reported. */
 TEST(silence_keeps_nobody_out) {
     int silent[SILENT];
-    struct fixture fixture = fixture_new();
-    connect_silent(&fixture, silent);
-    fixture_poll(&fixture);
+    connect_silent(silent);
+    marks_poll();
     assert_true(kept_units("unit") == 1);
-    fixture_finish(&fixture);
+    marks_finish();
     assert_non_null(kept_event(HEC_EVENT_NOTE, "600 connections were given up: they said nothing"));
     for (int i = 0; i < SILENT; i++)
         close(silent[i]);
@@ -335,35 +306,30 @@ TEST(silence_keeps_nobody_out) {
 /* Nor who hands over six hundred rings, of which the last ones go on. */
 TEST(rings_keep_nobody_out) {
     enum { RINGS = 600, KEPT_RINGS = 16 };
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
+    marks_open();
     static struct hec_ring rings[RINGS];
     for (int i = 0; i < RINGS; i++) {
-        int fd;
-        assert_int_equal(hec_ring_create(64, HEC_RING_MARKS, &rings[i], &fd), HEC_OK);
-        assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, 0, fd), HEC_OK);
-        close(fd);
+        rings[i] = ring_to_marks(HEC_RING_MARKS, 64);
         struct hec_ring_record record = {.t_ns = hec_clock_mono_ns(), .tid = 1, .kind = HEC_RING_UNITS};
         record.u.mark.value = 1;
         hec_ring_write(&rings[i], &record);
     }
-    assert_int_equal(result(start(fixture.socket, NULL, one_mark)), 0);
-    fixture_poll(&fixture);
+    assert_int_equal(result(start(marks.socket, NULL, one_mark)), 0);
+    marks_poll();
     assert_true(kept_units("unit") == RINGS + 1); /* what was in them is read before they are ended */
     for (int i = 0; i < RINGS; i++) {
         assert_int_equal(hec_ring_closed(&rings[i]), i < RINGS - KEPT_RINGS);
         hec_ring_unmap(&rings[i]);
     }
-    fixture_finish(&fixture);
+    marks_finish();
     assert_non_null(kept_event(HEC_EVENT_NOTE, "584 rings were ended early"));
 }
 
 /* Silence that comes just before the end. */
 TEST(silence_at_the_end_keeps_nobody_out) {
     int silent[SILENT];
-    struct fixture fixture = fixture_new();
-    connect_silent(&fixture, silent);
-    fixture_finish(&fixture);
+    connect_silent(silent);
+    marks_finish();
     assert_true(kept_units("unit") == 1);
     for (int i = 0; i < SILENT; i++)
         close(silent[i]);
@@ -371,25 +337,24 @@ TEST(silence_at_the_end_keeps_nobody_out) {
 
 /* A program that has connected and is slow to speak does not have to go for another's silence. */
 TEST(silent_connections_go_first) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
+    marks_open();
     int reported[2], asked[2], silent[100];
     char byte = 0;
     assert_int_equal(pipe(reported) | pipe(asked), 0);
     pid_t slow = fork();
     if (slow == 0) {
-        int connection = connect_to(fixture.socket);
+        int connection = connect_to(marks.socket);
         EXPECT(write(reported[1], "c", 1) == 1 && read(asked[0], &byte, 1) == 1);
         EXPECT(recv(connection, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN); /* still open */
         _exit(0);
     }
     assert_int_equal(read(reported[0], &byte, 1), 1);
     for (int i = 0; i < 100; i++)
-        silent[i] = connect_to(fixture.socket);
-    fixture_poll(&fixture);
+        silent[i] = connect_to(marks.socket);
+    marks_poll();
     assert_int_equal(write(asked[1], "?", 1), 1);
     assert_int_equal(result(slow), 0);
-    fixture_finish(&fixture);
+    marks_finish();
     for (int i = 0; i < 100; i++)
         close(silent[i]);
     for (int i = 0; i < 2; i++)
@@ -397,13 +362,8 @@ TEST(silent_connections_go_first) {
 }
 
 TEST(impossible_records_are_counted) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    struct hec_ring ring;
-    int fd;
-    assert_int_equal(hec_ring_create(64, HEC_RING_MARKS, &ring, &fd), HEC_OK);
-    assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, 0, fd), HEC_OK);
-    close(fd);
+    marks_open();
+    struct hec_ring ring = ring_to_marks(HEC_RING_MARKS, 64);
     const int64_t now_ns = hec_clock_mono_ns();
     const double values[] = {-1, NAN, INFINITY, 1e300};
     for (int i = 0; i < 4; i++) {
@@ -416,39 +376,33 @@ TEST(impossible_records_are_counted) {
         struct hec_ring_record record = {.t_ns = times[i], .kind = HEC_RING_STEP};
         hec_ring_write(&ring, &record);
     }
-    struct hec_ring_record undefined = {.t_ns = now_ns, .kind = HEC_RING_PHASE_BEGIN};
-    undefined.u.mark.name = 77;
+    struct hec_ring_record undefined = {.t_ns = now_ns, .kind = HEC_RING_PHASE_BEGIN, .u.mark = {.name = 77}};
     hec_ring_write(&ring, &undefined);
     struct hec_ring_record unknown = {.t_ns = now_ns, .kind = 9999};
     hec_ring_write(&ring, &unknown);
-    fixture_finish(&fixture);
+    marks_finish();
     hec_ring_unmap(&ring);
     assert_int_equal(kept.samples, 0);
-    assert_int_equal(kept.spans, 0);
+    assert_int_equal(PHASES, 0);
     assert_int_equal(kept.units, 0);
     assert_non_null(kept_event(HEC_EVENT_NOTE, ": 10 invalid marks left out"));
 }
 
 TEST(a_slot_left_uncommitted_delays_but_does_not_stop) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    struct hec_ring ring;
-    int fd;
-    assert_int_equal(hec_ring_create(64, HEC_RING_MARKS, &ring, &fd), HEC_OK);
-    assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, 0, fd), HEC_OK);
-    close(fd);
+    marks_open();
+    struct hec_ring ring = ring_to_marks(HEC_RING_MARKS, 64);
     ring.header->head++; /* a thread of this live process was cancelled amid a mark */
     struct hec_ring_record record = {.t_ns = hec_clock_mono_ns(), .kind = HEC_RING_STEP};
     record.u.mark.value = 5;
     hec_ring_write(&ring, &record);
     int64_t now_ns = hec_clock_mono_ns();
-    hec_collector_marks.poll(fixture.self, now_ns);
-    hec_collector_marks.poll(fixture.self, now_ns + 9 * HEC_NS_PER_S);
+    hec_collector_marks.poll(marks.collector, now_ns);
+    hec_collector_marks.poll(marks.collector, now_ns + 9 * HEC_NS_PER_S);
     assert_int_equal(kept.samples, 0);
-    hec_collector_marks.poll(fixture.self, now_ns + 11 * HEC_NS_PER_S);
+    hec_collector_marks.poll(marks.collector, now_ns + 11 * HEC_NS_PER_S);
     assert_int_equal(kept.samples, 1);
     assert_non_null(kept_event(HEC_EVENT_MARKS_DROPPED, ": 1 marks lost"));
-    fixture_finish(&fixture);
+    marks_finish();
     hec_ring_unmap(&ring);
 }
 

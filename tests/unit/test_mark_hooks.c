@@ -1,5 +1,5 @@
 /* What the Python hooks tell through libhec.so, and what the collector makes of it. */
-#include "unit/mark_fixture.h"
+#include "tests/unit/mark_fixture.h"
 
 #include "mark/hooks.h"
 #include "observe/marks/peer.h"
@@ -49,47 +49,49 @@ static int hooked(void) {
 }
 
 TEST(what_the_hooks_find_is_reported) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
+    marks_open();
     int64_t start_ns = hec_clock_mono_ns();
-    pid_t pid = start(fixture.socket, NULL, hooked);
+    pid_t pid = start(marks.socket, NULL, hooked);
     assert_int_equal(result(pid), 0);
-    fixture_finish(&fixture);
+    marks_finish();
     assert_true(kept_units("sample") == 96); /* the call of the module is no work of its own beside an optimizer */
     assert_int_equal(kept.units, 1);
     assert_int_equal(kept.samples, 0);
-    assert_int_equal(kept.steps, 4);
+    assert_int_equal(STEPS, 4);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(kept.step[i].pid, pid);
-        assert_int_equal(kept.step[i].tid, 0);
-        assert_string_equal(kept.step[i].name, "sample");
-        assert_true(kept.step[i].start_ns >= start_ns);
-        assert_true(kept.step[i].amount == (i < 3 ? 32 : 8));
-        assert_int_equal(kept.step[i].detail, i < 3 ? HEC_STEP_OPTIMIZER : HEC_STEP_MODULE);
+        assert_true(is_of(STEP(i), pid, 0));
+        assert_string_equal(kept_name(STEP(i)->name), "sample");
+        assert_true(STEP(i)->start_ns >= start_ns);
+        assert_true(STEP(i)->amount == (i < 3 ? 32 : 8));
+        assert_int_equal(STEP(i)->detail, i < 3 ? HEC_STEP_OPTIMIZER : HEC_STEP_MODULE);
     }
-    assert_int_equal(kept.step[1].start_ns, kept.step[0].end_ns);
-    assert_int_equal(kept.step[2].start_ns, kept.step[1].end_ns);
-    assert_int_equal(kept.values, 3);
-    assert_string_equal(kept.value[0].name, "loss");
-    assert_true(kept.value[0].amount == 0 && isnan(kept.value[1].amount) && kept.value[2].amount == 1);
-    assert_int_equal(kept.spans, 3);
+    assert_int_equal(STEP(1)->start_ns, STEP(0)->end_ns);
+    assert_int_equal(STEP(2)->start_ns, STEP(1)->end_ns);
+    assert_int_equal(kept_count(HEC_ACTIVITY_VALUE), 3);
     for (int i = 0; i < 3; i++) {
-        assert_string_equal(kept.span[i].name, "data");
-        assert_int_equal(kept.span[i].end_ns - kept.span[i].start_ns, 1000 + i);
-        assert_int_equal(kept.span[i].flags, HEC_ACTIVITY_FOUND);
-        assert_int_equal(kept.span[i].tid, pid);
+        const struct hec_activity *value = kept_nth(HEC_ACTIVITY_VALUE, i);
+        assert_string_equal(kept_name(value->name), "loss");
+        assert_true(i == 1 ? isnan(value->amount) : value->amount == 0.5 * i);
     }
-    assert_int_equal(kept.stacks, 1);
-    assert_int_equal(kept.stack[0].tid, pid);
-    assert_int_equal(kept.stack[0].end_ns - kept.stack[0].start_ns, 10000);
-    const struct hec_frame *inner = &kept.frame[kept.stack[0].frame - 1];
+    assert_int_equal(PHASES, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(kept_name(PHASE(i)->name), "data");
+        assert_int_equal(PHASE(i)->end_ns - PHASE(i)->start_ns, 1000 + i);
+        assert_int_equal(PHASE(i)->flags, HEC_ACTIVITY_FOUND);
+        assert_true(is_of(PHASE(i), pid, pid));
+    }
+    assert_int_equal(kept_count(HEC_ACTIVITY_STACK), 1);
+    const struct hec_activity *stack = kept_nth(HEC_ACTIVITY_STACK, 0);
+    assert_true(is_of(stack, pid, pid));
+    assert_int_equal(stack->end_ns - stack->start_ns, 10000);
+    const struct hec_frame *inner = &kept.frame[stack->name - 1];
     assert_int_equal(inner->line, 30);
-    assert_string_equal(kept.name[inner->function - 1].text, "caf\xc3\xa9");
-    assert_string_equal(kept.name[inner->file - 1].text, "/home/a/train.py");
+    assert_string_equal(kept_name(inner->function), "caf\xc3\xa9");
+    assert_string_equal(kept_name(inner->file), "/home/a/train.py");
     const struct hec_frame *outer = &kept.frame[inner->parent - 1];
     assert_true(outer->parent == 0 && outer->line == 12 && outer->file == inner->file);
     assert_int_equal(kept.metas, 2);
-    assert_string_equal(kept.meta[0].text, "python.torch=2.11.0");
+    assert_string_equal(kept_meta("python.torch"), "2.11.0");
     assert_non_null(kept_event(HEC_EVENT_NOTE, ": the loss: planted"));
     assert_int_equal(kept.events, 1);
 }
@@ -104,13 +106,10 @@ static int marked_and_found(void) {
 }
 
 TEST(a_program_that_marks_its_steps_is_believed) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, NULL, marked_and_found)), 0);
-    fixture_finish(&fixture);
+    observe(NULL, marked_and_found);
     assert_true(kept_units("image") == 160);
     assert_int_equal(kept.units, 1);
-    assert_int_equal(kept.steps, 10);
+    assert_int_equal(STEPS, 10);
 }
 
 static int partly_known(void) {
@@ -121,13 +120,10 @@ static int partly_known(void) {
 }
 
 TEST(samples_that_are_not_all_known_are_not_summed) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, NULL, partly_known)), 0);
-    fixture_finish(&fixture);
+    observe(NULL, partly_known);
     assert_true(kept_units("step") == 5);
     assert_int_equal(kept.units, 1);
-    assert_true(isnan(kept.step[2].amount));
+    assert_true(isnan(STEP(2)->amount));
 }
 
 static int written[2], drained[2]; /* pipes: so many frames are in the ring; the collector has them */
@@ -156,24 +152,23 @@ static int many_texts(void) {
 }
 
 TEST(long_names_are_bounded) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
+    marks_open();
     assert_int_equal(pipe(written), 0);
     assert_int_equal(pipe(drained), 0);
-    pid_t pid = start(fixture.socket, NULL, many_texts);
+    pid_t pid = start(marks.socket, NULL, many_texts);
     close(written[1]);
     close(drained[0]);
     for (int frames, polls = 0; read(written[0], &frames, sizeof frames) == sizeof frames;) {
         for (; kept.frames < frames; polls++) {
             assert_true(polls < 1000000); /* what was lost never comes */
-            fixture_poll(&fixture);
+            marks_poll();
         }
         assert_int_equal(write(drained[1], "", 1), 1);
     }
     close(written[0]);
     close(drained[1]);
     assert_int_equal(result(pid), 0);
-    fixture_finish(&fixture);
+    marks_finish();
     assert_int_equal(kept.frames, 8193);
     assert_non_null(kept_event(HEC_EVENT_MARKS_DROPPED, ": 810 marks lost"));
 }
@@ -191,13 +186,10 @@ static int long_text(void) {
 }
 
 TEST(long_names_keep_their_end) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, NULL, long_text)), 0);
-    fixture_finish(&fixture);
+    observe(NULL, long_text);
     assert_int_equal(kept.metas, 2);
     for (int i = 0; i < 2; i++) {
-        const char *text = strchr(kept.meta[i].text, '=') + 1;
+        const char *text = kept.meta[i].value;
         assert_int_equal(strlen(text), i ? 254 : 255);
         assert_string_equal(text + strlen(text) - 7, "/end.py");
     }
@@ -216,12 +208,9 @@ static int forks(void) {
 }
 
 TEST(a_child_defines_anew) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, NULL, forks)), 0);
-    fixture_finish(&fixture);
-    assert_int_equal(kept.stacks, 1);
-    assert_int_equal(kept.frame[kept.stack[0].frame - 1].line, 2);
+    observe(NULL, forks);
+    assert_int_equal(kept_count(HEC_ACTIVITY_STACK), 1);
+    assert_int_equal(kept.frame[kept_nth(HEC_ACTIVITY_STACK, 0)->name - 1].line, 2);
     assert_int_equal(kept.events, 0);
 }
 
@@ -238,22 +227,9 @@ static int refused(void) {
 }
 
 TEST(what_makes_no_sense_is_not_written) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, NULL, refused)), 0);
-    fixture_finish(&fixture);
+    observe(NULL, refused);
     assert_int_equal(kept.events, 0);
     assert_int_equal(result(start(NULL, NULL, refused)), 0); /* and without HEC nothing is */
-}
-
-/* A ring that this test writes itself. */
-static struct hec_ring ring_to(const struct fixture *fixture, uint32_t records) {
-    struct hec_ring ring;
-    int fd;
-    assert_int_equal(hec_ring_create(records, HEC_RING_MARKS, &ring, &fd), HEC_OK);
-    assert_int_equal(hec_ring_send(fixture->socket, HEC_RING_MARKS, 0, fd), HEC_OK);
-    close(fd);
-    return ring;
 }
 
 static void name_in(struct hec_ring *ring, uint32_t id, const char *text) {
@@ -269,9 +245,8 @@ static void name_in(struct hec_ring *ring, uint32_t id, const char *text) {
 }
 
 TEST(a_hostile_process_is_bounded) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    struct hec_ring ring = ring_to(&fixture, 64);
+    marks_open();
+    struct hec_ring ring = ring_to_marks(HEC_RING_MARKS, 64);
     int64_t now_ns = hec_clock_mono_ns();
     name_in(&ring, 1, "known");
     name_in(&ring, 2, "a name that is longer than the sixty-three bytes that a mark's name may have");
@@ -311,13 +286,13 @@ TEST(a_hostile_process_is_bounded) {
     };
     for (int i = 0; i < 3; i++)
         assert_true(hec_ring_write(&ring, &right[i]));
-    fixture_finish(&fixture);
+    marks_finish();
     hec_ring_unmap(&ring);
     char text[80];
     snprintf(text, sizeof text, ": %d invalid marks left out", count);
     assert_non_null(kept_event(HEC_EVENT_NOTE, text));
-    assert_true(kept.steps == 0 && kept.values == 0 && kept.units == 0 && kept.metas == 0);
-    assert_true(kept.spans == 1 && kept.stacks == 1 && kept.frames == 1 && kept.frame[0].line == 0);
+    assert_true(STEPS == 0 && kept_count(HEC_ACTIVITY_VALUE) == 0 && kept.units == 0 && kept.metas == 0);
+    assert_true(PHASES == 1 && kept_count(HEC_ACTIVITY_STACK) == 1 && kept.frames == 1 && kept.frame[0].line == 0);
 }
 
 static void count_activities(void *context, const struct hec_activity *activities, size_t count) {
@@ -354,9 +329,8 @@ TEST(rates_of_a_run_are_bounded) {
 }
 
 TEST(rates_and_threads_are_bounded) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    struct hec_ring ring = ring_to(&fixture, 16384);
+    marks_open();
+    struct hec_ring ring = ring_to_marks(HEC_RING_MARKS, 16384);
     name_in(&ring, 1, "loss");
     int64_t now_ns = hec_clock_mono_ns();
     for (int i = 0; i < 12000; i++) {
@@ -368,21 +342,20 @@ TEST(rates_and_threads_are_bounded) {
         record.tid = i * 4096; /* a bad hash would make them meet */
         hec_ring_write(&ring, &record);
     }
-    fixture_finish(&fixture);
+    marks_finish();
     hec_ring_unmap(&ring);
-    assert_int_equal(kept.values, 10000);
+    assert_int_equal(kept_count(HEC_ACTIVITY_VALUE), 10000);
     assert_non_null(kept_event(HEC_EVENT_NOTE, ": 2000 values (0.000 s in all) left out: more than 1000 a second"));
-    assert_int_equal(kept.spans, 512);
+    assert_int_equal(PHASES, 512);
     assert_non_null(kept_event(HEC_EVENT_NOTE, ": 88 marks left out of the timeline: more than 512 threads"));
 }
 
 /* Each process may tell many facts, all of them together no more than a run file holds; a key told again counts once. */
 TEST(facts_of_a_run_are_bounded) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
+    marks_open();
     struct hec_ring ring[6];
     for (uint32_t i = 0; i < 6; i++) {
-        ring[i] = ring_to(&fixture, 8192);
+        ring[i] = ring_to_marks(HEC_RING_MARKS, 8192);
         for (uint32_t key = 1; key <= 500; key++) {
             char text[32];
             snprintf(text, sizeof text, "key%u.%u", key <= 10 ? 0 : i, key);
@@ -392,7 +365,7 @@ TEST(facts_of_a_run_are_bounded) {
             assert_true(hec_ring_write(&ring[i], &record));
         }
     }
-    fixture_finish(&fixture);
+    marks_finish();
     for (int i = 0; i < 6; i++)
         hec_ring_unmap(&ring[i]);
     assert_int_equal(kept.metas, HEC_MARKS_FACTS_MAX + 5 * 10);

@@ -1,5 +1,5 @@
 /* What a program sees of libhec.so: it works, it does nothing without HEC, and it leaves no trace. */
-#include "unit/mark_fixture.h"
+#include "tests/unit/mark_fixture.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -40,15 +40,14 @@ TEST(without_hec_nothing_happens) {
 }
 
 TEST(with_nobody_listening_it_turns_itself_off) {
-    struct fixture fixture = fixture_new();
-    assert_int_equal(result(start(fixture.socket, NULL, all_calls)), 0); /* no such path */
-    int fd = open(fixture.socket, O_CREAT | O_WRONLY, 0600);             /* not a socket */
+    assert_int_equal(result(start(marks.socket, NULL, all_calls)), 0); /* no such path */
+    int fd = open(marks.socket, O_CREAT | O_WRONLY, 0600);             /* not a socket */
     close(fd);
-    assert_int_equal(result(start(fixture.socket, NULL, all_calls)), 0);
-    unlink(fixture.socket);
-    fixture_open(&fixture);
-    fixture_finish(&fixture);
-    assert_int_equal(result(start(fixture.socket, NULL, all_calls)), 0); /* was there, has gone */
+    assert_int_equal(result(start(marks.socket, NULL, all_calls)), 0);
+    unlink(marks.socket);
+    marks_open();
+    marks_finish();
+    assert_int_equal(result(start(marks.socket, NULL, all_calls)), 0); /* was there, has gone */
     char path[200];
     memset(path, 'x', sizeof path - 1);
     path[0] = '/', path[sizeof path - 1] = '\0';
@@ -56,10 +55,9 @@ TEST(with_nobody_listening_it_turns_itself_off) {
 }
 
 TEST(observed_it_leaves_errno_and_descriptors_alone) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, NULL, all_calls)), 1);
-    fixture_finish(&fixture);
+    marks_open();
+    assert_int_equal(result(start(marks.socket, NULL, all_calls)), 1);
+    marks_finish();
     assert_true(kept_units("sample") == 7.5);
     assert_true(kept_units("token") == 9);
     assert_true(kept_units("unit") == 9);
@@ -92,13 +90,12 @@ static void on_signal(int number) {
 }
 
 TEST(marks_stop_when_hec_goes) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
+    marks_open();
     signal(SIGUSR1, on_signal);
-    pid_t pid = start(fixture.socket, NULL, until_off);
+    pid_t pid = start(marks.socket, NULL, until_off);
     while (!reported)
         usleep(1000);
-    fixture_finish(&fixture);
+    marks_finish();
     assert_int_equal(result(pid), 0);
     assert_true(kept_units("unit") == 1);
 }
@@ -132,10 +129,7 @@ static const char knob_list[] =
 
 TEST(knobs_are_parsed_with_and_without_an_observer) {
     assert_int_equal(result(start(NULL, knob_list, read_knobs)), 0);
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, knob_list, read_knobs)), 0);
-    fixture_finish(&fixture);
+    observe(knob_list, read_knobs);
     assert_non_null(kept_event(HEC_EVENT_KNOB, "batch=64"));
     assert_non_null(kept_event(HEC_EVENT_KNOB, "lr=0.25"));
     assert_non_null(kept_event(HEC_EVENT_KNOB, "odd=a;b\\c=d"));
@@ -177,24 +171,24 @@ static int forks(void) {
 }
 
 TEST(forked_children_are_processes_of_their_own) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    pid_t pid = start(fixture.socket, NULL, forks);
+    marks_open();
+    pid_t pid = start(marks.socket, NULL, forks);
     assert_int_equal(result(pid), 0);
-    fixture_finish(&fixture);
+    marks_finish();
     assert_true(kept_units("unit") == 2);
     assert_true(kept_units("sample") == 30);
-    assert_int_equal(kept.spans, 3);
+    assert_int_equal(PHASES, 3);
     for (int i = 0; i < 3; i++) {
-        assert_string_equal(kept.span[i].name, "child");
-        assert_int_not_equal(kept.span[i].pid, pid);
-        assert_int_equal(kept.span[i].tid, kept.span[i].pid); /* the thread id is the child's, not the parent's */
+        assert_string_equal(kept_name(PHASE(i)->name), "child");
+        int32_t child = kept_track(PHASE(i)->track)->pid;
+        assert_int_not_equal(child, pid);
+        assert_true(is_of(PHASE(i), child, child)); /* the thread id is the child's, not the parent's */
         for (int j = 0; j < i; j++)
-            assert_int_not_equal(kept.span[i].pid, kept.span[j].pid);
+            assert_int_not_equal(kept_track(PHASE(j)->track)->pid, child);
     }
     int of_parent = 0;
     for (int i = 0; i < kept.samples; i++)
-        of_parent += kept.sample[i].pid == pid;
+        of_parent += kept.sample[i].subject == pid;
     assert_true(of_parent >= 1 && of_parent <= 2);
 }
 
@@ -219,17 +213,14 @@ static int threads(void) {
 }
 
 TEST(threads_have_phases_of_their_own) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, NULL, threads)), 0);
-    fixture_finish(&fixture);
+    observe(NULL, threads);
     if (!kept_event(HEC_EVENT_MARKS_DROPPED, "")) { /* marks made while another thread connects may be dropped */
         assert_true(kept_units("token") == 400);
-        assert_int_equal(kept.spans, 400);
+        assert_int_equal(PHASES, 400);
     }
     assert_true(kept_units("token") >= 100);
-    for (int i = 0; i < kept.spans; i++)
-        assert_memory_equal(kept.span[i].name, "thread", 6);
+    for (int i = 0; i < PHASES; i++)
+        assert_memory_equal(kept_name(PHASE(i)->name), "thread", 6);
 }
 
 static int handled;
@@ -256,14 +247,13 @@ static int signals(void) {
 }
 
 TEST(signal_handlers_may_make_marks) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    pid_t pid = start(fixture.socket, NULL, signals);
+    marks_open();
+    pid_t pid = start(marks.socket, NULL, signals);
     int status;
     while (waitpid(pid, &status, WNOHANG) == 0)
-        fixture_poll(&fixture);
+        marks_poll();
     assert_int_equal(status, 0);
-    fixture_finish(&fixture);
+    marks_finish();
     assert_null(kept_event(HEC_EVENT_MARKS_DROPPED, ""));
     assert_true(kept_units("signal") >= 50);
     assert_true(kept_units("signal") == kept_units("expected"));
@@ -281,11 +271,8 @@ static int many_names(void) {
 }
 
 TEST(names_are_bounded) {
-    struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    assert_int_equal(result(start(fixture.socket, NULL, many_names)), 0);
-    fixture_finish(&fixture);
-    assert_int_equal(kept.spans, 512);
-    assert_int_equal(strlen(kept.span[0].name), HEC_NAME_MAX);
+    observe(NULL, many_names);
+    assert_int_equal(PHASES, 512);
+    assert_int_equal(strlen(kept_name(PHASE(0)->name)), HEC_NAME_MAX);
     assert_non_null(kept_event(HEC_EVENT_MARKS_DROPPED, ": 176 marks lost")); /* 88 begins and 88 ends */
 }

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "observe/nvml/internal.h"
 #include "observe/nvml/tuning.h"
-#include "unit.h"
+#include "tests/unit/kept.h"
 
 #include <unistd.h>
 
@@ -231,97 +231,22 @@ static struct hec_nvml full_table(void) {
                              .event_wait = f_event_wait};
 }
 
-/* ---- the sink ---- */
-
-#define KEEP 20000
-static struct {
-    struct {
-        enum hec_metric metric;
-        int device;
-        int64_t t, value;
-    } samples[KEEP];
-    int count;
-    int missing[HEC_METRIC_COUNT];
-    int events[HEC_EVENT_COUNT];
-    char last_event[HEC_EVENT_COUNT][256];
-    struct hec_device devices[DEVICES];
-    struct hec_gpu_process process;
-    int process_reports;
-} got;
-
-static void sink_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t, int64_t value) {
-    (void)context;
-    if (got.count < KEEP) {
-        got.samples[got.count].metric = metric;
-        got.samples[got.count].device = subject;
-        got.samples[got.count].t = t;
-        got.samples[got.count++].value = value;
-    }
-}
-static void sink_missing(void *context, enum hec_metric metric, int32_t subject, int64_t t) {
-    (void)context;
-    (void)subject;
-    (void)t;
-    got.missing[metric]++;
-}
-static void sink_event(void *context, enum hec_event_kind kind, int device, int64_t t, const char *text) {
-    (void)context;
-    (void)device;
-    (void)t;
-    got.events[kind]++;
-    snprintf(got.last_event[kind], sizeof got.last_event[kind], "%s", text);
-}
-static void sink_device(void *context, const struct hec_device *device) {
-    (void)context;
-    got.devices[device->index] = *device;
-}
-static void sink_gpu_process(void *context, const struct hec_gpu_process *process) {
-    (void)context;
-    got.process = *process;
-    got.process_reports++;
-}
-static void sink_meta(void *context, const char *key, const char *value) {
-    (void)context;
-    (void)key;
-    (void)value;
-}
-static const struct hec_sink sink = {.sample = sink_sample,
-                                     .missing = sink_missing,
-                                     .event = sink_event,
-                                     .device = sink_device,
-                                     .gpu_process = sink_gpu_process,
-                                     .meta = sink_meta};
-
-static int samples_of(enum hec_metric metric, int device) {
-    int n = 0;
-    for (int i = 0; i < got.count; i++)
-        n += got.samples[i].metric == metric && got.samples[i].device == device;
-    return n;
-}
-
 static int xids_of(int device) {
     int n = 0;
-    for (int i = 0; i < got.count; i++)
-        n += got.samples[i].metric == HEC_GPU_XID && got.samples[i].device == device && got.samples[i].value > 0;
+    for (int i = 0; i < kept.samples; i++)
+        n += kept.sample[i].metric == HEC_GPU_XID && kept.sample[i].subject == device && kept.sample[i].value > 0;
     return n;
-}
-
-static int64_t last_value(enum hec_metric metric, int device) {
-    for (int i = got.count - 1; i >= 0; i--)
-        if (got.samples[i].metric == metric && got.samples[i].device == device)
-            return got.samples[i].value;
-    fail_msg("no sample of %s", hec_metric_info(metric)->name);
-    return -1;
 }
 
 /* ---- driving it ---- */
 
+static struct hec_nvml table;
 static struct hec_observe_options options;
 static void *collector;
 
-static void begin(const struct hec_nvml *table) {
+static void begin(void) {
     struct hec_why why;
-    if (nvml_observer_open(table, &options, &sink, &collector, &why) != HEC_OK)
+    if (nvml_observer_open(&table, &options, &keeping, &collector, &why) != HEC_OK)
         fail_msg("%s", why.text);
 }
 
@@ -340,11 +265,23 @@ static void end(void) {
     hec_collector_nvml.close(collector);
 }
 
+/* A whole run, so many seconds long. */
+static void observe(int seconds) {
+    begin();
+    run_until(START + seconds * HEC_NS_PER_S);
+    end();
+}
+
+static const struct hec_gpu_process *last_process(void) {
+    return &kept.gpu_process[kept.gpu_processes - 1];
+}
+
 static int set_up(void **state) {
     (void)state;
     memset(&fake, 0, sizeof fake);
-    memset(&got, 0, sizeof got);
+    kept_clear();
     memset(&options, 0, sizeof options);
+    table = full_table();
     fake.now = START;
     fake.count = 1;
     fake.energy_cost = 4300 * US;
@@ -361,67 +298,61 @@ static int tear_down(void **state) {
 }
 
 TEST(test_steady_minute) {
-    struct hec_nvml table = full_table();
     fake.run_process = true;
-    begin(&table);
-    run_until(START + 60 * HEC_NS_PER_S);
-    end();
-    for (int k = 0; k < HEC_EVENT_COUNT; k++)
-        if (got.events[k] && k != HEC_EVENT_NOTE)
-            fail_msg("%s: %s", hec_event_name((enum hec_event_kind)k), got.last_event[k]);
-    assert_string_equal(got.devices[0].name, "Fake 0");
-    assert_true(got.devices[0].has_energy_counter && got.devices[0].has_power_history && got.devices[0].has_gpm);
-    assert_int_equal(got.devices[0].memory_kib, -1); /* this driver does not say */
-    assert_true(got.devices[0].visible);
+    observe(60);
+    for (int i = 0; i < kept.events; i++)
+        if (kept.event[i].kind != HEC_EVENT_NOTE)
+            fail_msg("%s: %s", hec_event_name(kept.event[i].kind), kept.event[i].text);
+    assert_string_equal(kept_device(0)->name, "Fake 0");
+    assert_true(kept_device(0)->has_energy_counter && kept_device(0)->has_power_history && kept_device(0)->has_gpm);
+    assert_int_equal(kept_device(0)->memory_kib, -1); /* this driver does not say */
+    assert_true(kept_device(0)->visible);
 
     /* energy: few calls, and every value sits on its true edge */
     assert_true(fake.energy_calls < 110);
-    int energies = samples_of(HEC_GPU_ENERGY, 0);
-    assert_true(energies >= 25 && energies == samples_of(HEC_GPU_ENERGY_SLACK, 0));
-    assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) <= 25000);
-    for (int i = 0; i + 1 < got.count; i++) {
-        if (got.samples[i].metric != HEC_GPU_ENERGY)
+    int energies = kept_samples(HEC_GPU_ENERGY, 0);
+    assert_true(energies >= 25 && energies == kept_samples(HEC_GPU_ENERGY_SLACK, 0));
+    assert_true(kept_value(HEC_GPU_ENERGY_SLACK, 0) <= 25000);
+    for (int i = 0; i + 1 < kept.samples; i++) {
+        if (kept.sample[i].metric != HEC_GPU_ENERGY)
             continue;
-        int64_t edge = got.samples[i].value / 30000 * PERIOD, slack = got.samples[i + 1].value * US;
-        assert_int_equal(got.samples[i + 1].metric, HEC_GPU_ENERGY_SLACK);
-        assert_int_equal(got.samples[i + 1].t, got.samples[i].t);
-        assert_true(edge <= got.samples[i].t && edge >= got.samples[i].t - slack);
+        int64_t edge = kept.sample[i].value / 30000 * PERIOD, slack = kept.sample[i + 1].value * US;
+        assert_int_equal(kept.sample[i + 1].metric, HEC_GPU_ENERGY_SLACK);
+        assert_int_equal(kept.sample[i + 1].t_ns, kept.sample[i].t_ns);
+        assert_true(edge <= kept.sample[i].t_ns && edge >= kept.sample[i].t_ns - slack);
     }
     /* state: once a second; no sensor that this driver lacks */
-    assert_in_range(samples_of(HEC_GPU_UTIL, 0), 60, 62);
-    assert_int_equal(last_value(HEC_GPU_UTIL, 0), 370);
-    assert_int_equal(last_value(HEC_GPU_MEM_UTIL, 0), 50);
-    assert_int_equal(samples_of(HEC_GPU_SM_CLOCK, 0) + got.missing[HEC_GPU_SM_CLOCK], 0);
-    assert_in_range(samples_of(HEC_GPU_POWER_INSTANT, 0), 60, 62);
-    assert_in_range(samples_of(HEC_GPM_SM_ACTIVE, 0), 480, 500);
-    assert_int_equal(last_value(HEC_GPM_SM_ACTIVE, 0), 123);
-    assert_int_equal(last_value(HEC_GPM_PCIE_TX, 0), 12636);
-    assert_int_equal(last_value(HEC_GPU_CONTEXTS, 0), 1);
-    assert_int_equal(got.process.pid, getpid());
-    assert_int_equal(got.process.visible, 1);
-    assert_int_equal(got.process.sm_util_permille, 500);
-    assert_int_equal(got.process.memory_max_kib, 2048); /* in both lists: 2 x 1 MiB */
-    assert_true(got.process_reports <= 8);
+    assert_in_range(kept_samples(HEC_GPU_UTIL, 0), 60, 62);
+    assert_int_equal(kept_value(HEC_GPU_UTIL, 0), 370);
+    assert_int_equal(kept_value(HEC_GPU_MEM_UTIL, 0), 50);
+    assert_int_equal(kept_samples(HEC_GPU_SM_CLOCK, 0) + kept_missing(HEC_GPU_SM_CLOCK), 0);
+    assert_in_range(kept_samples(HEC_GPU_POWER_INSTANT, 0), 60, 62);
+    assert_in_range(kept_samples(HEC_GPM_SM_ACTIVE, 0), 480, 500);
+    assert_int_equal(kept_value(HEC_GPM_SM_ACTIVE, 0), 123);
+    assert_int_equal(kept_value(HEC_GPM_PCIE_TX, 0), 12636);
+    assert_int_equal(kept_value(HEC_GPU_CONTEXTS, 0), 1);
+    assert_int_equal(last_process()->pid, getpid());
+    assert_int_equal(last_process()->visible, 1);
+    assert_int_equal(last_process()->sm_util_permille, 500);
+    assert_int_equal(last_process()->memory_max_kib, 2048); /* in both lists: 2 x 1 MiB */
+    assert_true(kept.gpu_processes <= 8);
     assert_int_equal(fake.gpm_samples, 0); /* all freed */
 }
 
 TEST(test_history_is_ordered_and_complete) {
-    struct hec_nvml table = full_table();
-    begin(&table);
-    run_until(START + 10 * HEC_NS_PER_S);
-    end();
+    observe(10);
     int64_t last = INT64_MIN, gaps = 0;
     int n = 0;
-    for (int i = 0; i < got.count; i++) {
-        if (got.samples[i].metric != HEC_GPU_POWER)
+    for (int i = 0; i < kept.samples; i++) {
+        if (kept.sample[i].metric != HEC_GPU_POWER)
             continue;
-        assert_true(got.samples[i].t > last);
+        assert_true(kept.sample[i].t_ns > last);
         if (last != INT64_MIN)
-            gaps += got.samples[i].t - last > 41 * MS;
+            gaps += kept.sample[i].t_ns - last > 41 * MS;
         if (n == 0)
-            assert_true(got.samples[i].t <= START - 2300 * MS); /* from before the start */
-        assert_int_equal(got.samples[i].value, got.samples[i].t / (20 * MS) % 1000);
-        last = got.samples[i].t;
+            assert_true(kept.sample[i].t_ns <= START - 2300 * MS); /* from before the start */
+        assert_int_equal(kept.sample[i].value, kept.sample[i].t_ns / (20 * MS) % 1000);
+        last = kept.sample[i].t_ns;
         n++;
     }
     assert_int_equal(gaps, 0);
@@ -433,138 +364,115 @@ TEST(test_clock_step) {
     const int64_t steps[] = {3600 * HEC_NS_PER_S, -3600 * HEC_NS_PER_S, -300 * MS};
     for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
         set_up(NULL);
-        struct hec_nvml table = full_table();
-        begin(&table);
+        begin();
         run_until(START + 5 * HEC_NS_PER_S);
         fake.wall_step = steps[s]; /* the fake driver stamps all its samples anew: a worst case */
         run_until(START + 10 * HEC_NS_PER_S);
         end();
         int64_t last = INT64_MIN;
         int after = 0;
-        for (int i = 0; i < got.count; i++) {
-            if (got.samples[i].metric != HEC_GPU_POWER)
+        for (int i = 0; i < kept.samples; i++) {
+            if (kept.sample[i].metric != HEC_GPU_POWER)
                 continue;
-            assert_true(got.samples[i].t > last && got.samples[i].t < START + 11 * HEC_NS_PER_S);
-            last = got.samples[i].t;
+            assert_true(kept.sample[i].t_ns > last && kept.sample[i].t_ns < START + 11 * HEC_NS_PER_S);
+            last = kept.sample[i].t_ns;
             after += last > START + 7 * HEC_NS_PER_S;
         }
         assert_true(after > 140);
-        assert_int_equal(got.events[HEC_EVENT_NOTE], 1);
+        assert_int_equal(kept_events(HEC_EVENT_NOTE), 1);
     }
 }
 
 TEST(test_reset) {
-    struct hec_nvml table = full_table();
     fake.reset_at = START + 20 * HEC_NS_PER_S;
-    begin(&table);
-    run_until(START + 40 * HEC_NS_PER_S);
-    end();
-    assert_int_equal(got.events[HEC_EVENT_COUNTER_RESET], 1);
-    assert_non_null(strstr(got.last_event[HEC_EVENT_COUNTER_RESET], "went back from"));
-    assert_true(last_value(HEC_GPU_ENERGY, 0) < 30000 * 210);
-    assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) < 25000);
+    observe(40);
+    assert_int_equal(kept_events(HEC_EVENT_COUNTER_RESET), 1);
+    assert_non_null(kept_event(HEC_EVENT_COUNTER_RESET, "went back from"));
+    assert_true(kept_value(HEC_GPU_ENERGY, 0) < 30000 * 210);
+    assert_true(kept_value(HEC_GPU_ENERGY_SLACK, 0) < 25000);
 }
 
 TEST(test_lost_device_leaves_the_others) {
-    struct hec_nvml table = full_table();
     fake.count = 3;
     fake.lost_at[1] = START + 5 * HEC_NS_PER_S;
     fake.lost_at[2] = 1; /* already when it is opened */
-    begin(&table);
-    run_until(START + 20 * HEC_NS_PER_S);
-    end();
-    assert_int_equal(got.events[HEC_EVENT_DEVICE_LOST], 2);
-    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
-    assert_true(samples_of(HEC_GPU_UTIL, 0) >= 20);
-    assert_in_range(samples_of(HEC_GPU_UTIL, 1), 4, 6);
-    assert_int_equal(samples_of(HEC_GPU_UTIL, 2), 0);
-    assert_true(samples_of(HEC_GPU_ENERGY, 1) > 0); /* what was held was not thrown away */
-    assert_int_equal(got.devices[2].uuid[0], '\0');
+    observe(20);
+    assert_int_equal(kept_events(HEC_EVENT_DEVICE_LOST), 2);
+    assert_int_equal(kept_events(HEC_EVENT_SENSOR_FAILED), 0);
+    assert_true(kept_samples(HEC_GPU_UTIL, 0) >= 20);
+    assert_in_range(kept_samples(HEC_GPU_UTIL, 1), 4, 6);
+    assert_int_equal(kept_samples(HEC_GPU_UTIL, 2), 0);
+    assert_true(kept_samples(HEC_GPU_ENERGY, 1) > 0); /* what was held was not thrown away */
+    assert_int_equal(kept_device(2)->uuid[0], '\0');
 }
 
 TEST(test_failing_sensor) {
-    struct hec_nvml table = full_table();
     fake.fail_from = START + 10 * HEC_NS_PER_S;
     fake.fail_to = START + 20 * HEC_NS_PER_S;
-    begin(&table);
-    run_until(START + 40 * HEC_NS_PER_S);
-    end();
-    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 1);
-    assert_non_null(strstr(got.last_event[HEC_EVENT_SENSOR_FAILED], "utilisation"));
-    assert_in_range(got.missing[HEC_GPU_UTIL], 3, 5); /* tried again after 1, 2, 4, 8 s, not every second */
-    assert_int_equal(got.missing[HEC_GPU_UTIL], got.missing[HEC_GPU_MEM_UTIL]);
-    assert_true(samples_of(HEC_GPU_UTIL, 0) >= 24); /* works again */
-    assert_true(samples_of(HEC_GPU_TEMPERATURE, 0) >= 40);
+    observe(40);
+    assert_int_equal(kept_events(HEC_EVENT_SENSOR_FAILED), 1);
+    assert_non_null(kept_event(HEC_EVENT_SENSOR_FAILED, "utilisation"));
+    assert_in_range(kept_missing(HEC_GPU_UTIL), 3, 5); /* tried again after 1, 2, 4, 8 s, not every second */
+    assert_int_equal(kept_missing(HEC_GPU_UTIL), kept_missing(HEC_GPU_MEM_UTIL));
+    assert_true(kept_samples(HEC_GPU_UTIL, 0) >= 24); /* works again */
+    assert_true(kept_samples(HEC_GPU_TEMPERATURE, 0) >= 40);
 }
 
 TEST(test_slow_call_is_reported_once) {
-    struct hec_nvml table = full_table();
-    begin(&table);
+    begin();
     run_until(START + 5 * HEC_NS_PER_S);
     fake.temperature_cost = 600 * MS;
     run_until(START + 20 * HEC_NS_PER_S);
     end();
-    assert_int_equal(got.events[HEC_EVENT_DEVICE_SLOW], 1);
-    assert_non_null(strstr(got.last_event[HEC_EVENT_DEVICE_SLOW], "temperature took 600 ms"));
+    assert_int_equal(kept_events(HEC_EVENT_DEVICE_SLOW), 1);
+    assert_non_null(kept_event(HEC_EVENT_DEVICE_SLOW, "temperature took 600 ms"));
 }
 
 TEST(test_gpm_windows_are_never_short) {
-    struct hec_nvml table = full_table();
     options.gpm_window_ns = 70 * MS;
-    begin(&table);
-    run_until(START + 10 * HEC_NS_PER_S);
-    end();
-    assert_in_range(samples_of(HEC_GPM_SM_ACTIVE, 0), 80, 99);
-    assert_int_equal(got.missing[HEC_GPM_SM_ACTIVE], 0);
-    for (int i = 0; i < got.count; i++)
-        if (got.samples[i].metric == HEC_GPM_SM_ACTIVE)
-            assert_int_equal(got.samples[i].value, 123); /* never the zero of a short window */
+    observe(10);
+    assert_in_range(kept_samples(HEC_GPM_SM_ACTIVE, 0), 80, 99);
+    assert_int_equal(kept_missing(HEC_GPM_SM_ACTIVE), 0);
+    for (int i = 0; i < kept.samples; i++)
+        if (kept.sample[i].metric == HEC_GPM_SM_ACTIVE)
+            assert_int_equal(kept.sample[i].value, 123); /* never the zero of a short window */
 }
 
 TEST(test_odd_gpm_values) {
-    struct hec_nvml table = full_table();
     fake.gpm_odd = true;
-    begin(&table);
-    run_until(START + 3 * HEC_NS_PER_S);
-    end();
-    assert_int_equal(samples_of(HEC_GPM_GR_ACTIVE, 0), 0);
-    assert_true(got.missing[HEC_GPM_GR_ACTIVE] > 10);
-    assert_int_equal(samples_of(HEC_GPM_SM_ACTIVE, 0), 0);
-    assert_true(got.missing[HEC_GPM_SM_ACTIVE] > 10);
-    assert_int_equal(samples_of(HEC_GPM_SM_OCCUPANCY, 0) + got.missing[HEC_GPM_SM_OCCUPANCY], 0);
-    assert_true(samples_of(HEC_GPM_TENSOR_ACTIVE, 0) > 10);
+    observe(3);
+    assert_int_equal(kept_samples(HEC_GPM_GR_ACTIVE, 0), 0);
+    assert_true(kept_missing(HEC_GPM_GR_ACTIVE) > 10);
+    assert_int_equal(kept_samples(HEC_GPM_SM_ACTIVE, 0), 0);
+    assert_true(kept_missing(HEC_GPM_SM_ACTIVE) > 10);
+    assert_int_equal(kept_samples(HEC_GPM_SM_OCCUPANCY, 0) + kept_missing(HEC_GPM_SM_OCCUPANCY), 0);
+    assert_true(kept_samples(HEC_GPM_TENSOR_ACTIVE, 0) > 10);
 }
 
 TEST(test_power_without_history) {
-    struct hec_nvml table = full_table();
     fake.history = 0;
-    begin(&table);
-    run_until(START + 10 * HEC_NS_PER_S);
-    end();
-    assert_int_equal(got.devices[0].has_power_history, 0);
-    assert_in_range(samples_of(HEC_GPU_POWER, 0), 190, 202);
-    assert_int_equal(samples_of(HEC_GPU_POWER_INSTANT, 0), 0);
-    assert_non_null(strstr(got.last_event[HEC_EVENT_NOTE], "every 50 ms"));
+    observe(10);
+    assert_int_equal(kept_device(0)->has_power_history, 0);
+    assert_in_range(kept_samples(HEC_GPU_POWER, 0), 190, 202);
+    assert_int_equal(kept_samples(HEC_GPU_POWER_INSTANT, 0), 0);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "every 50 ms"));
 
     set_up(NULL);
     fake.history = fake.instant = 0;
-    begin(&table);
-    run_until(START + 10 * HEC_NS_PER_S);
-    end();
-    assert_in_range(samples_of(HEC_GPU_POWER, 0), 95, 102);
-    assert_int_equal(last_value(HEC_GPU_POWER, 0), 77000);
-    assert_non_null(strstr(got.last_event[HEC_EVENT_NOTE], "average"));
+    observe(10);
+    assert_in_range(kept_samples(HEC_GPU_POWER, 0), 95, 102);
+    assert_int_equal(kept_value(HEC_GPU_POWER, 0), 77000);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "average"));
 }
 
 /* For an observer that never ends: one wake-up an interval for all devices and sensors, the counter read plainly, and no
  * process kept that is gone. */
 TEST(test_paced) {
-    struct hec_nvml table = full_table();
     fake.count = DEVICES;
     fake.run_process = true;
     fake.energy_cost = 30 * MS;
     options.interval_ns = HEC_NS_PER_S;
-    begin(&table);
+    begin();
     int polls = 0;
     for (int64_t next = fake.now; next < START + 20 * HEC_NS_PER_S + 500 * MS; polls++) {
         fake.now = next > fake.now ? next : fake.now;
@@ -572,84 +480,82 @@ TEST(test_paced) {
     }
     assert_int_equal(polls, 21);
     for (int device = 0; device < DEVICES; device++) {
-        assert_int_equal(samples_of(HEC_GPU_ENERGY, device), 21);
-        assert_int_equal(samples_of(HEC_GPU_POWER, device), 21);
-        assert_int_equal(samples_of(HEC_GPU_UTIL, device), 21);
-        assert_int_equal(samples_of(HEC_GPM_SM_ACTIVE, device), 20);
-        assert_int_equal(samples_of(HEC_GPU_POWER_INSTANT, device), 0);
+        assert_int_equal(kept_samples(HEC_GPU_ENERGY, device), 21);
+        assert_int_equal(kept_samples(HEC_GPU_POWER, device), 21);
+        assert_int_equal(kept_samples(HEC_GPU_UTIL, device), 21);
+        assert_int_equal(kept_samples(HEC_GPM_SM_ACTIVE, device), 20);
+        assert_int_equal(kept_samples(HEC_GPU_POWER_INSTANT, device), 0);
     }
-    assert_int_equal(got.events[HEC_EVENT_NOTE], 0);
+    assert_int_equal(kept_events(HEC_EVENT_NOTE), 0);
     assert_int_equal(fake.energy_calls, 21 * DEVICES);
-    assert_int_equal(got.process_reports, 21 * DEVICES);
-    assert_true(got.process.sm_util_samples > 10);
-    assert_int_equal(got.process.sm_util_sum_permille, 500 * got.process.sm_util_samples);
-    int64_t last = got.process.last_ns;
+    assert_int_equal(kept.gpu_processes, 21 * DEVICES);
+    assert_true(last_process()->sm_util_samples > 10);
+    assert_int_equal(last_process()->sm_util_sum_permille, 500 * last_process()->sm_util_samples);
+    int64_t last = last_process()->last_ns;
     fake.run_process = false;
     run_until(START + 25 * HEC_NS_PER_S);
-    assert_int_equal(got.process_reports, 22 * DEVICES); /* gone: said once */
-    assert_int_equal(got.process.last_ns, last);
-    assert_int_equal(last_value(HEC_GPU_CONTEXTS, 0), 0);
+    assert_int_equal(kept.gpu_processes, 22 * DEVICES); /* gone: said once */
+    assert_int_equal(last_process()->last_ns, last);
+    assert_int_equal(kept_value(HEC_GPU_CONTEXTS, 0), 0);
     struct nvml_observer *observer = collector;
     assert_int_equal(observer->devices[0].processes.count, 0);
     fake.run_process = fake.waits =
         true; /* who the driver leaves out did not run: the last that is reported is that one */
     run_until(START + 36 * HEC_NS_PER_S);
-    assert_int_equal(got.process.pid, getppid());
-    assert_int_equal(got.process.sm_util_sum_permille, 0);
-    assert_true(got.process.sm_util_samples > 5);
+    assert_int_equal(last_process()->pid, getppid());
+    assert_int_equal(last_process()->sm_util_sum_permille, 0);
+    assert_true(last_process()->sm_util_samples > 5);
     fake.run_process = false;
     run_until(START + 37 * HEC_NS_PER_S);
     fake.reset_at = fake.now;
     run_until(START + 39 * HEC_NS_PER_S);
-    assert_int_equal(got.events[HEC_EVENT_COUNTER_RESET], DEVICES);
+    assert_int_equal(kept_events(HEC_EVENT_COUNTER_RESET), DEVICES);
     end();
 }
 
 /* Each is a sample, also where several came between two readings, and of a device that is lost in the same moment; else 0. */
 TEST(test_xid) {
-    struct hec_nvml table = full_table();
     fake.count = 2;
     fake.lost_at[1] = START + 10 * HEC_NS_PER_S + 100 * US;
     options.interval_ns = HEC_NS_PER_S;
-    begin(&table);
+    begin();
     run_until(START + 5 * HEC_NS_PER_S - 500 * MS);
-    assert_int_equal(samples_of(HEC_GPU_XID, 0), 5);
-    assert_int_equal(last_value(HEC_GPU_XID, 0), 0);
+    assert_int_equal(kept_samples(HEC_GPU_XID, 0), 5);
+    assert_int_equal(kept_value(HEC_GPU_XID, 0), 0);
     fake.xids[0] = 3;
     run_until(START + 10 * HEC_NS_PER_S - 500 * MS);
-    assert_int_equal(samples_of(HEC_GPU_XID, 0), 12);
+    assert_int_equal(kept_samples(HEC_GPU_XID, 0), 12);
     assert_int_equal(xids_of(0), 3);
-    assert_int_equal(last_value(HEC_GPU_XID, 0), 0);
+    assert_int_equal(kept_value(HEC_GPU_XID, 0), 0);
     assert_int_equal(xids_of(1), 0);
     fake.wait_code = HEC_NVML_UNKNOWN; /* of the set: it is made anew */
     fake.xids[1] = 2;
     run_until(START + 12 * HEC_NS_PER_S);
     assert_int_equal(xids_of(1), 2);
-    assert_int_equal(last_value(HEC_GPU_XID, 1), 1);
-    assert_int_equal(got.events[HEC_EVENT_DEVICE_LOST], 1);
-    assert_true(got.missing[HEC_GPU_XID] > 0);
+    assert_int_equal(kept_value(HEC_GPU_XID, 1), 1);
+    assert_int_equal(kept_events(HEC_EVENT_DEVICE_LOST), 1);
+    assert_true(kept_missing(HEC_GPU_XID) > 0);
     fake.wait_code = 0;
     fake.xids[0] = 7;
     run_until(START + 20 * HEC_NS_PER_S);
     assert_int_equal(xids_of(0), 10);
-    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 1);
+    assert_int_equal(kept_events(HEC_EVENT_SENSOR_FAILED), 1);
     end();
     assert_int_equal(fake.sets, 0);
 }
 
 /* A driver that refuses, or has no such events: missing, not 0. Nobody asks in a run. */
 TEST(test_no_xids) {
-    struct hec_nvml table = full_table();
     static const int refused[] = {0, HEC_NVML_NOT_SUPPORTED, HEC_NVML_NO_PERMISSION};
     for (int i = 0; i < 3; i++) {
         options.interval_ns = i ? HEC_NS_PER_S : 0;
         fake.register_code = refused[i];
-        begin(&table);
+        begin();
         run_until(fake.now + 5 * HEC_NS_PER_S);
         assert_int_equal(fake.sets, 0);
         end();
-        assert_int_equal(samples_of(HEC_GPU_XID, 0), 0);
-        assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], refused[i] == HEC_NVML_NO_PERMISSION);
+        assert_int_equal(kept_samples(HEC_GPU_XID, 0), 0);
+        assert_int_equal(kept_events(HEC_EVENT_SENSOR_FAILED), refused[i] == HEC_NVML_NO_PERMISSION);
     }
 }
 
@@ -666,29 +572,26 @@ static int f_memory_v2_refused(hec_nvml_device device, struct hec_nvml_memory_v2
 
 /* A device for which the driver refuses the call that says it: reserved memory is missing, not 0. */
 TEST(test_reserved_memory_unknown) {
-    struct hec_nvml table = full_table();
     table.memory_v1 = f_memory_v1;
     table.memory_v2 = f_memory_v2_refused;
     fake.count = 1;
     options.interval_ns = HEC_NS_PER_S;
-    begin(&table);
+    begin();
     run_until(START + 12 * HEC_NS_PER_S);
-    assert_int_equal(last_value(HEC_GPU_MEM_USED, 0), 3 << 10);
-    assert_int_equal(last_value(HEC_GPU_MEM_FREE, 0), 5 << 10);
-    assert_int_equal(samples_of(HEC_GPU_MEM_RESERVED, 0), 0);
+    assert_int_equal(kept_value(HEC_GPU_MEM_USED, 0), 3 << 10);
+    assert_int_equal(kept_value(HEC_GPU_MEM_FREE, 0), 5 << 10);
+    assert_int_equal(kept_samples(HEC_GPU_MEM_RESERVED, 0), 0);
     end();
 }
 
 /* The four mandatory functions and nothing else. */
 TEST(test_oldest_driver) {
-    struct hec_nvml table = {
+    table = (struct hec_nvml){
         .init = f_init, .device_count = f_count, .device_by_index = f_by_index, .device_name = f_name};
-    begin(&table);
-    run_until(START + 5 * HEC_NS_PER_S);
-    end();
-    assert_int_equal(got.count, 0);
-    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
-    assert_false(got.devices[0].has_energy_counter || got.devices[0].has_power_history || got.devices[0].has_gpm);
+    observe(5);
+    assert_int_equal(kept.samples, 0);
+    assert_int_equal(kept_events(HEC_EVENT_SENSOR_FAILED), 0);
+    assert_false(kept_device(0)->has_energy_counter || kept_device(0)->has_power_history || kept_device(0)->has_gpm);
 }
 
 static int unsupported_energy(hec_nvml_device device, unsigned long long *energy) {
@@ -698,23 +601,19 @@ static int unsupported_energy(hec_nvml_device device, unsigned long long *energy
 }
 
 TEST(test_energy_not_supported) {
-    struct hec_nvml table = full_table();
     table.energy = unsupported_energy;
-    begin(&table);
-    run_until(START + 5 * HEC_NS_PER_S);
-    end();
-    assert_int_equal(got.devices[0].has_energy_counter, 0);
-    assert_int_equal(samples_of(HEC_GPU_ENERGY, 0) + got.missing[HEC_GPU_ENERGY], 0);
-    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
+    observe(5);
+    assert_int_equal(kept_device(0)->has_energy_counter, 0);
+    assert_int_equal(kept_samples(HEC_GPU_ENERGY, 0) + kept_missing(HEC_GPU_ENERGY), 0);
+    assert_int_equal(kept_events(HEC_EVENT_SENSOR_FAILED), 0);
 }
 
 TEST(test_visible_devices) {
-    struct hec_nvml table = full_table();
     fake.count = 3;
     options.visible_devices = "GPU-00000002,GPU-00000000";
-    begin(&table);
+    begin();
     end();
-    assert_true(got.devices[0].visible && !got.devices[1].visible && got.devices[2].visible);
+    assert_true(kept_device(0)->visible && !kept_device(1)->visible && kept_device(2)->visible);
 }
 
 static int no_driver(void) {
@@ -722,16 +621,15 @@ static int no_driver(void) {
 }
 
 TEST(test_open_failures) {
-    struct hec_nvml table = full_table();
     struct hec_why why;
     table.init = no_driver;
-    assert_int_equal(nvml_observer_open(&table, &options, &sink, &collector, &why), HEC_ERR_UNSUPPORTED);
+    assert_int_equal(nvml_observer_open(&table, &options, &keeping, &collector, &why), HEC_ERR_UNSUPPORTED);
     assert_string_equal(why.text, "the NVIDIA driver does not start: the NVIDIA driver is not loaded");
     table.init = f_init;
     fake.count = 0;
-    assert_int_equal(nvml_observer_open(&table, &options, &sink, &collector, &why), HEC_ERR_NOTFOUND);
+    assert_int_equal(nvml_observer_open(&table, &options, &keeping, &collector, &why), HEC_ERR_NOTFOUND);
     options.nvml_path = "/nonexistent/libnvidia-ml.so.1";
-    assert_int_equal(hec_collector_nvml.open(&options, &sink, &collector, &why), HEC_ERR_NOTFOUND);
+    assert_int_equal(hec_collector_nvml.open(&options, &keeping, &collector, &why), HEC_ERR_NOTFOUND);
 }
 
 EACH_TEST(set_up, tear_down)

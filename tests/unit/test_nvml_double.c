@@ -4,7 +4,7 @@
 #include "observe/collector.h"
 #include "observe/nvml/probe.h"
 #include "sim/sensor.h"
-#include "unit.h"
+#include "tests/unit/kept.h"
 
 #include <unistd.h>
 
@@ -23,16 +23,12 @@ static int64_t world_wall(void) {
 static const struct hec_clock_source world_clock = {world_mono, world_wall};
 
 static struct {
-    int samples[HEC_METRIC_COUNT], missing[HEC_METRIC_COUNT], events[HEC_EVENT_COUNT];
-    struct hec_device devices[SIM_DEVICE_MAX];
     int64_t energy_t, energy, slack_max_us, power_t;
     int misplaced, disordered;
-    char simulated[64];
 } got;
 
-static void sink_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t, int64_t value) {
-    (void)context;
-    got.samples[metric]++;
+static void look_at_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t, int64_t value) {
+    keep_sample(context, metric, subject, t, value);
     if (metric == HEC_GPU_ENERGY) {
         got.energy_t = t;
         got.energy = value;
@@ -46,38 +42,6 @@ static void sink_sample(void *context, enum hec_metric metric, int32_t subject, 
         got.power_t = t;
     }
 }
-static void sink_missing(void *context, enum hec_metric metric, int32_t subject, int64_t t) {
-    (void)context;
-    (void)subject;
-    (void)t;
-    got.missing[metric]++;
-}
-static void sink_event(void *context, enum hec_event_kind kind, int device, int64_t t, const char *text) {
-    (void)context;
-    (void)device;
-    (void)t;
-    (void)text;
-    got.events[kind]++;
-}
-static void sink_device(void *context, const struct hec_device *device) {
-    (void)context;
-    got.devices[device->index] = *device;
-}
-static void sink_gpu_process(void *context, const struct hec_gpu_process *process) {
-    (void)context;
-    (void)process;
-}
-static void sink_meta(void *context, const char *key, const char *value) {
-    (void)context;
-    if (strcmp(key, "simulated") == 0)
-        snprintf(got.simulated, sizeof got.simulated, "%s", value);
-}
-static const struct hec_sink sink = {.sample = sink_sample,
-                                     .missing = sink_missing,
-                                     .event = sink_event,
-                                     .device = sink_device,
-                                     .gpu_process = sink_gpu_process,
-                                     .meta = sink_meta};
 
 static char library[512];
 
@@ -85,6 +49,7 @@ static void make(const char *text) {
     struct sim_spec spec;
     struct hec_why why = {""};
     memset(&got, 0, sizeof got);
+    kept_clear();
     if (sim_spec_parse(text, &spec, &why) != HEC_OK || sim_world_create(&spec, &world, &why) != HEC_OK)
         fail_msg("%s: %s", text, why.text);
     setenv(SIM_WORLD_ENV, sim_world_path(world), 1);
@@ -102,8 +67,10 @@ static int unmake(void **state) {
 
 static void observe(double seconds) {
     struct hec_observe_options options = {.nvml_path = library};
+    struct hec_sink sink = keeping;
     struct hec_why why;
     void *self;
+    sink.sample = look_at_sample;
     if (hec_collector_nvml.open(&options, &sink, &self, &why) != HEC_OK)
         fail_msg("%s", why.text);
     int64_t end = world_mono() + (int64_t)(seconds * 1e9);
@@ -113,6 +80,10 @@ static void observe(double seconds) {
     }
     hec_collector_nvml.finish(self, end);
     hec_collector_nvml.close(self);
+}
+
+static int samples_of(enum hec_metric metric) {
+    return kept_reports(metric) - kept_missing(metric);
 }
 
 static void work(double seconds) {
@@ -128,50 +99,49 @@ TEST(test_readings_are_placed_exactly) {
     make("h200x2,clock=virtual");
     work(20);
     observe(30);
-    assert_string_equal(got.simulated, "h200");
-    assert_true(got.devices[0].simulated && got.devices[1].simulated);
-    assert_int_equal(got.devices[0].cuda_major, 9);
-    assert_string_equal(got.devices[0].architecture, "hopper");
-    assert_int_equal(got.devices[0].pcie_kib_per_s, 61538461); /* 32 GT/s x 16 lanes x 128/130 */
+    assert_string_equal(kept_meta("simulated"), "h200");
+    assert_true(kept_device(0)->simulated && kept_device(1)->simulated);
+    assert_int_equal(kept_device(0)->cuda_major, 9);
+    assert_string_equal(kept_device(0)->architecture, "hopper");
+    assert_int_equal(kept_device(0)->pcie_kib_per_s, 61538461); /* 32 GT/s x 16 lanes x 128/130 */
     assert_int_equal(got.misplaced, 0);
     assert_int_equal(got.disordered, 0);
     assert_true(got.slack_max_us < 25000);
-    assert_true(got.samples[HEC_GPU_ENERGY] >= 40);
-    assert_true(got.samples[HEC_GPU_POWER] >= 2 * (30 * 50 + 100));
-    assert_true(got.samples[HEC_GPM_DRAM_ACTIVE] > 450);
-    for (int m = 0; m < HEC_METRIC_COUNT; m++)
-        assert_int_equal(got.missing[m], 0);
-    for (int k = 0; k < HEC_EVENT_COUNT; k++)
-        assert_int_equal(got.events[k], 0);
+    assert_true(samples_of(HEC_GPU_ENERGY) >= 40);
+    assert_true(samples_of(HEC_GPU_POWER) >= 2 * (30 * 50 + 100));
+    assert_true(samples_of(HEC_GPM_DRAM_ACTIVE) > 450);
+    for (int i = 0; i < kept.samples; i++)
+        assert_false(kept.sample[i].missing);
+    assert_int_equal(kept.events, 0);
 }
 
 TEST(test_faults) {
     make("h200x2,clock=virtual,lost@5:1,reset@10:0,fail=nvmlDeviceGetUtilizationRates@3");
     observe(20);
-    assert_int_equal(got.events[HEC_EVENT_DEVICE_LOST], 1);
-    assert_int_equal(got.events[HEC_EVENT_COUNTER_RESET], 1);
-    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 2); /* one a device, before the second is lost */
+    assert_int_equal(kept_events(HEC_EVENT_DEVICE_LOST), 1);
+    assert_int_equal(kept_events(HEC_EVENT_COUNTER_RESET), 1);
+    assert_int_equal(kept_events(HEC_EVENT_SENSOR_FAILED), 2); /* one a device, before the second is lost */
     assert_int_equal(got.misplaced, 0);
 }
 
 TEST(test_old_driver) {
     make("h200,driver=450,clock=virtual");
     observe(10);
-    assert_int_equal(got.devices[0].has_gpm, 0);
-    assert_int_equal(got.samples[HEC_GPM_SM_ACTIVE], 0);
-    assert_true(got.samples[HEC_GPU_MEM_USED] >= 10);
-    assert_true(got.samples[HEC_GPU_ENERGY] > 10);
+    assert_int_equal(kept_device(0)->has_gpm, 0);
+    assert_int_equal(samples_of(HEC_GPM_SM_ACTIVE), 0);
+    assert_true(samples_of(HEC_GPU_MEM_USED) >= 10);
+    assert_true(samples_of(HEC_GPU_ENERGY) > 10);
     assert_int_equal(got.misplaced, 0);
-    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
+    assert_int_equal(kept_events(HEC_EVENT_SENSOR_FAILED), 0);
 }
 
 TEST(test_part_without_counter) {
     make("p100,clock=virtual");
     observe(10);
-    assert_int_equal(got.devices[0].has_energy_counter, 0);
-    assert_int_equal(got.samples[HEC_GPU_ENERGY] + got.missing[HEC_GPU_ENERGY], 0);
-    assert_true(got.samples[HEC_GPU_POWER] + got.samples[HEC_GPU_POWER_INSTANT] > 90);
-    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
+    assert_int_equal(kept_device(0)->has_energy_counter, 0);
+    assert_int_equal(samples_of(HEC_GPU_ENERGY) + kept_missing(HEC_GPU_ENERGY), 0);
+    assert_true(samples_of(HEC_GPU_POWER) + samples_of(HEC_GPU_POWER_INSTANT) > 90);
+    assert_int_equal(kept_events(HEC_EVENT_SENSOR_FAILED), 0);
 }
 
 TEST(test_probe) {

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "observe/nvml/internal.h"
 #include "observe/nvml/tuning.h"
-#include "unit.h"
+#include "tests/unit/kept.h"
 
 #include <limits.h>
 #include <unistd.h>
@@ -123,60 +123,13 @@ static int f_processes(hec_nvml_device device, unsigned *count, struct hec_nvml_
     return device == WHOLE ? fake.list_code : 0;
 }
 
-static struct {
-    struct hec_gpu_instance now[SLOTS];
-    int count, rounds, events;
-    struct hec_device device;
-    struct hec_gpu_process process;
-} got;
-
-static void sink_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t, int64_t value) {
-    (void)context;
-    (void)subject;
-    (void)t;
-    (void)value;
-    if (metric == HEC_GPU_CONTEXTS)
-        got.rounds++;
-}
-static void sink_missing(void *context, enum hec_metric metric, int32_t subject, int64_t t) {
-    (void)context;
-    (void)metric;
-    (void)subject;
-    (void)t;
-}
-static void sink_event(void *context, enum hec_event_kind kind, int device, int64_t t, const char *text) {
-    (void)context;
-    (void)device;
-    (void)t;
-    (void)text;
-    got.events += kind == HEC_EVENT_SENSOR_FAILED;
-}
-static void sink_device(void *context, const struct hec_device *device) {
-    (void)context;
-    got.device = *device;
-}
-static void sink_process(void *context, const struct hec_gpu_process *process) {
-    (void)context;
-    got.process = *process;
-}
-static void sink_instance(void *context, const struct hec_gpu_instance *instance) {
-    (void)context;
-    assert_true(got.count < SLOTS);
-    got.now[got.count++] = *instance;
-}
-static const struct hec_sink sink = {.sample = sink_sample,
-                                     .missing = sink_missing,
-                                     .event = sink_event,
-                                     .device = sink_device,
-                                     .gpu_process = sink_process,
-                                     .gpu_instance = sink_instance};
 static struct hec_observe_options options = {.interval_ns = HEC_NS_PER_S};
 static void *collector;
 
 static int set_up(void **state) {
     (void)state;
     memset(&fake, 0, sizeof fake);
-    memset(&got, 0, sizeof got);
+    kept_clear();
     fake.now = START;
     fake.mig = 1;
     fake.names = fake.attributes = true;
@@ -198,7 +151,7 @@ static int set_up(void **state) {
                              .gpm_sample_free = f_free,
                              .gpm_mig_sample_get = f_sample,
                              .gpm_metrics = f_metrics};
-    return nvml_observer_open(&table, &options, &sink, &collector, NULL);
+    return nvml_observer_open(&table, &options, &keeping, &collector, NULL);
 }
 
 static int tear_down(void **state) {
@@ -212,62 +165,66 @@ static int tear_down(void **state) {
 /* What the last of so many rounds reported. */
 static void rounds(int count) {
     for (int i = 0; i < count; i++) {
-        got.count = 0;
+        kept.gpu_instances = 0;
         int64_t next = hec_collector_nvml.poll(collector, fake.now);
         assert_true(next > fake.now);
         fake.now = next;
     }
 }
 
+static const struct hec_gpu_process *last_process(void) {
+    return &kept.gpu_process[kept.gpu_processes - 1];
+}
+
 static int64_t active(int i) {
-    return got.now[i].counters[HEC_GPM_SM_ACTIVE - HEC_GPM_GR_ACTIVE];
+    return kept.gpu_instance[i].counters[HEC_GPM_SM_ACTIVE - HEC_GPM_GR_ACTIVE];
 }
 
 TEST(test_come_and_go) {
     fake.id[0] = 3;
     fake.id[2] = 1;
     rounds(1);
-    assert_int_equal(got.count, 2);
-    assert_int_equal(got.now[0].until_ns, INT64_MIN); /* one sample says nothing */
+    assert_int_equal(kept.gpu_instances, 2);
+    assert_int_equal(kept.gpu_instance[0].until_ns, INT64_MIN); /* one sample says nothing */
     assert_int_equal(active(0), -1);
     rounds(2);
-    assert_int_equal(got.now[0].id, 3);
-    assert_string_equal(got.now[0].uuid, "MIG-3-0");
-    assert_string_equal(got.now[0].profile, "3g.18gb");
-    assert_int_equal(got.now[0].slices, 3);
-    assert_int_equal(got.now[0].slices_of, SLOTS);
-    assert_int_equal(got.now[1].memory_used_kib, 10 << 10);
-    assert_int_equal(got.now[1].until_ns - got.now[1].from_ns, HEC_NS_PER_S);
+    assert_int_equal(kept.gpu_instance[0].id, 3);
+    assert_string_equal(kept.gpu_instance[0].uuid, "MIG-3-0");
+    assert_string_equal(kept.gpu_instance[0].profile, "3g.18gb");
+    assert_int_equal(kept.gpu_instance[0].slices, 3);
+    assert_int_equal(kept.gpu_instance[0].slices_of, SLOTS);
+    assert_int_equal(kept.gpu_instance[1].memory_used_kib, 10 << 10);
+    assert_int_equal(kept.gpu_instance[1].until_ns - kept.gpu_instance[1].from_ns, HEC_NS_PER_S);
     assert_int_equal(active(0), 300);
     assert_int_equal(active(1), 100);
-    assert_int_equal(got.now[1].counters[HEC_GPM_PCIE_TX - HEC_GPM_GR_ACTIVE], -1);
+    assert_int_equal(kept.gpu_instance[1].counters[HEC_GPM_PCIE_TX - HEC_GPM_GR_ACTIVE], -1);
     fake.id[2] = 0; /* destroyed: it does not answer, and at the next turn it is not there */
     fake.id[3] = 2;
     fake.compute[3] = 1;
     rounds(2);
-    assert_int_equal(got.count, 2);
-    assert_int_equal(got.now[1].id, 2);
-    assert_string_equal(got.now[1].profile, "2g.18gb"); /* of the GPU instance, also of a part of it */
+    assert_int_equal(kept.gpu_instances, 2);
+    assert_int_equal(kept.gpu_instance[1].id, 2);
+    assert_string_equal(kept.gpu_instance[1].profile, "2g.18gb"); /* of the GPU instance, also of a part of it */
     assert_int_equal(active(0), 300);
     fake.id[1] = fake.id[3]; /* another compute instance in the same: one reading for both */
     rounds(11);
-    assert_int_equal(got.count, 3);
+    assert_int_equal(kept.gpu_instances, 3);
     int before = fake.sampled;
     rounds(1);
     assert_int_equal(fake.sampled - before, 2);
     assert_int_equal(active(1), 200);
     assert_int_equal(active(2), 200);
-    assert_int_equal(got.events, 0);
+    assert_int_equal(kept_events(HEC_EVENT_SENSOR_FAILED), 0);
     memset(fake.id, 0, sizeof fake.id);
     fake.mig = 0; /* not divided any more */
     rounds(12);
-    assert_int_equal(got.count, 0);
-    assert_int_equal(got.device.mig_enabled, 0);
+    assert_int_equal(kept.gpu_instances, 0);
+    assert_int_equal(kept_device(0)->mig_enabled, 0);
     fake.mig = 1;
     fake.id[0] = 3;
     rounds(22);
-    assert_int_equal(got.count, 1);
-    assert_int_equal(got.device.mig_enabled, 1);
+    assert_int_equal(kept.gpu_instances, 1);
+    assert_int_equal(kept_device(0)->mig_enabled, 1);
 }
 
 TEST(test_refused) {
@@ -275,11 +232,11 @@ TEST(test_refused) {
     fake.gpm_code = HEC_NVML_NOT_SUPPORTED;
     fake.names = false; /* then its attributes say what it is */
     rounds(5);
-    assert_int_equal(got.now[0].until_ns, INT64_MIN);
-    assert_int_equal(got.now[0].memory_used_kib, 20 << 10);
-    assert_string_equal(got.now[0].profile, "2g.16gb");
+    assert_int_equal(kept.gpu_instance[0].until_ns, INT64_MIN);
+    assert_int_equal(kept.gpu_instance[0].memory_used_kib, 20 << 10);
+    assert_string_equal(kept.gpu_instance[0].profile, "2g.16gb");
     assert_int_equal(fake.sampled, 1); /* never asked again, and nothing said */
-    assert_int_equal(got.events, 0);
+    assert_int_equal(kept_events(HEC_EVENT_SENSOR_FAILED), 0);
 }
 
 /* Who may not see all processes of a divided device is refused the list of the whole. */
@@ -288,18 +245,18 @@ TEST(test_processes) {
     fake.id[2] = 1;
     fake.pid_in = 1;
     rounds(2);
-    assert_int_equal(got.process.gpu_instance, 1);
+    assert_int_equal(last_process()->gpu_instance, 1);
     fake.list_code = HEC_NVML_NO_PERMISSION;
     fake.pid_in = 3;
-    int before = got.rounds;
+    int before = kept_samples(HEC_GPU_CONTEXTS, 0);
     rounds(2);
-    assert_int_equal(got.process.gpu_instance, 3);
-    assert_int_equal(got.rounds - before, 2);
-    assert_int_equal(got.process.memory_kib, 1 << 10);
+    assert_int_equal(last_process()->gpu_instance, 3);
+    assert_int_equal(kept_samples(HEC_GPU_CONTEXTS, 0) - before, 2);
+    assert_int_equal(last_process()->memory_kib, 1 << 10);
     fake.list_code = 0;
     fake.pid_in = UINT_MAX;
     rounds(1);
-    assert_int_equal(got.process.gpu_instance, -1);
+    assert_int_equal(last_process()->gpu_instance, -1);
 }
 
 EACH_TEST(set_up, tear_down)

@@ -2,7 +2,7 @@
  * how long things take: work is measured in CPU time, and order is kept by pipes. */
 #include "base/clock.h"
 #include "observe/collector.h"
-#include "tests/unit/host_fixture.h"
+#include "tests/unit/kept.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,14 +14,13 @@
 
 #define TICKS_TOLERANCE_MS 40 /* each process's user and system time are cut to ticks of 10 ms */
 
-struct world {
-    struct recorded recorded;
-    struct hec_sink sink;
+static struct {
     struct hec_observe_options options;
     void *collector;
     int64_t waited_before_ms;
     int64_t now_ns;
-};
+    int up[2], down[2]; /* pipes from the processes to the test, and back */
+} world;
 
 static int64_t waited_for_ms(void) {
     struct rusage usage;
@@ -64,36 +63,34 @@ static void reap_all(void) {
 }
 
 static int set_up(void **state) {
-    struct world *world = calloc(1, sizeof *world);
+    (void)state;
     struct hec_why why;
+    kept_clear();
+    memset(&world, 0, sizeof world);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    world->sink = recording_sink(&world->recorded);
-    world->waited_before_ms = waited_for_ms();
-    assert_int_equal(hec_collector_procfs.open(&world->options, &world->sink, &world->collector, &why), HEC_OK);
-    *state = world;
-    return 0;
+    assert_int_equal(pipe(world.up) | pipe(world.down), 0);
+    world.waited_before_ms = waited_for_ms();
+    return hec_collector_procfs.open(&world.options, &keeping, &world.collector, &why);
 }
 
 static int tear_down(void **state) {
-    struct world *world = *state;
-    if (world->collector)
-        hec_collector_procfs.close(world->collector);
-    if (world->options.root > 0)
-        kill(-world->options.root, SIGKILL);
+    (void)state;
+    if (world.collector)
+        hec_collector_procfs.close(world.collector);
+    if (world.options.root > 0)
+        kill(-world.options.root, SIGKILL);
     reap_all();
-    free(world->recorded.samples);
-    free(world);
-    return 0;
+    return close(world.up[0]) | close(world.up[1]) | close(world.down[0]) | close(world.down[1]);
 }
 
 /* Polls are made to be due by the time they are given. */
-static void poll_now(struct world *world) {
+static void poll_now(void) {
     int64_t real_ns = hec_clock_mono_ns();
-    world->now_ns = world->now_ns > real_ns ? world->now_ns : real_ns;
-    world->now_ns = hec_collector_procfs.poll(world->collector, world->now_ns);
+    world.now_ns = world.now_ns > real_ns ? world.now_ns : real_ns;
+    world.now_ns = hec_collector_procfs.poll(world.collector, world.now_ns);
 }
 
-static void check_never_down(const struct recorded *recorded) {
+static void check_never_down(void) {
     static const enum hec_metric counters[] = {HEC_TREE_CPU,
                                                HEC_TREE_READ,
                                                HEC_TREE_WRITTEN,
@@ -103,20 +100,16 @@ static void check_never_down(const struct recorded *recorded) {
                                                HEC_SELF_CPU};
     for (size_t c = 0; c < sizeof counters / sizeof counters[0]; c++) {
         int64_t last = 0;
-        for (int i = 0; i < recorded->count; i++) {
-            if (recorded->samples[i].metric != counters[c] || recorded->samples[i].missing)
+        for (int i = 0; i < kept.samples; i++) {
+            if (kept.sample[i].metric != counters[c] || kept.sample[i].missing)
                 continue;
-            assert_true(recorded->samples[i].value >= last);
-            last = recorded->samples[i].value;
+            assert_true(kept.sample[i].value >= last);
+            last = kept.sample[i].value;
         }
     }
 }
 
 TEST(a_daemon_is_followed_and_survives) {
-    struct world *world = *unit_state;
-    int up[2], down[2];
-    assert_int_equal(pipe(up), 0);
-    assert_int_equal(pipe(down), 0);
     pid_t root = fork_root();
     if (root == 0) {
         if (fork() == 0) {
@@ -125,8 +118,8 @@ TEST(a_daemon_is_followed_and_survives) {
                 alarm(30); /* it left the group: should the test fail, it ends by itself */
                 prctl(PR_SET_NAME, "the daemon");
                 burn_ms(60);
-                say(up[1]);
-                hear(down[0]);
+                say(world.up[1]);
+                hear(world.down[0]);
                 _exit(0);
             }
             _exit(0);
@@ -134,25 +127,20 @@ TEST(a_daemon_is_followed_and_survives) {
         wait(NULL);
         _exit(0);
     }
-    world->options.root = root;
-    hear(up[0]);
+    world.options.root = root;
+    hear(world.up[0]);
     assert_int_equal(waitpid(root, NULL, 0), root); /* the daemon is hec's child now */
-    poll_now(world);
-    assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 1);
-    assert_true(value_of(&world->recorded, HEC_TREE_CPU) >= 50);
-    assert_true(value_of(&world->recorded, HEC_TREE_RSS) > 0);
-    hec_collector_procfs.finish(world->collector, world->now_ns);
-    assert_true(reported(&world->recorded, HEC_EVENT_SURVIVORS, "the daemon"));
-    say(down[1]);
+    poll_now();
+    assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 1);
+    assert_true(kept_value(HEC_TREE_CPU, 0) >= 50);
+    assert_true(kept_value(HEC_TREE_RSS, 0) > 0);
+    hec_collector_procfs.finish(world.collector, world.now_ns);
+    assert_non_null(kept_event(HEC_EVENT_SURVIVORS, "the daemon"));
+    say(world.down[1]);
     reap_all();
-    close(up[0]), close(up[1]), close(down[0]), close(down[1]);
 }
 
 TEST(short_children_are_counted_through_who_waited) {
-    struct world *world = *unit_state;
-    int up[2], down[2];
-    assert_int_equal(pipe(up), 0);
-    assert_int_equal(pipe(down), 0);
     pid_t root = fork_root();
     if (root == 0) {
         for (int i = 0; i < 10; i++) {
@@ -162,56 +150,50 @@ TEST(short_children_are_counted_through_who_waited) {
             }
             wait(NULL);
         }
-        say(up[1]);
-        hear(down[0]);
+        say(world.up[1]);
+        hear(world.down[0]);
         _exit(0);
     }
-    world->options.root = root;
-    hear(up[0]);
-    poll_now(world); /* sees the root alone: the ten came and went */
-    assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 1);
-    assert_true(value_of(&world->recorded, HEC_TREE_CPU) >= 300 - TICKS_TOLERANCE_MS);
-    say(down[1]);
+    world.options.root = root;
+    hear(world.up[0]);
+    poll_now(); /* sees the root alone: the ten came and went */
+    assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 1);
+    assert_true(kept_value(HEC_TREE_CPU, 0) >= 300 - TICKS_TOLERANCE_MS);
+    say(world.down[1]);
     reap_all();
-    hec_collector_procfs.finish(world->collector, world->now_ns);
-    int64_t truth_ms = waited_for_ms() - world->waited_before_ms;
-    assert_true(llabs(value_of(&world->recorded, HEC_TREE_CPU) - truth_ms) <= TICKS_TOLERANCE_MS);
-    close(up[0]), close(up[1]), close(down[0]), close(down[1]);
+    hec_collector_procfs.finish(world.collector, world.now_ns);
+    int64_t truth_ms = waited_for_ms() - world.waited_before_ms;
+    assert_true(llabs(kept_value(HEC_TREE_CPU, 0) - truth_ms) <= TICKS_TOLERANCE_MS);
 }
 
 TEST(a_child_nobody_waits_for_is_not_lost) {
-    struct world *world = *unit_state;
-    int up[2], down[2];
-    assert_int_equal(pipe(up), 0);
-    assert_int_equal(pipe(down), 0);
     pid_t root = fork_root();
     if (root == 0) {
         signal(SIGCHLD, SIG_IGN);
         if (fork() == 0) {
             burn_ms(200);
-            say(up[1]);
-            hear(down[0]);
+            say(world.up[1]);
+            hear(world.down[0]);
             _exit(0);
         }
         wait(NULL); /* returns when the child is gone */
-        say(up[1]);
-        hear(down[0]);
+        say(world.up[1]);
+        hear(world.down[0]);
         _exit(0);
     }
-    world->options.root = root;
-    hear(up[0]);
-    poll_now(world);
-    assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 2);
-    say(down[1]);
-    hear(up[0]);
-    poll_now(world);
-    assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 1);
-    say(down[1]);
+    world.options.root = root;
+    hear(world.up[0]);
+    poll_now();
+    assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 2);
+    say(world.down[1]);
+    hear(world.up[0]);
+    poll_now();
+    assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 1);
+    say(world.down[1]);
     reap_all();
-    hec_collector_procfs.finish(world->collector, world->now_ns);
-    assert_true(waited_for_ms() - world->waited_before_ms < 150); /* the kernel's account has lost it */
-    assert_true(value_of(&world->recorded, HEC_TREE_CPU) >= 200 - TICKS_TOLERANCE_MS);
-    close(up[0]), close(up[1]), close(down[0]), close(down[1]);
+    hec_collector_procfs.finish(world.collector, world.now_ns);
+    assert_true(waited_for_ms() - world.waited_before_ms < 150); /* the kernel's account has lost it */
+    assert_true(kept_value(HEC_TREE_CPU, 0) >= 200 - TICKS_TOLERANCE_MS);
 }
 
 static void *wait_for_end(void *fd) {
@@ -232,27 +214,23 @@ static void *fork_and_wait(void *fds) {
 }
 
 TEST(children_of_a_thread_are_found) {
-    struct world *world = *unit_state;
-    int up[2], down[2];
-    assert_int_equal(pipe(up), 0);
-    assert_int_equal(pipe(down), 0);
     pid_t root = fork_root();
     if (root == 0) {
         pthread_t forking, waiting;
-        int fds[3] = {up[0], up[1], down[0]};
-        pthread_create(&waiting, NULL, wait_for_end, &down[0]); /* first: the child's word says that both are there */
+        int fds[3] = {world.up[0], world.up[1], world.down[0]};
+        pthread_create(&waiting, NULL, wait_for_end,
+                       &world.down[0]); /* first: the child's word says that both are there */
         pthread_create(&forking, NULL, fork_and_wait, fds);
         pthread_join(forking, NULL);
         pthread_join(waiting, NULL);
         _exit(0);
     }
-    world->options.root = root;
-    hear(up[0]);
-    poll_now(world);
-    assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 2);
-    int64_t threads = value_of(&world->recorded, HEC_TREE_THREADS_RUNNING) +
-                      value_of(&world->recorded, HEC_TREE_THREADS_SLEEPING) +
-                      value_of(&world->recorded, HEC_TREE_THREADS_DISK);
+    world.options.root = root;
+    hear(world.up[0]);
+    poll_now();
+    assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 2);
+    int64_t threads = kept_value(HEC_TREE_THREADS_RUNNING, 0) + kept_value(HEC_TREE_THREADS_SLEEPING, 0) +
+                      kept_value(HEC_TREE_THREADS_DISK, 0);
 #ifdef __SANITIZE_THREAD__
     threads -=
         1; /* ThreadSanitizer's own, of the root; the child is forked with a thread of its own too, or not seen */
@@ -261,15 +239,13 @@ TEST(children_of_a_thread_are_found) {
 #endif
     /* where the child is found through its parent's threads, its own are in the next look only */
     assert_true(threads == 3 || threads == 4);
-    say(down[1]);
-    say(down[1]);
+    say(world.down[1]);
+    say(world.down[1]);
     reap_all();
-    close(up[0]), close(up[1]), close(down[0]), close(down[1]);
 }
 
 /* A storm of processes that come and go under the collector's eyes: it must neither fall nor count anything twice. */
 TEST(a_storm_adds_up) {
-    struct world *world = *unit_state;
     pid_t root = fork_root();
     if (root == 0) {
         for (int i = 0; i < 120; i++) {
@@ -290,12 +266,10 @@ TEST(a_storm_adds_up) {
             ;
         _exit(0);
     }
-    world->options.root = root;
+    world.options.root = root;
     bool alive = true;
     for (int polls = 0; alive; polls++) {
-        poll_now(world);
-        if (world->recorded.count > RECORDED_MAX - 200)
-            world->recorded.count = RECORDED_MAX / 2; /* polled far more often than in life */
+        poll_now();
         while (polls % 3 == 0 && alive) {
             pid_t pid = waitpid(-1, NULL, WNOHANG);
             if (pid == 0)
@@ -303,27 +277,24 @@ TEST(a_storm_adds_up) {
             alive = pid > 0; /* none left */
         }
     }
-    hec_collector_procfs.finish(world->collector, world->now_ns);
-    check_never_down(&world->recorded);
-    int64_t truth_ms = waited_for_ms() - world->waited_before_ms;
-    int64_t counted_ms = value_of(&world->recorded, HEC_TREE_CPU);
+    hec_collector_procfs.finish(world.collector, world.now_ns);
+    check_never_down();
+    int64_t truth_ms = waited_for_ms() - world.waited_before_ms;
+    int64_t counted_ms = kept_value(HEC_TREE_CPU, 0);
     print_message("counted %lld ms, the kernel %lld ms, %s processes seen\n", (long long)counted_ms,
-                  (long long)truth_ms, world->recorded.seen);
+                  (long long)truth_ms, kept_meta("tree_processes_seen"));
     assert_true(counted_ms >= truth_ms - TICKS_TOLERANCE_MS);
     assert_true(counted_ms <= truth_ms + TICKS_TOLERANCE_MS + truth_ms / 20);
-    assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 0);
-    assert_true(atoi(world->recorded.seen) > 1);
+    assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 0);
+    assert_true(atoi(kept_meta("tree_processes_seen")) > 1);
 }
 
 TEST(descriptors_are_given_back) {
-    struct world *world = *unit_state;
     int first = dup(0);
     close(first);
     struct hec_observe_options options = {0};
-    struct recorded recorded;
-    struct hec_sink sink = recording_sink(&recorded);
     void *collector;
-    assert_int_equal(hec_collector_procfs.open(&options, &sink, &collector, NULL), HEC_OK);
+    assert_int_equal(hec_collector_procfs.open(&options, &keeping, &collector, NULL), HEC_OK);
     pid_t root = fork_root();
     if (root == 0) {
         pause();
@@ -331,7 +302,7 @@ TEST(descriptors_are_given_back) {
     }
     options.root = root;
     hec_collector_procfs.poll(collector, hec_clock_mono_ns());
-    assert_int_equal(value_of(&recorded, HEC_TREE_PROCESSES), 1);
+    assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 1);
     kill(root, SIGKILL);
     reap_all();
     hec_collector_procfs.finish(collector, hec_clock_mono_ns());
@@ -339,8 +310,6 @@ TEST(descriptors_are_given_back) {
     int after = dup(0);
     close(after);
     assert_int_equal(after, first);
-    free(recorded.samples);
-    (void)world;
 }
 
 EACH_TEST(set_up, tear_down)

@@ -1,7 +1,7 @@
 /* A process whose agent is restarted: the ring that the new agent gets, at the old one's address, and windows whose reader died. */
 #include "base/error.h"
 #include "base/ring_again.h"
-#include "unit.h"
+#include "tests/unit/folder.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -12,26 +12,26 @@
 
 #define TAG 7
 
-struct fixture {
-    char folder[40], socket[64];
+static struct {
+    char socket[64];
     int listener;
     struct hec_ring ring;
     struct hec_ring_again again;
     struct hec_ring_reader reader;
     int64_t now_ns;
-};
+} f;
 
 /* As an agent does that begins: the socket is a new file. */
-static void listen_again(struct fixture *f) {
-    if (f->listener >= 0)
-        close(f->listener);
-    assert_int_equal(hec_ring_listen(f->socket, &f->listener), HEC_OK);
+static void listen_again(void) {
+    if (f.listener >= 0)
+        close(f.listener);
+    assert_int_equal(hec_ring_listen(f.socket, &f.listener), HEC_OK);
 }
 
 /* What the agent gets: mapped, and nobody reads. */
-static void take(struct fixture *f) {
+static void take(void) {
     struct hec_ring_hello hello;
-    int fd, connection = accept(f->listener, NULL, NULL);
+    int fd, connection = accept(f.listener, NULL, NULL);
     assert_true(connection >= 0);
     struct pollfd ready = {.fd = connection, .events = POLLIN}; /* who connected may not have sent it yet */
     assert_int_equal(poll(&ready, 1, 10000), 1);
@@ -39,162 +39,156 @@ static void take(struct fixture *f) {
     close(connection);
     assert_int_equal(hello.tag, TAG);
     assert_int_equal(hello.pid, getpid());
-    hec_ring_leave(&f->reader);
-    assert_int_equal(hec_ring_map(fd, &f->reader), HEC_OK);
+    hec_ring_leave(&f.reader);
+    assert_int_equal(hec_ring_map(fd, &f.reader), HEC_OK);
     close(fd);
-    hec_ring_pause(&f->reader);
+    hec_ring_pause(&f.reader);
 }
 
-static bool nobody_connected(const struct fixture *f) {
-    return accept(f->listener, NULL, NULL) < 0;
+static bool nobody_connected(void) {
+    return accept(f.listener, NULL, NULL) < 0;
 }
 
-static bool look(struct fixture *f) {
-    f->now_ns += HEC_RING_LOOK_NS;
-    return hec_ring_look_again(&f->again, &f->ring, f->now_ns);
+static bool look(void) {
+    f.now_ns += HEC_RING_LOOK_NS;
+    return hec_ring_look_again(&f.again, &f.ring, f.now_ns);
 }
 
-static void write_at(struct fixture *f, int64_t t_ns) {
+static void write_at(int64_t t_ns) {
     struct hec_ring_record record = {.t_ns = t_ns, .kind = HEC_RING_STEP};
-    assert_true(hec_ring_write(&f->ring, &record));
+    assert_true(hec_ring_write(&f.ring, &record));
 }
 
 static int set_up(void **state) {
-    static struct fixture f;
-    f = (struct fixture){.listener = -1, .now_ns = 1};
-    snprintf(f.folder, sizeof f.folder, "/tmp/hec-again-XXXXXX");
-    assert_non_null(mkdtemp(f.folder));
-    snprintf(f.socket, sizeof f.socket, "%s/agent", f.folder);
-    listen_again(&f);
+    memset(&f, 0, sizeof f);
+    f.listener = -1;
+    f.now_ns = 1;
+    assert_int_equal(folder_make(state), 0);
+    snprintf(f.socket, sizeof f.socket, "%s/agent", folder);
+    listen_again();
     assert_int_equal(
         hec_ring_begin_at(&f.again, f.socket, HEC_RING_MARKS, HEC_RING_RECORDS_MIN, TAG, f.now_ns, &f.ring), HEC_OK);
-    take(&f);
+    take();
     *state = &f;
     return 0;
 }
 
 static int tear_down(void **state) {
-    struct fixture *f = *state;
-    hec_ring_leave(&f->reader);
-    hec_ring_unmap(&f->ring);
-    close(f->listener);
-    unlink(f->socket);
-    return rmdir(f->folder);
+    (void)state;
+    hec_ring_leave(&f.reader);
+    hec_ring_unmap(&f.ring);
+    close(f.listener);
+    unlink(f.socket);
+    return rmdir(folder);
 }
 
 TEST(test_the_same_agent) {
-    struct fixture *f = *unit_state;
     for (int i = 0; i < 5; i++)
-        assert_false(look(f));
-    assert_true(nobody_connected(f));
+        assert_false(look());
+    assert_true(nobody_connected());
 }
 
 TEST(test_a_restarted_agent) {
-    struct fixture *f = *unit_state;
     struct hec_ring_record read;
-    const void *address = f->ring.header;
+    const void *address = f.ring.header;
     for (int restart = 1; restart <= 3; restart++) {
-        hec_ring_begin(&f->reader);
+        hec_ring_begin(&f.reader);
         for (int i = 0; i < 9 * restart; i++)
-            write_at(f, i);
-        hec_ring_close(&f->reader);
-        uint32_t before = hec_ring_window(&f->ring);
-        listen_again(f);
-        assert_false(hec_ring_look_again(&f->again, &f->ring, f->now_ns)); /* it is not yet time */
-        assert_true(look(f));
-        assert_ptr_equal(f->ring.header, address);
-        assert_true(hec_ring_window(&f->ring) & 1);
-        take(f);
-        assert_false(look(f));
-        hec_ring_begin(&f->reader);
-        assert_true(hec_ring_window(&f->ring) > before);
-        assert_int_equal(hec_ring_pending(&f->reader), 0);
-        write_at(f, 1000 + restart);
-        assert_int_equal(hec_ring_read(&f->reader, &read, 1), 1);
+            write_at(i);
+        hec_ring_close(&f.reader);
+        uint32_t before = hec_ring_window(&f.ring);
+        listen_again();
+        assert_false(hec_ring_look_again(&f.again, &f.ring, f.now_ns)); /* it is not yet time */
+        assert_true(look());
+        assert_ptr_equal(f.ring.header, address);
+        assert_true(hec_ring_window(&f.ring) & 1);
+        take();
+        assert_false(look());
+        hec_ring_begin(&f.reader);
+        assert_true(hec_ring_window(&f.ring) > before);
+        assert_int_equal(hec_ring_pending(&f.reader), 0);
+        write_at(1000 + restart);
+        assert_int_equal(hec_ring_read(&f.reader, &read, 1), 1);
         assert_int_equal(read.t_ns, 1000 + restart);
-        assert_int_equal(hec_ring_lost(&f->reader), 0);
+        assert_int_equal(hec_ring_lost(&f.reader), 0);
     }
 }
 
 /* A thread that was held up between its reservation and its copy, for all of the restart. */
 TEST(test_a_record_under_way) {
-    struct fixture *f = *unit_state;
     struct hec_ring_record read;
-    uint64_t reserved = __atomic_fetch_add(&f->ring.header->head, 1, __ATOMIC_RELAXED);
-    listen_again(f);
-    assert_true(look(f));
-    take(f);
-    hec_ring_begin(&f->reader);
-    f->ring.slots[reserved & f->ring.mask].t_ns = 13;
-    f->ring.slots[reserved & f->ring.mask].sequence = reserved + 1;
+    uint64_t reserved = __atomic_fetch_add(&f.ring.header->head, 1, __ATOMIC_RELAXED);
+    listen_again();
+    assert_true(look());
+    take();
+    hec_ring_begin(&f.reader);
+    f.ring.slots[reserved & f.ring.mask].t_ns = 13;
+    f.ring.slots[reserved & f.ring.mask].sequence = reserved + 1;
     for (int i = 0; i < 2 * (int)HEC_RING_RECORDS_MIN; i++) {
-        assert_int_equal(hec_ring_read(&f->reader, &read, 1), 0);
-        write_at(f, 100 + i);
-        assert_int_equal(hec_ring_read(&f->reader, &read, 1), 1);
+        assert_int_equal(hec_ring_read(&f.reader, &read, 1), 0);
+        write_at(100 + i);
+        assert_int_equal(hec_ring_read(&f.reader, &read, 1), 1);
         assert_int_equal(read.t_ns, 100 + i);
     }
 }
 
 TEST(test_who_is_no_agent) {
-    struct fixture *f = *unit_state;
-    unlink(f->socket);
-    assert_false(look(f)); /* none there */
-    FILE *file = fopen(f->socket, "w");
+    unlink(f.socket);
+    assert_false(look()); /* none there */
+    FILE *file = fopen(f.socket, "w");
     assert_non_null(file);
     fclose(file);
-    assert_false(look(f)); /* no socket */
-    unlink(f->socket);
-    listen_again(f);
-    close(f->listener);
-    f->listener = -1;
-    assert_false(look(f)); /* nobody listens */
+    assert_false(look()); /* no socket */
+    unlink(f.socket);
+    listen_again();
+    close(f.listener);
+    f.listener = -1;
+    assert_false(look()); /* nobody listens */
     if (geteuid() == 0) {
-        listen_again(f);
-        assert_int_equal(chown(f->socket, 12345, (gid_t)-1), 0);
-        assert_false(look(f)); /* another user's */
-        assert_true(nobody_connected(f));
+        listen_again();
+        assert_int_equal(chown(f.socket, 12345, (gid_t)-1), 0);
+        assert_false(look()); /* another user's */
+        assert_true(nobody_connected());
     }
-    unlink(f->socket);
-    listen_again(f);
-    assert_true(look(f)); /* and at last it is one */
-    take(f);
+    unlink(f.socket);
+    listen_again();
+    assert_true(look()); /* and at last it is one */
+    take();
 }
 
 TEST(test_a_reader_that_died) {
-    struct fixture *f = *unit_state;
     struct hec_ring_record read;
-    write_at(f, 1);
-    hec_ring_begin(&f->reader);
-    uint32_t window = hec_ring_window(&f->ring);
+    write_at(1);
+    hec_ring_begin(&f.reader);
+    uint32_t window = hec_ring_window(&f.ring);
     for (int i = 0; i < 4; i++) { /* nothing to read, or all is read: it lives */
-        assert_false(look(f));
-        assert_int_equal(hec_ring_window(&f->ring), window);
-        write_at(f, 2);
-        assert_false(look(f));
-        assert_int_equal(hec_ring_window(&f->ring), window);
-        assert_int_equal(hec_ring_read(&f->reader, &read, 1), 1);
+        assert_false(look());
+        assert_int_equal(hec_ring_window(&f.ring), window);
+        write_at(2);
+        assert_false(look());
+        assert_int_equal(hec_ring_window(&f.ring), window);
+        assert_int_equal(hec_ring_read(&f.reader, &read, 1), 1);
     }
-    write_at(f, 3);
-    assert_false(look(f));
-    listen_again(f);
-    assert_false(look(f));
-    assert_int_equal(hec_ring_window(&f->ring), window + 1);
-    assert_true(look(f));
-    take(f);
-    hec_ring_begin(&f->reader);
-    assert_true(hec_ring_window(&f->ring) > window + 1);
+    write_at(3);
+    assert_false(look());
+    listen_again();
+    assert_false(look());
+    assert_int_equal(hec_ring_window(&f.ring), window + 1);
+    assert_true(look());
+    take();
+    hec_ring_begin(&f.reader);
+    assert_true(hec_ring_window(&f.ring) > window + 1);
 }
 
 /* `hec run` reads from the first record to the last, and may be stopped for as long as it likes. */
 TEST(test_a_ring_without_windows) {
-    struct fixture *f = *unit_state;
-    f->ring.header->window = 0;
-    write_at(f, 1);
-    listen_again(f);
+    f.ring.header->window = 0;
+    write_at(1);
+    listen_again();
     for (int i = 0; i < 5; i++)
-        assert_false(look(f));
-    assert_int_equal(hec_ring_window(&f->ring), 0);
-    assert_true(nobody_connected(f));
+        assert_false(look());
+    assert_int_equal(hec_ring_window(&f.ring), 0);
+    assert_true(nobody_connected());
 }
 
 /* ---- many threads write and look, while one agent follows another ---- */
@@ -204,7 +198,6 @@ TEST(test_a_ring_without_windows) {
 #define READ_EACH 100
 
 struct group {
-    struct fixture *fixture;
     int64_t now_ns;          /* atomic: a look's time further at each look */
     int writers;             /* atomic: that have begun */
     int64_t rounds[WRITERS]; /* atomic */
@@ -218,10 +211,9 @@ static void *write_on(void *context) {
         struct hec_ring_record record = {.t_ns = n, .kind = HEC_RING_STEP, .tid = (uint32_t)(n * 7)};
         record.u.mark.value = (double)n;
         if (n % 64 == 0)
-            hec_ring_look_again(&c->fixture->again, &c->fixture->ring,
-                                __atomic_add_fetch(&c->now_ns, HEC_RING_LOOK_NS, __ATOMIC_RELAXED));
-        if (!(hec_ring_window(&c->fixture->ring) & 1))
-            hec_ring_write(&c->fixture->ring, &record);
+            hec_ring_look_again(&f.again, &f.ring, __atomic_add_fetch(&c->now_ns, HEC_RING_LOOK_NS, __ATOMIC_RELAXED));
+        if (!(hec_ring_window(&f.ring) & 1))
+            hec_ring_write(&f.ring, &record);
         __atomic_store_n(rounds, n + 1, __ATOMIC_RELEASE);
     }
     return NULL;
@@ -236,9 +228,9 @@ static void let_all_go_on(struct group *c) {
     }
 }
 
-static bool someone_connected(const struct fixture *f) {
+static bool someone_connected(void) {
     for (int i = 0; i < 2000; i++) {
-        struct pollfd ready = {.fd = f->listener, .events = POLLIN};
+        struct pollfd ready = {.fd = f.listener, .events = POLLIN};
         if (poll(&ready, 1, 10) == 1)
             return true;
     }
@@ -247,12 +239,12 @@ static bool someone_connected(const struct fixture *f) {
 
 /* Every record is one that was written, and all of it. A reader that is slow is taken for dead here, since looks come thick and fast: then
  * it begins again. */
-static void read_some(struct fixture *f) {
+static void read_some(void) {
     struct hec_ring_record read[32];
     for (size_t records = 0; records < READ_EACH;) {
-        if (hec_ring_window(&f->ring) & 1)
-            hec_ring_begin(&f->reader);
-        size_t count = hec_ring_read(&f->reader, read, 32);
+        if (hec_ring_window(&f.ring) & 1)
+            hec_ring_begin(&f.reader);
+        size_t count = hec_ring_read(&f.reader, read, 32);
         for (size_t k = 0; k < count; k++) {
             assert_int_equal(read[k].kind, HEC_RING_STEP);
             assert_int_equal(read[k].tid, (uint32_t)(read[k].t_ns * 7));
@@ -265,18 +257,17 @@ static void read_some(struct fixture *f) {
 }
 
 TEST(test_restarts_among_threads) {
-    struct fixture *f = *unit_state;
-    struct group group = {.fixture = f, .now_ns = HEC_RING_LOOK_NS};
+    struct group group = {.now_ns = HEC_RING_LOOK_NS};
     pthread_t thread[WRITERS];
     for (int i = 0; i < WRITERS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, write_on, &group), 0);
     for (int restart = 0; restart < RESTARTS; restart++) {
-        read_some(f);
-        hec_ring_pause(&f->reader);
+        read_some();
+        hec_ring_pause(&f.reader);
         let_all_go_on(&group);
-        listen_again(f);
-        assert_true(someone_connected(f));
-        take(f);
+        listen_again();
+        assert_true(someone_connected());
+        take();
     }
     __atomic_store_n(&group.stop, true, __ATOMIC_RELAXED);
     for (int i = 0; i < WRITERS; i++)

@@ -5,31 +5,9 @@
 #include "store/activity_pack.h"
 #include "store/copy.h"
 
-#include <sqlite3.h>
 #include <sys/wait.h>
 
 #define ORIGIN INT64_C(123456789012345)
-
-static int64_t number(const char *path, const char *sql) {
-    sqlite3 *db;
-    sqlite3_stmt *s;
-    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK)
-        fail_msg("%s", sqlite3_errmsg(db));
-    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
-    int64_t value = sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
-    sqlite3_close(db);
-    return value;
-}
-
-static void change(const char *path, const char *sql) {
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
-        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-    sqlite3_close(db);
-}
 
 /* Activities of all kinds on all tracks, most of them in order, into the file and into the list. */
 static void write_random(const struct hec_sink *s, struct store_list *list, size_t count, int64_t *t_ns) {
@@ -52,9 +30,7 @@ static void write_random(const struct hec_sink *s, struct store_list *list, size
 TEST(every_kind_comes_back) {
     static const size_t sizes[] = {1, 2, 31, 32, 33, 1000, 60000, 200000};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        const char *path = store_path("kinds.hec");
-        struct hec_writer *writer = store_create(path, 0);
-        const struct hec_sink *s = hec_writer_sink(writer);
+        STORE_BEGIN("kinds.hec", 0);
         struct store_list list = {0};
         store_define(s);
         int64_t t_ns = 0;
@@ -75,15 +51,13 @@ TEST(every_kind_comes_back) {
         store_list_check(reader, &list, 0);
         hec_reader_close(reader);
         store_list_free(&list);
-        assert_int_equal(number(path, "SELECT count(*) FROM activity_block WHERE id<0 AND n=4096"), 0);
+        assert_int_equal(store_number(path, "SELECT count(*) FROM activity_block WHERE id<0 AND n=4096"), 0);
     }
 }
 
 /* Many small commits: open blocks are rewritten, closed when full, and never there twice. */
 TEST(open_blocks_grow) {
-    const char *path = store_path("grow.hec");
-    struct hec_writer *writer = store_create(path, ORIGIN);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("grow.hec", ORIGIN);
     struct store_list list = {0};
     store_define(s);
     int64_t t_ns = 0;
@@ -91,29 +65,23 @@ TEST(open_blocks_grow) {
         write_random(s, &list, store_random(3) == 0 ? 0 : store_random(3000), &t_ns);
         assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
         if (i % 50 == 0) { /* while it is being written */
-            struct hec_reader *reader = store_open(path);
-            store_list_check(reader, &list, HEC_ACTIVITY_ALL);
-            hec_reader_close(reader);
+            store_list_check_file(path, &list);
         }
     }
     /* silence gives the memory back, and a chain may go on after it */
     for (int i = 0; i < 130; i++)
         assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
-    assert_int_equal(number(path, "SELECT count(*) FROM activity_block WHERE id<0"), 0);
+    assert_int_equal(store_number(path, "SELECT count(*) FROM activity_block WHERE id<0"), 0);
     write_random(s, &list, 500, &t_ns);
     store_close(writer);
-    struct hec_reader *reader = store_open(path);
-    store_list_check(reader, &list, HEC_ACTIVITY_ALL);
-    hec_reader_close(reader);
+    store_list_check_file(path, &list);
     store_list_free(&list);
 }
 
 /* The first track, and the first series, are silent until their blocks are closed, while only others have open ones; then
  * they go on. */
 TEST(silent_for_a_while) {
-    const char *path = store_path("silent.hec");
-    struct hec_writer *writer = store_create(path, ORIGIN);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("silent.hec", ORIGIN);
     struct store_list list = {0};
     struct hec_why why = {""};
     store_define(s);
@@ -130,16 +98,14 @@ TEST(silent_for_a_while) {
             fail_msg("%d: %s", i, why.text);
     }
     store_close(writer);
-    struct hec_reader *reader = store_open(path);
-    store_list_check(reader, &list, HEC_ACTIVITY_ALL);
-    hec_reader_close(reader);
+    store_list_check_file(path, &list);
     store_list_free(&list);
-    assert_int_equal(number(path, "SELECT sum(n) FROM block"), 140 + 6);
+    assert_int_equal(store_number(path, "SELECT sum(n) FROM block"), 140 + 6);
 }
 
 /* A program that ends without closing its file, as when it is killed. */
 TEST(killed) {
-    const char *path = store_path("killed.hec");
+    const char *path = in_folder("killed.hec");
     struct store_list list = {0};
     uint64_t before = store_random_state;
     for (int child = 0; child < 2; child++) {
@@ -152,7 +118,7 @@ TEST(killed) {
             store_random_state = before;
             continue; /* the same again, to know what there must be */
         }
-        struct hec_writer *writer = store_create(child ? store_path("same.hec") : path, ORIGIN);
+        struct hec_writer *writer = store_create(child ? in_folder("same.hec") : path, ORIGIN);
         store_define(hec_writer_sink(writer));
         int64_t t_ns = 0;
         for (int i = 0; i < 40; i++) {
@@ -175,14 +141,13 @@ TEST(killed) {
 
 /* A pass over kernels does not unpack, nor look at, what is not a kernel. */
 TEST(unwanted_blocks_are_not_read) {
-    const char *path = store_path("unwanted.hec");
-    struct hec_writer *writer = store_create(path, ORIGIN);
+    STORE_BEGIN("unwanted.hec", ORIGIN);
     struct store_list list = {0};
-    store_define(hec_writer_sink(writer));
+    store_define(s);
     int64_t t_ns = 0;
-    write_random(hec_writer_sink(writer), &list, 50000, &t_ns);
+    write_random(s, &list, 50000, &t_ns);
     store_close(writer);
-    change(path, "UPDATE activity_block SET data=x'00', track=-5, n='x' WHERE kind<>'kernel'");
+    store_change(path, "UPDATE activity_block SET data=x'00', track=-5, n='x' WHERE kind<>'kernel'");
     struct hec_reader *reader = store_open(path);
     store_list_check(reader, &list, HEC_ACTIVITY_BIT(HEC_ACTIVITY_KERNEL));
     assert_null(hec_reader_left_out(reader));
@@ -197,9 +162,7 @@ TEST(unwanted_blocks_are_not_read) {
 
 /* Whatever comes late, blocks of a chain overlap only where they must, and the pass is in order. */
 TEST(late_activities) {
-    const char *path = store_path("late.hec");
-    struct hec_writer *writer = store_create(path, ORIGIN);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("late.hec", ORIGIN);
     struct store_list list = {0};
     store_define(s);
     for (int64_t i = 0; i < 100000; i++) {
@@ -214,12 +177,10 @@ TEST(late_activities) {
         store_list_add(&list, &a, 1);
     }
     store_close(writer);
-    struct hec_reader *reader = store_open(path);
-    store_list_check(reader, &list, HEC_ACTIVITY_ALL);
-    hec_reader_close(reader);
+    store_list_check_file(path, &list);
     store_list_free(&list);
     /* nearly full blocks, although half of the activities were late */
-    assert_true(number(path, "SELECT count(*) FROM activity_block") < 2 * 100000 / 4096 + 4);
+    assert_true(store_number(path, "SELECT count(*) FROM activity_block") < 2 * 100000 / 4096 + 4);
 }
 
 static void refuse_one(const struct hec_sink *s, struct hec_activity a) {
@@ -228,9 +189,7 @@ static void refuse_one(const struct hec_sink *s, struct hec_activity a) {
 
 /* What makes no sense is refused and counted; a launch that makes none is unknown. */
 TEST(nonsense) {
-    const char *path = store_path("nonsense.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("nonsense.hec", 0);
     store_define(s);
     const struct hec_activity good = {.kind = HEC_ACTIVITY_KERNEL, .track = 1, .name = 1, .start_ns = 5, .end_ns = 6};
     struct hec_activity a;
@@ -305,9 +264,7 @@ static int got_tracer(void *context, const struct hec_tracer *tracer) {
 }
 
 TEST(definitions) {
-    const char *path = store_path("definitions.hec");
-    struct hec_writer *writer = store_create(path, ORIGIN);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("definitions.hec", ORIGIN);
     assert_int_equal(s->trace_name(s->context, "a"), 1);
     assert_int_equal(s->trace_name(s->context, ""), 2);
     assert_int_equal(s->trace_name(s->context, "a"), 1);
@@ -370,9 +327,7 @@ TEST(definitions) {
 TEST(devices_of_calls) {
     int64_t bytes[2];
     for (int known = 0; known < 2; known++) {
-        const char *path = store_path(known ? "devices.hec" : "none.hec");
-        struct hec_writer *writer = store_create(path, ORIGIN);
-        const struct hec_sink *s = hec_writer_sink(writer);
+        STORE_BEGIN(known ? "devices.hec" : "none.hec", ORIGIN);
         struct store_list list = {0};
         store_define(s);
         for (int i = 0; i < 3000; i++) {
@@ -393,8 +348,8 @@ TEST(devices_of_calls) {
         store_list_check(reader, &list, HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST));
         hec_reader_close(reader);
         store_list_free(&list);
-        bytes[known] = number(path, "SELECT sum(length(data)) FROM activity_block WHERE kind='burst'");
-        assert_int_equal(number(path, "SELECT sum(amount) FROM activity_block WHERE kind='burst'"), 60 * 1275);
+        bytes[known] = store_number(path, "SELECT sum(length(data)) FROM activity_block WHERE kind='burst'");
+        assert_int_equal(store_number(path, "SELECT sum(amount) FROM activity_block WHERE kind='burst'"), 60 * 1275);
     }
     assert_true(bytes[0] < bytes[1] && bytes[0] + 100 > bytes[1]);
     struct hec_packer *packer = hec_packer_new();
@@ -408,9 +363,7 @@ TEST(devices_of_calls) {
 
 /* Totals are in the file at every commit, for plain SQL and for the report. */
 TEST(totals) {
-    const char *path = store_path("totals.hec");
-    struct hec_writer *writer = store_create(path, ORIGIN);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("totals.hec", ORIGIN);
     store_define(s);
     for (int i = 0; i < 10000; i++) {
         struct hec_activity a[3] = {{.kind = HEC_ACTIVITY_KERNEL, .name = 1 + (uint32_t)(i % 2)},
@@ -425,27 +378,21 @@ TEST(totals) {
         if (i == 6999)
             assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
         if (i == 7999)
-            assert_int_equal(number(path, "SELECT count FROM phase WHERE name='name 3'"), 7000);
+            assert_int_equal(store_number(path, "SELECT count FROM phase WHERE name='name 3'"), 7000);
     }
     store_close(writer);
-    assert_int_equal(number(path, "SELECT total_ns FROM phase"), 5000 * 21);
-    assert_int_equal(number(path, "SELECT count FROM kernel_total WHERE name='name 2'"), 5000);
-    assert_int_equal(number(path, "SELECT total_ns FROM kernel_total WHERE name='name 2'"), 5000 * 11);
-    assert_int_equal(number(path, "SELECT sum(n) FROM activity_block WHERE kind='kernel' AND track=1"), 10000);
-    assert_int_equal(number(path, "SELECT sum(amount) FROM activity_block WHERE kind='copy'"), 1000000);
-    assert_int_equal(number(path, "SELECT sum(total_ns) FROM activity_block WHERE kind='copy'"), 5000 * 21);
-    assert_int_equal(number(path, "SELECT min(t0_ns) FROM activity_block"), 0);
-    assert_int_equal(number(path, "SELECT max(t1_ns) FROM activity_block"), 9999011);
-}
-
-static bool file_holds(const char *path, const char *text) {
-    char command[512];
-    snprintf(command, sizeof command, "grep -q -a '%s' '%s'", text, path);
-    return system(command) == 0;
+    assert_int_equal(store_number(path, "SELECT total_ns FROM phase"), 5000 * 21);
+    assert_int_equal(store_number(path, "SELECT count FROM kernel_total WHERE name='name 2'"), 5000);
+    assert_int_equal(store_number(path, "SELECT total_ns FROM kernel_total WHERE name='name 2'"), 5000 * 11);
+    assert_int_equal(store_number(path, "SELECT sum(n) FROM activity_block WHERE kind='kernel' AND track=1"), 10000);
+    assert_int_equal(store_number(path, "SELECT sum(amount) FROM activity_block WHERE kind='copy'"), 1000000);
+    assert_int_equal(store_number(path, "SELECT sum(total_ns) FROM activity_block WHERE kind='copy'"), 5000 * 21);
+    assert_int_equal(store_number(path, "SELECT min(t0_ns) FROM activity_block"), 0);
+    assert_int_equal(store_number(path, "SELECT max(t1_ns) FROM activity_block"), 9999011);
 }
 
 TEST(copies) {
-    const char *from = store_path("from.hec"), *to = store_path("to.hec");
+    const char *from = in_folder("from.hec"), *to = in_folder("to.hec");
     struct hec_writer *writer = store_create(from, ORIGIN);
     const struct hec_sink *s = hec_writer_sink(writer);
     struct store_list list = {0};
@@ -466,9 +413,9 @@ TEST(copies) {
     assert_int_equal(hec_reader_tracers(reader, got_tracer, &tracer, NULL), 0);
     assert_string_equal(tracer.library, "libcupti.so.13");
     hec_reader_close(reader);
-    assert_true(file_holds(from, "ada/project") && !file_holds(to, "ada"));
-    assert_int_equal(number(to, "SELECT count(*) FROM activity_block WHERE id<0"), 0);
-    assert_int_equal(number(to, "SELECT sum(count) FROM activity_total"), 30000);
+    assert_true(store_holds(from, "ada/project") && !store_holds(to, "ada"));
+    assert_int_equal(store_number(to, "SELECT count(*) FROM activity_block WHERE id<0"), 0);
+    assert_int_equal(store_number(to, "SELECT sum(count) FROM activity_total"), 30000);
     store_list_free(&list);
 }
 
@@ -479,12 +426,11 @@ static int stop_at_once(void *context, const struct hec_activity *activities, si
 }
 
 TEST(visitors_may_stop) {
-    const char *path = store_path("stop.hec");
-    struct hec_writer *writer = store_create(path, ORIGIN);
+    STORE_BEGIN("stop.hec", ORIGIN);
     struct store_list list = {0};
-    store_define(hec_writer_sink(writer));
+    store_define(s);
     int64_t t_ns = 0;
-    write_random(hec_writer_sink(writer), &list, 20000, &t_ns);
+    write_random(s, &list, 20000, &t_ns);
     store_list_free(&list);
     store_close(writer);
     struct hec_reader *reader = store_open(path);
@@ -493,5 +439,3 @@ TEST(visitors_may_stop) {
     assert_int_equal(calls, 1);
     hec_reader_close(reader);
 }
-
-ALL_TESTS(store_folder_make, store_folder_remove)

@@ -5,16 +5,6 @@
 #include "store/definitions.h"
 
 #include <pthread.h>
-#include <signal.h>
-#include <sqlite3.h>
-#include <sys/resource.h>
-
-static void limit_files(rlim_t bytes) {
-    struct rlimit limit;
-    getrlimit(RLIMIT_FSIZE, &limit);
-    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
 
 static void add_kernels(const struct hec_sink *s, struct store_list *list, int64_t from, int64_t to) {
     for (int64_t i = from; i < to; i++) {
@@ -32,9 +22,7 @@ static void add_kernels(const struct hec_sink *s, struct store_list *list, int64
 
 /* Full for a while: nothing is lost, neither of closed blocks nor of open ones, nor a name. */
 TEST(disk_full_for_a_while) {
-    const char *path = store_path("recovers.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("recovers.hec", 0);
     struct store_list list = {0};
     struct hec_why why = {""};
     store_define(s);
@@ -42,9 +30,9 @@ TEST(disk_full_for_a_while) {
     int failures = 0;
     for (int i = 0; i < 40; i++, at += 3000) {
         if (i == 5)
-            limit_files(4096);
+            store_limit(4096);
         if (i == 30)
-            limit_files(RLIM_INFINITY);
+            store_limit(RLIM_INFINITY);
         add_kernels(s, &list, at, at + 3000);
         char text[32];
         snprintf(text, sizeof text, "later %d", i);
@@ -67,21 +55,19 @@ TEST(disk_full_for_a_while) {
 
 /* Full for longer than memory is for: what the file has stays, the newest is refused, kept + lost = given. */
 TEST(disk_full_for_long) {
-    const char *path = store_path("drops.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("drops.hec", 0);
     struct store_list before = {0};
     struct hec_why why = {""};
     store_define(s);
     add_kernels(s, &before, 0, 6000); /* a closed block, and an open one of which the file has a part */
     assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
-    limit_files(4096);
+    store_limit(4096);
     int64_t at = 6000;
     for (int i = 0; i < 50; i++, at += 100000) {
         add_kernels(s, NULL, at, at + 100000);
         assert_int_not_equal(hec_writer_flush(writer, &why), HEC_OK);
     }
-    limit_files(RLIM_INFINITY);
+    store_limit(RLIM_INFINITY);
     assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
     add_kernels(s, NULL, at, at + 5000);
     at += 5000;
@@ -105,24 +91,22 @@ TEST(disk_full_for_long) {
 
 /* Still full at the end: what the file has not got is counted. */
 TEST(disk_full_at_the_end) {
-    struct hec_writer *writer = store_create(store_path("end.hec"), 0);
+    struct hec_writer *writer = store_create(in_folder("end.hec"), 0);
     const struct hec_sink *s = hec_writer_sink(writer);
     store_define(s);
     add_kernels(s, NULL, 0, 5000);
     assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
-    limit_files(4096);
+    store_limit(4096);
     add_kernels(s, NULL, 5000, 12345);
     int64_t lost = 0;
     assert_int_equal(hec_writer_close(writer, &lost, NULL), HEC_ERR_FULL);
-    limit_files(RLIM_INFINITY);
+    store_limit(RLIM_INFINITY);
     assert_int_equal(lost, 7345);
 }
 
 /* More tracks than there is memory for open blocks: blocks are closed early, and nothing is lost. */
 TEST(many_tracks) {
-    const char *path = store_path("tracks.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("tracks.hec", 0);
     struct store_list list = {0};
     enum { TRACKS = 3000 };
     for (int i = 1; i <= TRACKS; i++) {
@@ -138,9 +122,7 @@ TEST(many_tracks) {
             assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
     }
     store_close(writer);
-    struct hec_reader *reader = store_open(path);
-    store_list_check(reader, &list, HEC_ACTIVITY_ALL);
-    hec_reader_close(reader);
+    store_list_check_file(path, &list);
     store_list_free(&list);
 }
 
@@ -203,19 +185,12 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static int count_all(void *context, const struct hec_activity *activities, size_t count) {
-    (void)activities;
-    *(size_t *)context += count;
-    return 0;
-}
-
 TEST(many_threads) {
-    const char *path = store_path("threads.hec");
-    struct hec_writer *writer = store_create(path, 0);
+    STORE_BEGIN("threads.hec", 0);
     pthread_t threads[4];
     struct worker workers[4];
     for (int i = 0; i < 4; i++) {
-        workers[i] = (struct worker){hec_writer_sink(writer), i};
+        workers[i] = (struct worker){s, i};
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
     for (int i = 0; i < 30; i++) {
@@ -235,7 +210,7 @@ TEST(many_threads) {
     store_close(writer);
     struct hec_reader *reader = store_open(path);
     size_t count = 0;
-    assert_int_equal(hec_reader_activities(reader, HEC_ACTIVITY_ALL, count_all, &count, NULL), 0);
+    assert_int_equal(hec_reader_activities(reader, HEC_ACTIVITY_ALL, store_count, &count, NULL), 0);
     assert_int_equal(count, 4 * 4000 * 3);
     hec_reader_close(reader);
 }
@@ -341,10 +316,7 @@ static struct hec_reader *open_overlapping(const char *path, int copies) {
              "INSERT INTO activity_block (track, kind, t0_ns, t1_ns, n, total_ns, amount, data) "
              "SELECT track, kind, t0_ns, t1_ns, n, total_ns, amount, data FROM activity_block, c",
              copies);
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
+    store_change(path, sql);
     return store_open(path);
 }
 
@@ -376,7 +348,7 @@ static int count_copies(void *context, const struct hec_activity *activities, si
 TEST(overlapping_blocks) {
     struct hec_why why = {""};
     struct copies copies = {.copies = 600};
-    struct hec_reader *reader = open_overlapping(store_path("packed.hec"), copies.copies);
+    struct hec_reader *reader = open_overlapping(in_folder("packed.hec"), copies.copies);
     assert_int_equal(hec_reader_activities(reader, HEC_ACTIVITY_ALL, count_copies, &copies, &why), 0);
     assert_int_equal(copies.count, 600 * HEC_ACTIVITY_BLOCK);
     assert_int_equal(copies.seen, copies.copies);
@@ -394,9 +366,8 @@ TEST(tiny_blocks) {
         {4096, 1000, 4096, HEC_OK, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *path = store_path("tiny.hec");
-        struct hec_writer *writer = store_create(path, 0);
-        store_define(hec_writer_sink(writer));
+        STORE_BEGIN("tiny.hec", 0);
+        store_define(s);
         store_close(writer);
         char sql[400];
         snprintf(sql, sizeof sql,
@@ -404,24 +375,14 @@ TEST(tiny_blocks) {
                  "INSERT INTO activity_block (track, kind, t0_ns, t1_ns, n, total_ns, amount, data) "
                  "SELECT 1, 'memset', k*%d, 0, %d, 0, 0.0, x'00000000000200000000000000000000000000' FROM c",
                  cases[i].blocks, cases[i].apart_ns, cases[i].n);
-        sqlite3 *db;
-        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-        sqlite3_close(db);
+        store_change(path, sql);
         struct hec_reader *reader = store_open(path);
         struct hec_why why = {""};
         size_t count = 0;
-        int err = hec_reader_activities(reader, HEC_ACTIVITY_ALL, count_all, &count, &why);
+        int err = hec_reader_activities(reader, HEC_ACTIVITY_ALL, store_count, &count, &why);
         if (err != cases[i].err || !strstr(why.text, cases[i].sentence))
             fail_msg("%zu: %d: %s", i, err, why.text);
         assert_true(err || count == (size_t)cases[i].blocks * (size_t)cases[i].n);
         hec_reader_close(reader);
     }
 }
-
-static int begin_all(void **state) {
-    signal(SIGXFSZ, SIG_IGN);
-    return store_folder_make(state);
-}
-
-ALL_TESTS(begin_all, store_folder_remove)

@@ -24,14 +24,8 @@ static int got_uuid(void *context, const struct hec_device *device) {
     return hec_buf_puts(context, device->uuid);
 }
 
-static bool file_holds(const char *path, const char *text) {
-    char command[512];
-    snprintf(command, sizeof command, "grep -q -a '%s' '%s'", text, path);
-    return system(command) == 0;
-}
-
 TEST(names_are_taken_out) {
-    const char *from = store_path("from.hec"), *to = store_path("to.hec");
+    const char *from = in_folder("from.hec"), *to = in_folder("to.hec");
     make(from);
     static const char *const drop[] = {"secret", NULL};
     static const struct hec_store_fact facts[] = {{"part", "H200"}, {"command", "python train.py"}};
@@ -56,9 +50,9 @@ TEST(names_are_taken_out) {
     assert_string_equal(hec_buf_text(&text), "on host: GPU-00000000-0000-0000-0000-000000000000");
     hec_buf_free(&text);
     hec_reader_close(reader);
-    assert_true(file_holds(from, "ada") && file_holds(from, "node17") && file_holds(from, "89ab-cdef"));
-    assert_false(file_holds(to, "ada") || file_holds(to, "node17") || file_holds(to, "89ab-cdef") ||
-                 file_holds(to, "secret"));
+    assert_true(store_holds(from, "ada") && store_holds(from, "node17") && store_holds(from, "89ab-cdef"));
+    assert_false(store_holds(to, "ada") || store_holds(to, "node17") || store_holds(to, "89ab-cdef") ||
+                 store_holds(to, "secret"));
 
     /* a fact replaces what is there */
     scrub.fact_count = 2;
@@ -70,7 +64,7 @@ TEST(names_are_taken_out) {
 }
 
 TEST(series_are_exact) {
-    const char *from = store_path("from2.hec"), *to = store_path("to2.hec");
+    const char *from = in_folder("from2.hec"), *to = in_folder("to2.hec");
     make(from);
     assert_int_equal(hec_store_copy(from, to, false, NULL, NULL), HEC_OK);
     struct hec_reader *a = store_open(from), *b = store_open(to);
@@ -92,14 +86,12 @@ TEST(series_are_exact) {
 
 TEST(a_bad_source_leaves_nothing) {
     struct hec_why why = {""};
-    const char *to = store_path("to3.hec");
-    assert_int_equal(hec_store_copy(store_path("absent"), to, false, NULL, &why), HEC_ERR_NOTFOUND);
-    FILE *file = fopen(store_path("text"), "w");
-    fputs("import torch\n", file);
-    fclose(file);
-    assert_int_equal(hec_store_copy(store_path("text"), to, false, NULL, &why), HEC_ERR_CORRUPT);
+    const char *to = in_folder("to3.hec");
+    assert_int_equal(hec_store_copy(in_folder("absent"), to, false, NULL, &why), HEC_ERR_NOTFOUND);
+    assert_int_equal(hec_store_copy(folder_write("text", "import torch\n", 13), to, false, NULL, &why),
+                     HEC_ERR_CORRUPT);
     char command[256];
-    snprintf(command, sizeof command, "test -z \"$(ls '%s' | grep to3)\"", store_folder);
+    snprintf(command, sizeof command, "test -z \"$(ls '%s' | grep to3)\"", folder);
     assert_int_equal(system(command), 0);
 }
 
@@ -135,22 +127,19 @@ TEST(texts) {
 TEST(what_may_be_overwritten) {
     struct hec_writer *writer = NULL;
     struct hec_why why = {""};
-    const char *path = store_path("train.py");
-    FILE *file = fopen(path, "w");
-    fputs("import torch\n", file);
-    fclose(file);
+    const char *path = folder_write("train.py", "import torch\n", 13);
     assert_int_equal(hec_writer_create(path, false, 0, &writer, &why), HEC_ERR_EXISTS);
     assert_non_null(strstr(why.text, "exists already"));
     assert_int_equal(hec_writer_create(path, true, 0, &writer, &why), HEC_ERR_USAGE);
     assert_non_null(strstr(why.text, "is not a HEC run file, so it is not overwritten"));
-    assert_true(file_holds(path, "import torch"));
-    assert_int_equal(hec_writer_create(store_folder, true, 0, &writer, &why), HEC_ERR_USAGE);
+    assert_true(store_holds(path, "import torch"));
+    assert_int_equal(hec_writer_create(folder, true, 0, &writer, &why), HEC_ERR_USAGE);
     assert_int_equal(hec_writer_create("/dev/null", true, 0, &writer, &why), HEC_ERR_USAGE);
-    assert_int_equal(hec_writer_create(store_path("no/such/folder"), true, 0, &writer, &why), HEC_ERR_NOTFOUND);
+    assert_int_equal(hec_writer_create(in_folder("no/such/folder"), true, 0, &writer, &why), HEC_ERR_NOTFOUND);
     assert_null(writer);
 
     /* the log of a killed run does not come back in the run that replaces it */
-    path = store_path("again.hec");
+    path = in_folder("again.hec");
     writer = store_create(path, 0);
     store_fill(hec_writer_sink(writer), 0, 5);
     assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
@@ -158,10 +147,10 @@ TEST(what_may_be_overwritten) {
     assert_int_equal(hec_writer_create(path, true, 0, &other, &why), HEC_ERR_BUSY); /* not while it is written */
     assert_non_null(strstr(why.text, "is being written by another run"));
     char command[512];
-    snprintf(command, sizeof command, "cd '%s' && cp again.hec k.hec && cp again.hec-wal k.hec-wal", store_folder);
+    snprintf(command, sizeof command, "cd '%s' && cp again.hec k.hec && cp again.hec-wal k.hec-wal", folder);
     assert_int_equal(system(command), 0);
     store_close(writer);
-    path = store_path("k.hec");
+    path = in_folder("k.hec");
     writer = store_create(path, 0);
     store_close(writer);
     struct hec_reader *reader = store_open(path);
@@ -172,5 +161,3 @@ TEST(what_may_be_overwritten) {
     snprintf(command, sizeof command, "%s-wal", path);
     assert_int_not_equal(access(command, F_OK), 0);
 }
-
-ALL_TESTS(store_folder_make, store_folder_remove)

@@ -2,16 +2,6 @@
 #include "store_file.h"
 
 #include <pthread.h>
-#include <signal.h>
-#include <sqlite3.h>
-#include <sys/resource.h>
-
-static void limit_files(rlim_t bytes) {
-    struct rlimit limit;
-    getrlimit(RLIMIT_FSIZE, &limit);
-    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
 
 static void add_power(const struct hec_sink *s, int64_t from, int64_t to) {
     for (int64_t i = from; i < to; i++)
@@ -28,16 +18,14 @@ static int note_failure(void *context, enum hec_event_kind kind, int device, int
 
 /* Full for a while: nothing is lost, and the file says that it happened. */
 TEST(recovers) {
-    const char *path = store_path("recovers.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("recovers.hec", 0);
     struct hec_why why = {""};
     int64_t at = 0;
     for (int i = 0; i < 20; i++, at += 500) {
         add_power(s, at, at + 500);
         assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
     }
-    limit_files(60000);
+    store_limit(60000);
     int failures = 0;
     for (int i = 0; i < 60; i++, at += 500) {
         add_power(s, at, at + 500);
@@ -56,7 +44,7 @@ TEST(recovers) {
     assert_true(v.count >= 10000 && v.count < (size_t)at);
     store_values_free(&v);
     hec_reader_close(reader);
-    limit_files(RLIM_INFINITY);
+    store_limit(RLIM_INFINITY);
     assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
     store_close(writer);
 
@@ -74,9 +62,7 @@ TEST(recovers) {
 
 /* Full for longer than memory is for: the oldest is dropped, what the file had stays, and kept + lost = written. */
 TEST(drops_the_oldest_and_counts) {
-    const char *path = store_path("drops.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("drops.hec", 0);
     struct hec_why why = {""};
     int64_t at = 0;
     /* an odd number: the open block is partly in the file when the disk fills */
@@ -85,13 +71,13 @@ TEST(drops_the_oldest_and_counts) {
         assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
     }
     int64_t before = at;
-    limit_files(4096);
+    store_limit(4096);
     /* each flush tries all that is kept: often enough for what arrives, and no more */
     for (int i = 0; i < 60; i++, at += 50000) {
         add_power(s, at, at + 50000);
         assert_int_not_equal(hec_writer_flush(writer, &why), HEC_OK);
     }
-    limit_files(RLIM_INFINITY);
+    store_limit(RLIM_INFINITY);
     assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
     add_power(s, at, at + 10);
     at += 10;
@@ -114,20 +100,18 @@ TEST(drops_the_oldest_and_counts) {
 
 /* Still full at the end: told, counted, and the file opens. */
 TEST(full_at_the_end) {
-    const char *path = store_path("end.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("end.hec", 0);
     struct hec_why why = {""};
     add_power(s, 0, 1000);
     assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
-    limit_files(4096);
+    store_limit(4096);
     add_power(s, 1000, 3000);
     s->units(s->context, "step", 1);
     int64_t lost = 0;
     why.text[0] = '\0';
     assert_int_equal(hec_writer_close(writer, &lost, &why), HEC_ERR_FULL);
     assert_true(why.text[0]);
-    limit_files(RLIM_INFINITY);
+    store_limit(RLIM_INFINITY);
     assert_int_equal(lost, 2001);
     struct hec_reader *reader = store_open(path);
     struct store_values v = store_series(reader, HEC_GPU_POWER, 0);
@@ -141,10 +125,10 @@ TEST(full_at_the_end) {
 TEST(full_at_the_beginning) {
     struct hec_writer *writer;
     struct hec_why why = {""};
-    const char *path = store_path("begin.hec");
-    limit_files(10000);
+    const char *path = in_folder("begin.hec");
+    store_limit(10000);
     assert_int_equal(hec_writer_create(path, false, 0, &writer, &why), HEC_ERR_FULL);
-    limit_files(RLIM_INFINITY);
+    store_limit(RLIM_INFINITY);
     assert_non_null(strstr(why.text, "cannot create"));
     assert_null(writer);
     assert_int_not_equal(access(path, F_OK), 0);
@@ -158,13 +142,11 @@ static void read_image(struct hec_writer *writer, struct hec_image *image, struc
 
 /* The file cannot be finished: what it has and what waits is whole in memory, and the file stays as it was. */
 TEST(finishes_in_memory) {
-    const char *path = store_path("rescue.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("rescue.hec", 0);
     struct hec_why why = {""};
     add_power(s, 0, 1000);
     assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
-    limit_files(4096);
+    store_limit(4096);
     add_power(s, 1000, 3000);
     assert_int_equal(hec_writer_finish(writer, &why), HEC_ERR_FULL);
     assert_int_equal(hec_writer_to_memory(writer, &why), HEC_OK);
@@ -174,7 +156,7 @@ TEST(finishes_in_memory) {
     read_image(writer, &image, &reader);
     int64_t lost = -1;
     assert_int_equal(hec_writer_close(writer, &lost, &why), HEC_OK);
-    limit_files(RLIM_INFINITY);
+    store_limit(RLIM_INFINITY);
     assert_int_equal(lost, 0);
     struct store_values v = store_series(reader, HEC_GPU_POWER, 0);
     assert_int_equal(v.count, 3000);
@@ -227,13 +209,12 @@ TEST(memory_is_bounded) {
 /* What became of the file is seen, and what is there in its place is left alone. */
 TEST(replaced_by_another) {
     char command[1024];
-    const char *path = store_path("taken.hec");
-    struct hec_writer *writer = store_create(path, 0);
+    STORE_BEGIN("taken.hec", 0);
     struct hec_why why = {""};
-    add_power(hec_writer_sink(writer), 0, 100);
+    add_power(s, 0, 100);
     assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
     snprintf(command, sizeof command, "cd '%s' && rm taken.hec* && echo a > taken.hec && echo b > taken.hec-wal",
-             store_folder);
+             folder);
     assert_int_equal(system(command), 0);
     assert_int_equal(hec_writer_finish(writer, &why), HEC_ERR_NOTFOUND);
     assert_int_equal(hec_writer_to_memory(writer, &why), HEC_OK);
@@ -248,18 +229,17 @@ TEST(replaced_by_another) {
     hec_reader_close(reader);
     free(image.bytes);
     snprintf(command, sizeof command, "cd '%s' && test \"$(cat taken.hec taken.hec-wal)\" = \"$(printf 'a\\nb')\"",
-             store_folder);
+             folder);
     assert_int_equal(system(command), 0);
 }
 
 /* Somebody else holds the file's lock: it is busy for a while, and nothing is lost. */
 TEST(locked_by_another) {
-    const char *path = store_path("locked.hec");
-    struct hec_writer *writer = store_create(path, 0);
+    STORE_BEGIN("locked.hec", 0);
     sqlite3 *other;
     assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
     assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    add_power(hec_writer_sink(writer), 0, 100);
+    add_power(s, 0, 100);
     struct hec_why why = {""};
     assert_int_equal(hec_writer_flush(writer, &why), HEC_ERR_BUSY);
     assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
@@ -307,12 +287,11 @@ static int count_units(void *context, const char *name, double count) {
 }
 
 TEST(many_threads) {
-    const char *path = store_path("threads.hec");
-    struct hec_writer *writer = store_create(path, 0);
+    STORE_BEGIN("threads.hec", 0);
     pthread_t threads[4];
     struct worker workers[4];
     for (int i = 0; i < 4; i++) {
-        workers[i] = (struct worker){hec_writer_sink(writer), i};
+        workers[i] = (struct worker){s, i};
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
     for (int i = 0; i < 30; i++)
@@ -345,10 +324,3 @@ TEST(many_threads) {
     }
     hec_reader_close(reader);
 }
-
-static int begin_all(void **state) {
-    signal(SIGXFSZ, SIG_IGN);
-    return store_folder_make(state);
-}
-
-ALL_TESTS(begin_all, store_folder_remove)

@@ -4,33 +4,22 @@
 #include "base/buf.h"
 #include "store/schema.h"
 
-#include <sqlite3.h>
 #include <sys/wait.h>
 
-static unsigned char *bytes;
+static unsigned char *bytes; /* of a file */
 static size_t length;
 
 static void load(const char *path) {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
-    free(bytes);
     length = (size_t)st.st_size;
+    free(bytes);
     bytes = malloc(length);
-    assert_int_equal(fread(bytes, 1, length, file), length);
-    fclose(file);
-}
-
-static void save(const char *path, const void *data, size_t size) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(data, 1, size, file), size);
-    fclose(file);
+    assert_int_equal(file_read(path, bytes, length), length);
 }
 
 static const char *whole(void) {
-    const char *path = store_path("whole.hec");
+    const char *path = in_folder("whole.hec");
     if (access(path, F_OK) != 0) {
         struct hec_writer *writer = store_create(path, 0);
         store_fill(hec_writer_sink(writer), 0, 60);
@@ -66,28 +55,26 @@ static void assert_refused(const char *path, int err, const char *sentence) {
 }
 
 TEST(sentences) {
-    assert_refused(store_path("absent.hec"), HEC_ERR_NOTFOUND, "cannot open");
-    assert_refused(store_folder, HEC_ERR_USAGE, "is not a regular file");
+    assert_refused(in_folder("absent.hec"), HEC_ERR_NOTFOUND, "cannot open");
+    assert_refused(folder, HEC_ERR_USAGE, "is not a regular file");
     assert_refused("/dev/null", HEC_ERR_USAGE, "is not a regular file");
-    const char *path = store_path("other.hec");
-    save(path, "", 0);
+    const char *path = in_folder("other.hec");
+    file_write(path, "", 0);
     assert_refused(path, HEC_ERR_CORRUPT, "is empty, so it is not a HEC run file");
-    save(path,
-         "#!/bin/sh\necho this is a script and certainly longer than a header of one hundred bytes, is it not so?\n",
-         101);
+    file_write(
+        path,
+        "#!/bin/sh\necho this is a script and certainly longer than a header of one hundred bytes, is it not so?\n",
+        101);
     assert_refused(path, HEC_ERR_CORRUPT, "is not a HEC run file");
     unlink(path);
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "CREATE TABLE meta(key, value)", NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
+    store_change(path, "CREATE TABLE meta(key, value)");
     assert_refused(path, HEC_ERR_CORRUPT, "it is an SQLite database of something else");
     load(whole());
     bytes[63] = HEC_SCHEMA_VERSION + 1;
-    save(path, bytes, length);
+    file_write(path, bytes, length);
     assert_refused(path, HEC_ERR_VERSION, "was written by a newer HEC (format 3, this one reads up to 2)");
     bytes[63] = 0;
-    save(path, bytes, length);
+    file_write(path, bytes, length);
     assert_refused(path, HEC_ERR_VERSION, "never existed");
 }
 
@@ -96,11 +83,11 @@ TEST(sentences) {
 TEST(fifo_beside) {
     alarm(100); /* a FIFO that is opened waits for ever */
     load(whole());
-    const char *path = store_path("beside.hec"), *linked = store_path("linked.hec");
+    const char *path = in_folder("beside.hec"), *linked = in_folder("linked.hec");
     static const char *const suffixes[] = {"-journal", "-wal", "-shm"};
     for (int wal = 0; wal < 2; wal++) {
         bytes[18] = bytes[19] = (unsigned char)(1 + wal);
-        save(path, bytes, length);
+        file_write(path, bytes, length);
         for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
             char name[300], sentence[340];
             struct hec_why why;
@@ -124,7 +111,7 @@ TEST(fifo_beside) {
 /* Names that SQLite takes for something else are paths here. */
 TEST(names) {
     char *here = getcwd(NULL, 0);
-    assert_int_equal(chdir(store_folder), 0);
+    assert_int_equal(chdir(folder), 0);
     static const char *const odd[] = {":memory:", "file:x.hec?mode=memory", "a b'c.hec"};
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         struct hec_writer *writer = store_create(odd[i], 0);
@@ -141,10 +128,10 @@ TEST(names) {
 
 TEST(truncated) {
     load(whole());
-    const char *path = store_path("truncated.hec");
+    const char *path = in_folder("truncated.hec");
     struct hec_why why;
     for (size_t size = 1; size < length; size += size < 600 ? 7 : 1013) {
-        save(path, bytes, size);
+        file_write(path, bytes, size);
         assert_int_equal(try_file(path, &why), HEC_ERR_CORRUPT);
         assert_non_null(strstr(why.text, size < 100 ? "is not a HEC run file" : "is truncated: "));
     }
@@ -153,7 +140,7 @@ TEST(truncated) {
 /* One to four bits flipped, in every 101 bytes of the file: an error or, where the bit does not matter, none. */
 TEST(bit_flips) {
     load(whole());
-    const char *path = store_path("flipped.hec");
+    const char *path = in_folder("flipped.hec");
     struct hec_why why;
     unsigned random = 1;
     int refused = 0, taken = 0;
@@ -161,7 +148,7 @@ TEST(bit_flips) {
         unsigned char old = bytes[at];
         random = random * 1103515245 + 12345;
         bytes[at] ^= (unsigned char)(random >> 16 | 1u << (random >> 8 & 7));
-        save(path, bytes, length);
+        file_write(path, bytes, length);
         *(try_file(path, &why) || why.text[0] ? &refused : &taken) += 1;
         bytes[at] = old;
     }
@@ -173,7 +160,7 @@ TEST(bit_flips) {
 /* Whole stretches replaced: by zeros, by 0xff, by another page of the same file. */
 TEST(bad_pages) {
     load(whole());
-    const char *path = store_path("pages.hec");
+    const char *path = in_folder("pages.hec");
     unsigned char *copy = malloc(length);
     struct hec_why why;
     size_t pages = length / 4096;
@@ -186,26 +173,22 @@ TEST(bad_pages) {
             else
                 memcpy(copy + page * 4096 + keep, bytes + (page * 7 + (size_t)how * 5 + 1) % pages * 4096 + keep,
                        4096 - keep);
-            save(path, copy, length);
+            file_write(path, copy, length);
             try_file(path, &why);
         }
     free(copy);
 }
 
+/* The whole file, with a change. */
 static void change(const char *path, const char *sql) {
-    sqlite3 *db;
-    save(path, bytes, length);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    char *message = NULL;
-    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
-        fail_msg("%s: %s", sql, message);
-    sqlite3_close(db);
+    file_write(path, bytes, length);
+    store_change(path, sql);
 }
 
 /* Tables that are not tables, and values that no writer makes. */
 TEST(strange_contents) {
     load(whole());
-    const char *path = store_path("strange.hec");
+    const char *path = in_folder("strange.hec");
     static const struct {
         const char *sql, *sentence;
     } refused[] = {
@@ -330,7 +313,7 @@ TEST(older_formats) {
     static const struct {
         const char *name, *vendor;
     } devices[] = {{"NVIDIA H200", "nvidia"}, {"AMD Instinct MI300X", "amd"}, {NULL, "nvidia"}};
-    const char *path = store_path("older.hec");
+    const char *path = in_folder("older.hec");
     load(whole());
     for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
         struct hec_reader *reader;
@@ -359,7 +342,7 @@ TEST(older_formats) {
 /* Blocks that all begin together would have to wait in memory: there is an end to that. */
 TEST(overlapping_blocks) {
     load(whole());
-    const char *path = store_path("overlap.hec");
+    const char *path = in_folder("overlap.hec");
     change(path, "WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<1000) "
                  "INSERT INTO block (series, t0_us, t1_us, n, v_base, v_width, v, r_base, r_width, r) "
                  "SELECT 1, 0, 1000000, 512, 0, 0, '', 0, 0, '' FROM c");
@@ -369,19 +352,11 @@ TEST(overlapping_blocks) {
 /* A table whose pages lead back to itself has rows without end. */
 TEST(endless_tree) {
     load(whole());
-    const char *path = store_path("endless.hec");
+    const char *path = in_folder("endless.hec");
     change(path, "WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<40000) "
                  "INSERT INTO event (t_ns, kind, text) SELECT k, 'note', 'a text of some length' FROM c; VACUUM;"
                  "PRAGMA journal_mode=DELETE");
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    sqlite3_stmt *statement;
-    assert_int_equal(
-        sqlite3_prepare_v2(db, "SELECT rootpage FROM sqlite_master WHERE name='event'", -1, &statement, NULL), 0);
-    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
-    size_t root = (size_t)sqlite3_column_int(statement, 0);
-    sqlite3_finalize(statement);
-    sqlite3_close(db);
+    size_t root = (size_t)store_number(path, "SELECT rootpage FROM sqlite_master WHERE name='event'");
     load(path);
     unsigned char *page = bytes + (root - 1) * 4096;
     assert_int_equal(page[0], 5); /* an interior page of a table */
@@ -405,17 +380,15 @@ TEST(endless_tree) {
     }
     bytes[28] = (unsigned char)(added >> 24), bytes[29] = (unsigned char)(added >> 16);
     bytes[30] = (unsigned char)(added >> 8), bytes[31] = (unsigned char)added;
-    save(path, bytes, length);
+    file_write(path, bytes, length);
     assert_refused(path, HEC_ERR_CORRUPT, "a table holds more than a file of this size can");
 }
 
 /* A run that was killed: two files. It opens where they are, from a folder that cannot be written, and without -shm. */
 TEST(killed_run) {
-    char folder[128], path[160], command[512];
-    snprintf(folder, sizeof folder, "%s/killed", store_folder);
-    snprintf(path, sizeof path, "%s/run.hec", folder);
-    assert_int_equal(mkdir(folder, 0755), 0);
-    assert_int_equal(chmod(store_folder, 0755), 0); /* for the somebody else below */
+    char command[512];
+    const char *killed = in_folder("killed"), *path = in_folder("killed/run.hec");
+    assert_int_equal(mkdir(killed, 0755), 0);
     pid_t child = fork();
     if (child == 0) {
         struct hec_writer *writer;
@@ -432,7 +405,7 @@ TEST(killed_run) {
     for (int round = 0; round < 3; round++) {
         if (round == 1) { /* as on a medium to which only the two files were copied */
             snprintf(command, sizeof command, "cd '%s' && rm -f run.hec-shm && chmod 555 . && chmod 444 run.hec*",
-                     folder);
+                     killed);
             assert_int_equal(system(command), 0);
         }
         child = fork();
@@ -452,13 +425,6 @@ TEST(killed_run) {
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(status, 0);
     }
-    snprintf(command, sizeof command, "chmod -R u+w '%s'", folder);
+    snprintf(command, sizeof command, "chmod -R u+w '%s'", killed);
     assert_int_equal(system(command), 0);
 }
-
-static int end_all(void **state) {
-    free(bytes);
-    return store_folder_remove(state);
-}
-
-ALL_TESTS(store_folder_make, end_all)

@@ -1,7 +1,6 @@
 /* Blocks: what goes in comes out, time is off by no more than promised, and no text breaks the unpacker. */
-#include "store_file.h"
-
 #include "store/pack.h"
+#include "unit.h"
 
 static uint64_t state = 7;
 

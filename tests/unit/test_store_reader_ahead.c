@@ -115,9 +115,7 @@ static int ask_more(void *context, const struct hec_activity *activities, size_t
 }
 
 TEST(the_reader_answers_one_at_a_time) {
-    const char *path = store_path("busy.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("busy.hec", 0);
     store_define(s);
     struct hec_activity activity = store_random_activity(0, 1000);
     s->trace_activities(s->context, &activity, 1);

@@ -10,9 +10,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 }
 
 static struct hec_reader *file(struct store_list *list, size_t count) {
-    const char *path = store_path("unthreaded.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("unthreaded.hec", 0);
     store_define(s);
     for (size_t i = 0; i < count; i++) {
         struct hec_activity a = store_random_activity(0, (int64_t)i * 1000);

@@ -5,7 +5,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <sqlite3.h>
 
 #define ORIGIN INT64_C(123456789000)
 
@@ -23,10 +22,8 @@ static int got_gpu_process(void *context, const struct hec_gpu_process *process)
 }
 
 TEST(every_record) {
-    const char *path = store_path("every.hec");
-    struct hec_writer *writer = store_create(path, 0);
+    STORE_BEGIN("every.hec", 0);
     hec_writer_set_origin(writer, ORIGIN);
-    const struct hec_sink *s = hec_writer_sink(writer);
     store_fill(s, ORIGIN, 3);
     /* later records of the same key replace the earlier, units add up */
     s->process(s->context, &(struct hec_process){.pid = 100,
@@ -108,9 +105,7 @@ static int got_phase(void *context, const char *name, int64_t total_ns, int64_t 
     return 0;
 }
 TEST(lists_in_order) {
-    const char *path = store_path("lists.hec");
-    struct hec_writer *writer = store_create(path, ORIGIN);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("lists.hec", ORIGIN);
     s->event(s->context, HEC_EVENT_NOTE, HEC_DEVICE_NONE, ORIGIN + 20, "late");
     s->event(s->context, HEC_EVENT_DEVICE_LOST, 3, ORIGIN + 10, "");
     store_phase(s, ORIGIN + 5, ORIGIN + 9, 2, "a");
@@ -140,9 +135,7 @@ TEST(lists_in_order) {
 
 /* Regular, irregular, missing and constant series, with flushes at odd moments, and the same through the view. */
 TEST(series_and_view) {
-    const char *path = store_path("series.hec");
-    struct hec_writer *writer = store_create(path, ORIGIN);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("series.hec", ORIGIN);
     for (int second = 0; second < 400; second++) {
         store_fill(s, ORIGIN + second * HEC_NS_PER_S, 1);
         s->sample(s->context, HEC_STEP_UNITS, 100, ORIGIN + second * second * INT64_C(1000000), 128);
@@ -217,9 +210,7 @@ TEST(series_and_view) {
 
 /* Two threads' steps come in turns of a flush: late values find their place, in the block or across blocks. */
 TEST(late_values) {
-    const char *path = store_path("late.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("late.hec", 0);
     const int rounds = 6, each = 700;
     for (int round = 0; round < rounds; round++)
         for (int thread = 0; thread < 2; thread++) {
@@ -243,9 +234,7 @@ TEST(late_values) {
 
 /* A series that falls silent gives its block away and may come back; extremes of 64 bits survive. */
 TEST(silence_and_extremes) {
-    const char *path = store_path("silent.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("silent.hec", 0);
     s->sample(s->context, HEC_GPU_ENERGY, 0, 5000, INT64_MIN);
     s->sample(s->context, HEC_GPU_ENERGY, 0, 6000, INT64_MAX);
     s->sample(s->context, HEC_GPU_ENERGY, 0, 7000, 0);
@@ -263,7 +252,7 @@ TEST(silence_and_extremes) {
 }
 
 TEST(long_texts_are_cut) {
-    const char *path = store_path("long.hec");
+    const char *path = in_folder("long.hec");
     char *text = malloc(100001);
     memset(text, 'x', 100000);
     text[100000] = '\0';
@@ -290,9 +279,8 @@ static int stop_at_once(void *context, const int64_t *t_ns, const int64_t *value
 }
 
 TEST(visitors_may_stop) {
-    const char *path = store_path("stop.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    store_fill(hec_writer_sink(writer), 0, 100);
+    STORE_BEGIN("stop.hec", 0);
+    store_fill(s, 0, 100);
     store_close(writer);
     struct hec_reader *reader = store_open(path);
     int calls = 0;
@@ -306,9 +294,7 @@ TEST(visitors_may_stop) {
 TEST(extremes_are_refused_by_the_writer) {
     static const int64_t times[] = {INT64_MIN, -(INT64_C(1) << 61), -1, 0, ORIGIN, INT64_C(1) << 61, INT64_MAX};
     static const int devices[] = {INT_MIN, -1, 0, HEC_DEVICE_MAX - 1, HEC_DEVICE_MAX, INT_MAX};
-    const char *path = store_path("extremes.hec");
-    struct hec_writer *writer = store_create(path, ORIGIN);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("extremes.hec", ORIGIN);
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         for (size_t k = 0; k < sizeof devices / sizeof devices[0]; k++) {
             int64_t t_ns = times[i];
@@ -350,5 +336,3 @@ TEST(extremes_are_refused_by_the_writer) {
     assert_string_equal(hec_reader_meta(reader, "store_closed"), "1");
     hec_reader_close(reader);
 }
-
-ALL_TESTS(store_folder_make, store_folder_remove)

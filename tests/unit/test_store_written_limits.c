@@ -50,12 +50,6 @@ TEST(coverage_is_bounded) {
 
 /* ---- files ---- */
 
-static int count_all(void *context, const struct hec_activity *activities, size_t count) {
-    (void)activities;
-    *(size_t *)context += count;
-    return 0;
-}
-
 static int take_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
     (void)device, (void)t_ns;
     if (kind == HEC_EVENT_STORE_FAILED)
@@ -71,7 +65,7 @@ static void check(struct hec_writer *writer, const char *path, size_t given, boo
     char text[256] = "", expected[64];
     assert_int_equal(hec_writer_close(writer, &lost, &why), HEC_OK);
     struct hec_reader *reader = store_open(path);
-    if (hec_reader_activities(reader, HEC_ACTIVITY_ALL, count_all, &count, &why) != HEC_OK)
+    if (hec_reader_activities(reader, HEC_ACTIVITY_ALL, store_count, &count, &why) != HEC_OK)
         fail_msg("%s", why.text);
     assert_null(hec_reader_left_out(reader));
     assert_int_equal(count + (size_t)lost, given);
@@ -91,9 +85,7 @@ struct flood {
 };
 
 static void flood(const struct flood *f) {
-    const char *path = store_path("flood.hec");
-    struct hec_writer *writer = store_create(path, 0);
-    const struct hec_sink *s = hec_writer_sink(writer);
+    STORE_BEGIN("flood.hec", 0);
     for (uint32_t i = 1; i <= (uint32_t)f->tracks; i++) {
         struct hec_track track = {.kind = HEC_TRACK_THREAD, .pid = 100, .rank = -1, .device = -1, .stream = i};
         assert_int_equal(s->trace_track(s->context, &track), i);
@@ -137,9 +129,7 @@ static int count_values(void *context, const int64_t *t_ns, const int64_t *value
 /* A series whose values come in runs from the beginning again and again, as of a process with one ring after the other. */
 TEST(series) {
     for (int rounds = 2; rounds <= 40; rounds += 38) {
-        const char *path = store_path("series.hec");
-        struct hec_writer *writer = store_create(path, 0);
-        const struct hec_sink *s = hec_writer_sink(writer);
+        STORE_BEGIN("series.hec", 0);
         int64_t lost = -1, count = 0;
         for (int i = 0; i < rounds * 1000; i++) {
             s->sample(s->context, HEC_STEP_UNITS, 77, i % 1000 * INT64_C(20000000) + i * 1000, i % 7);
@@ -156,5 +146,3 @@ TEST(series) {
         hec_reader_close(reader);
     }
 }
-
-ALL_TESTS(store_folder_make, store_folder_remove)

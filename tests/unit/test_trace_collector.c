@@ -18,19 +18,17 @@ static void open_traced(struct process *process) {
 
 /* What is not matched only waits for its neighbours. */
 TEST(test_no_calls_no_waiting) {
-    struct process p;
     open_traced(&p);
     kernel(&p, 500, 20, 99, 10 * MS);
     release(&p, 5 * MS); /* the poll that read it had begun before */
     release(&p, 100 * MS);
-    assert_int_equal(kept.count, 0);
+    assert_int_equal(kept.activities, 0);
     release(&p, 300 * MS);
-    assert_int_equal(kept.count, 1);
+    assert_int_equal(kept.activities, 1);
     process_end(&p, 4 * S);
 }
 
 TEST(test_device_records) {
-    struct process p;
     open_traced(&p);
     kernel(&p, 100, 20, 11, 1 * MS);
     GIVE(&p, HEC_TRACE_COPY, 130, 1 * MS, 0, hec_trace_copy,
@@ -41,37 +39,36 @@ TEST(test_device_records) {
          {.bytes = 64, .from = HEC_TRACE_MEMORY_PINNED, .to = HEC_TRACE_MEMORY_DEVICE});
     GIVE(&p, HEC_TRACE_GRAPH_LAUNCH, 160, 1 * MS, 0, hec_trace_graph, {.duration_ns = 7000, .graph = 3});
     process_end(&p, 1 * S);
-    assert_int_equal(kept.count, 5);
-    const struct hec_activity *first = kept_first(HEC_ACTIVITY_KERNEL);
-    const struct hec_track *stream = &kept.tracks[first->track - 1];
+    assert_int_equal(kept.activities, 5);
+    const struct hec_activity *first = kept_nth(HEC_ACTIVITY_KERNEL, 0);
+    const struct hec_track *stream = kept_track(first->track);
     assert_int_equal(stream->kind, HEC_TRACK_STREAM);
     assert_int_equal(stream->stream, 7);
     assert_int_equal(stream->context, 1);
     assert_int_equal(stream->device, 0);
     assert_int_equal(stream->pid, getpid());
-    const struct hec_kernel *what = &kept.kernels[first->name - 1];
-    assert_string_equal(kept.names[what->name - 1], "_Z6kernelPf");
+    const struct hec_kernel *what = &kept.kernel[first->name - 1];
+    assert_string_equal(kept_name(what->name), "_Z6kernelPf");
     assert_int_equal(what->grid[0], 8);
     assert_int_equal(what->block[0], 256);
-    const struct hec_activity *copy = kept_first(HEC_ACTIVITY_COPY);
+    const struct hec_activity *copy = kept_nth(HEC_ACTIVITY_COPY, 0);
     assert_true(copy->amount == 1 << 20);
     assert_int_equal(copy->from, HEC_MEMORY_PINNED);
     assert_int_equal(copy->to, HEC_MEMORY_DEVICE);
     assert_int_equal(copy[1].flags, HEC_ACTIVITY_PEER);
-    assert_true(kept_first(HEC_ACTIVITY_MEMSET)->amount == 64);
-    assert_int_equal(kept_first(HEC_ACTIVITY_MEMSET)->from, HEC_MEMORY_UNKNOWN);
-    assert_int_equal(kept_first(HEC_ACTIVITY_MEMSET)->to, HEC_MEMORY_DEVICE);
-    assert_true(isnan(kept_first(HEC_ACTIVITY_GRAPH)->amount));
-    for (size_t i = 0; i < kept.count; i++) {
-        assert_true(kept.activities[i].launch_ns == HEC_TIME_UNKNOWN);
-        assert_true(kept.activities[i].launch_end_ns == HEC_TIME_UNKNOWN);
-        assert_int_equal(kept.activities[i].launch_track, 0);
-        assert_int_equal(kept.activities[i].device, 0); /* its track says it */
+    assert_true(kept_nth(HEC_ACTIVITY_MEMSET, 0)->amount == 64);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_MEMSET, 0)->from, HEC_MEMORY_UNKNOWN);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_MEMSET, 0)->to, HEC_MEMORY_DEVICE);
+    assert_true(isnan(kept_nth(HEC_ACTIVITY_GRAPH, 0)->amount));
+    for (int i = 0; i < kept.activities; i++) {
+        assert_true(kept.activity[i].launch_ns == HEC_TIME_UNKNOWN);
+        assert_true(kept.activity[i].launch_end_ns == HEC_TIME_UNKNOWN);
+        assert_int_equal(kept.activity[i].launch_track, 0);
+        assert_int_equal(kept.activity[i].device, 0); /* its track says it */
     }
 }
 
 TEST(test_order_on_a_track) {
-    struct process p;
     open_traced(&p);
     uint32_t seed = 1;
     double t_us[3000];
@@ -83,14 +80,13 @@ TEST(test_order_on_a_track) {
         for (int i = buffer; i < 3000; i += 3)
             kernel(&p, t_us[i], 1, 0, 200 * MS);
     release(&p, 500 * MS);
-    assert_int_equal(kept.count, 3000);
-    for (size_t i = 1; i < kept.count; i++)
-        assert_true(kept.activities[i - 1].start_ns <= kept.activities[i].start_ns);
+    assert_int_equal(kept.activities, 3000);
+    for (int i = 1; i < kept.activities; i++)
+        assert_true(kept.activity[i - 1].start_ns <= kept.activity[i].start_ns);
     process_end(&p, 1 * S);
 }
 
 TEST(test_windows) {
-    struct process p;
     open_traced(&p);
     GIVE(&p, HEC_TRACE_WINDOW, 100, 2 * S, HEC_TRACE_WINDOW_OPEN, hec_trace_window,
          {.duration_ns = 1000000, .number = 1, .mode = HEC_TRACE_AUTO, .records = 10});
@@ -102,42 +98,39 @@ TEST(test_windows) {
     assert_int_equal(row.windows, 2);
     assert_int_equal(row.traced_ns, 7000000);
     process_end(&p, 2 * S);
-    assert_int_equal(kept_of(HEC_ACTIVITY_WINDOW), 2);
-    assert_true(kept.activities[0].amount == 50);
-    assert_int_equal(kept.activities[0].detail, HEC_TRACE_AUTO);
-    assert_int_equal(kept.tracks[kept.activities[0].track - 1].kind, HEC_TRACK_PROCESS);
-    assert_int_equal(kept.activities[1].end_ns - kept.activities[1].start_ns, 2000000);
-    assert_int_equal(kept.tracers[0].windows, 2);
+    assert_int_equal(kept_count(HEC_ACTIVITY_WINDOW), 2);
+    assert_true(kept.activity[0].amount == 50);
+    assert_int_equal(kept.activity[0].detail, HEC_TRACE_AUTO);
+    assert_int_equal(kept_track(kept.activity[0].track)->kind, HEC_TRACK_PROCESS);
+    assert_int_equal(kept.activity[1].end_ns - kept.activity[1].start_ns, 2000000);
+    assert_int_equal(kept.tracer[0].windows, 2);
 }
 
 /* A killed process cannot say how long its last window was open; what came from it does. */
 TEST(test_window_of_a_killed_process) {
-    struct process p;
     open_traced(&p);
     GIVE(&p, HEC_TRACE_WINDOW, 100, 2 * S, HEC_TRACE_WINDOW_OPEN, hec_trace_window,
          {.duration_ns = 1000000, .number = 1, .mode = HEC_TRACE_FULL, .records = 10});
     kernel(&p, 3000, 20, 0, 2 * S);
     process_end(&p, 2 * S);
-    assert_int_equal(kept_first(HEC_ACTIVITY_WINDOW)->end_ns, at_us(&p, 3020));
-    assert_int_equal(kept.tracers[0].traced_ns, 2920000);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_WINDOW, 0)->end_ns, at_us(&p, 3020));
+    assert_int_equal(kept.tracer[0].traced_ns, 2920000);
 }
 
 /* A ring that claims windows without end costs a few; the rest is counted and reported. */
 TEST(test_windows_are_bounded) {
-    struct process p;
     open_traced(&p);
     for (uint32_t i = 1; i <= 100000; i++)
         GIVE(&p, HEC_TRACE_WINDOW, 100 + 10 * i, 2 * S, 0, hec_trace_window,
              {.duration_ns = 5000, .number = i, .mode = HEC_TRACE_AUTO, .records = 1});
     process_end(&p, 2 * S);
-    assert_int_equal(kept_of(HEC_ACTIVITY_WINDOW), HEC_TRACE_WINDOWS_MAX);
-    assert_int_equal(kept.tracers[0].windows, HEC_TRACE_WINDOWS_MAX);
-    assert_int_equal(kept.tracers[0].traced_ns, HEC_TRACE_WINDOWS_MAX * 5000);
+    assert_int_equal(kept_count(HEC_ACTIVITY_WINDOW), HEC_TRACE_WINDOWS_MAX);
+    assert_int_equal(kept.tracer[0].windows, HEC_TRACE_WINDOWS_MAX);
+    assert_int_equal(kept.tracer[0].traced_ns, HEC_TRACE_WINDOWS_MAX * 5000);
     assert_non_null(kept_event(HEC_EVENT_NOTE, "windows of the trace left out"));
 }
 
 TEST(test_tracer_row_and_holder) {
-    struct process p;
     open_traced(&p);
     GIVE(&p, HEC_TRACE_COUNTS, 100, 2 * S, 0, hec_trace_counts,
          {.dropped = 3, .bad = 2, .threads_left_out = 9, .records = 1000, .self_ns = 12345, .estimate_ppm = 4000});
@@ -148,9 +141,9 @@ TEST(test_tracer_row_and_holder) {
     hec_ring_drop(&p.ring, 7);
     kernel(&p, 500, 20, 0, 3 * S);
     process_end(&p, 3 * S);
-    assert_int_equal(kept.tracer_count, 1);
+    assert_int_equal(kept.tracers, 1);
     assert_non_null(kept_event(HEC_EVENT_NOTE, "calls of 9 threads left out"));
-    const struct hec_tracer *row = &kept.tracers[0];
+    const struct hec_tracer *row = &kept.tracer[0];
     assert_int_equal(row->pid, getpid());
     assert_int_equal(row->mode, HEC_TRACE_FULL);
     assert_int_equal(row->cupti_version, 130000);
@@ -171,20 +164,18 @@ TEST(test_tracer_row_and_holder) {
 }
 
 TEST(test_another_version) {
-    struct process p;
     process_open(&p, 4242);
     GIVE(&p, HEC_TRACE_PROCESS, 1, 10, 0, hec_trace_process, {.abi = HEC_TRACE_ABI + 1, .mode = HEC_TRACE_AUTO});
     kernel(&p, 500, 20, 0, 1 * MS);
     process_end(&p, 1 * S);
-    assert_int_equal(kept.count, 0);
-    assert_non_null(strstr(kept.tracers[0].why, "speaks version 4 of the records, this hec version 3"));
+    assert_int_equal(kept.activities, 0);
+    assert_non_null(strstr(kept.tracer[0].why, "speaks version 4 of the records, this hec version 3"));
 }
 
 /* CUDA's numbers are the process's own: the bus id or the UUID says which device it is. */
 TEST(test_devices) {
     struct hec_device_table table;
     hec_device_table_init(&table);
-    struct process p;
     open_traced(&p);
     p.run->devices = &table;
     GIVE(&p, HEC_TRACE_DEVICE, 1, 10, 0, hec_trace_device, {.ordinal = 0, .pci_bus_id = "0000:0f:00.0"});
@@ -196,26 +187,25 @@ TEST(test_devices) {
         GIVE(&p, HEC_TRACE_KERNEL, 500, 1 * MS, 0, hec_trace_kernel,
              {.duration_ns = 5000, .config = 5, .stream = 7, .context = 1, .device = device});
     release(&p, 5 * S);
-    assert_int_equal(kept.count, 0); /* NVML may still be opening a device */
+    assert_int_equal(kept.activities, 0); /* NVML may still be opening a device */
     struct hec_device listed = {.index = 3, .pci_bus_id = "00000000:0F:00.0"};
     hec_device_table_add(&table, &listed);
     listed = (struct hec_device){.index = 2, .uuid = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"};
     hec_device_table_add(&table, &listed);
     release(&p, 6 * S);
-    assert_int_equal(kept.count, 2);
-    assert_int_equal(kept.tracks[kept.activities[0].track - 1].device, 3);
-    assert_int_equal(kept.tracks[kept.activities[1].track - 1].device, 2);
+    assert_int_equal(kept.activities, 2);
+    assert_int_equal(kept_track(kept.activity[0].track)->device, 3);
+    assert_int_equal(kept_track(kept.activity[1].track)->device, 2);
     hec_device_table_complete(&table);
     release(&p, 7 * S);
-    assert_int_equal(kept.count, 3);
-    assert_int_equal(kept.tracks[kept.activities[2].track - 1].device, 5);
+    assert_int_equal(kept.activities, 3);
+    assert_int_equal(kept_track(kept.activity[2].track)->device, 5);
     assert_non_null(kept_event(HEC_EVENT_NOTE, "CUDA device 5"));
     process_end(&p, 8 * S);
     hec_device_table_free(&table);
 }
 
 TEST(test_nonsense_is_counted) {
-    struct process p;
     process_open(&p, 4242);
     kernel(&p, 500, 20, 0, 1 * MS); /* before its process */
     give_process(&p);
@@ -235,46 +225,40 @@ TEST(test_nonsense_is_counted) {
     GIVE(&p, HEC_TRACE_LIMIT, 500, 1 * MS, 0, hec_trace_counts, {.dropped = 1});
     GIVE(&p, HEC_RING_STEP, 500, 1 * MS, 0, hec_trace_counts, {.dropped = 1});
     process_end(&p, 1 * S);
-    assert_int_equal(kept.count, 0);
-    assert_int_equal(kept.tracers[0].bad, 15);
+    assert_int_equal(kept.activities, 0);
+    assert_int_equal(kept.tracer[0].bad, 15);
     assert_non_null(kept_event(HEC_EVENT_NOTE, "15 invalid records"));
 }
 
 /* A kernel whose definition was lost kept the device busy all the same. */
 TEST(test_kernel_without_definition) {
-    struct process p;
     process_open(&p, 4242);
     give_process(&p);
     kernel(&p, 500, 20, 0, 1 * MS);
     process_end(&p, 1 * S);
-    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 1);
-    assert_int_equal(kept.activities[0].name, 0);
+    assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 1);
+    assert_int_equal(kept.activity[0].name, 0);
 }
 
 TEST(test_after_the_end) {
-    struct process p;
     open_traced(&p);
     p.run->end_ns = at_us(&p, 1000);
     kernel(&p, 900, 20, 0, 1 * MS);
     kernel(&p, 1100, 20, 0, 2 * MS);
     process_end(&p, 1 * S);
-    assert_int_equal(kept.count, 1);
+    assert_int_equal(kept.activities, 1);
     assert_non_null(kept_event(HEC_EVENT_NOTE, "1 records of the trace after the end"));
 }
 
 /* More than may be held leaves early; nothing is lost by it, and everything given out again is freed. */
 TEST(test_bounded_hold) {
-    struct process p;
     open_traced(&p);
     p.run->held = HEC_TRACE_HELD_MAX - 100; /* as if other processes held so many */
     for (int i = 0; i < 1000; i++)
         kernel(&p, 1000 + i * 10, 1, 0, 200 * MS);
     hec_trace_flush(p.run);
-    assert_true(kept.count >= 900);
+    assert_true(kept.activities >= 900);
     p.run->held -= HEC_TRACE_HELD_MAX - 100;
     process_end(&p, 1 * S);
-    assert_int_equal(kept.count, 1000);
+    assert_int_equal(kept.activities, 1000);
 }
-
-ALL_TESTS(NULL, keep_end)
-EACH_TEST(keep_begin, NULL)

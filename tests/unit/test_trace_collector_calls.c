@@ -48,7 +48,6 @@ TEST(test_every_class) {
         {CALL(MODULE, 5000, .amount = 3), HEC_ACTIVITY_API, HEC_API_MODULE, 0, 0, 0},
     };
     size_t count = sizeof rows / sizeof rows[0];
-    struct process p;
     open_traced(&p);
     for (size_t i = 0; i < count; i++) {
         struct hec_trace_call with_device = rows[i].call;
@@ -56,11 +55,11 @@ TEST(test_every_class) {
         call(&p, 100 + 100 * (double)i, with_device);
     }
     process_end(&p, 1 * S);
-    assert_int_equal(kept.count, count);
-    assert_int_equal(kept.tracers[0].records, count);
-    assert_int_equal(kept.tracers[0].bad, 0);
+    assert_int_equal(kept.activities, count);
+    assert_int_equal(kept.tracer[0].records, count);
+    assert_int_equal(kept.tracer[0].bad, 0);
     for (size_t i = 0; i < count; i++) {
-        const struct hec_activity *a = &kept.activities[i];
+        const struct hec_activity *a = &kept.activity[i];
         assert_int_equal(a->start_ns, at_us(&p, 100 + 100 * (double)i));
         assert_int_equal(a->end_ns - a->start_ns, rows[i].call.duration_ns);
         assert_int_equal(a->kind, rows[i].kind);
@@ -73,8 +72,8 @@ TEST(test_every_class) {
         if (a->kind == HEC_ACTIVITY_SYNC)
             assert_int_equal(a->name, 0);
         else
-            assert_string_equal(kept.names[a->name - 1], "cuCall");
-        const struct hec_track *thread = &kept.tracks[a->track - 1];
+            assert_string_equal(kept_name(a->name), "cuCall");
+        const struct hec_track *thread = kept_track(a->track);
         assert_int_equal(thread->kind, HEC_TRACK_THREAD);
         assert_int_equal(thread->stream, 77);
         assert_int_equal(thread->pid, getpid());
@@ -88,13 +87,12 @@ TEST(test_short_calls) {
         CALL(OTHER, 1000),  CALL(ALLOC, 900), CALL(FREE, 0),
         CALL(MODULE, 1000), CALL(COPY, 1000), CALL(ALLOC, 1001), /* this one is reported */
     };
-    struct process p;
     open_traced(&p);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         call(&p, 100 + 10 * (double)i, rows[i]);
     process_end(&p, 1 * S);
-    assert_int_equal(kept.count, 1);
-    assert_int_equal(kept.activities[0].end_ns - kept.activities[0].start_ns, 1001);
+    assert_int_equal(kept.activities, 1);
+    assert_int_equal(kept.activity[0].end_ns - kept.activity[0].start_ns, 1001);
 }
 
 TEST(test_bursts) {
@@ -111,14 +109,13 @@ TEST(test_bursts) {
         {{.duration_ns = 1000000, .pauses_ns = 1000001, .in_calls_ns = INT64_MAX, .launches = UINT32_MAX}, 255, 255},
     };
     size_t count = sizeof rows / sizeof rows[0];
-    struct process p;
     open_traced(&p);
     for (size_t i = 0; i < count; i++)
         burst(&p, 10 * MS * (double)i, rows[i].burst);
     process_end(&p, 1 * S);
-    assert_int_equal(kept.count, count);
+    assert_int_equal(kept.activities, count);
     for (size_t i = 0; i < count; i++) {
-        const struct hec_activity *a = &kept.activities[i];
+        const struct hec_activity *a = &kept.activity[i];
         assert_int_equal(a->kind, HEC_ACTIVITY_BURST);
         assert_int_equal(a->end_ns - a->start_ns, rows[i].burst.duration_ns);
         assert_true(a->amount == rows[i].burst.launches);
@@ -126,7 +123,7 @@ TEST(test_bursts) {
         assert_int_equal(a->to, rows[i].in_calls);
         assert_int_equal(a->device, rows[i].burst.device + 1);
         assert_int_equal(a->name, 0);
-        assert_int_equal(kept.tracks[a->track - 1].kind, HEC_TRACK_THREAD);
+        assert_int_equal(kept_track(a->track)->kind, HEC_TRACK_THREAD);
     }
 }
 
@@ -157,19 +154,18 @@ TEST(test_hostile_calls) {
         {{.duration_ns = 5000, .function = 12345}, false, 0, 1}, /* no such name */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct process p;
-        keep_begin(unit_state);
+        kept_clear();
         open_traced(&p);
         call(&p, 100, rows[i].call);
         assert_int_equal(bad(&p), rows[i].bad);
         process_end(&p, 1 * S);
-        assert_int_equal(kept.count, !rows[i].bad);
+        assert_int_equal(kept.activities, !rows[i].bad);
         if (rows[i].bad)
             continue;
-        assert_true(kept.activities[0].amount == rows[i].amount);
-        assert_int_equal(kept.activities[0].device, rows[i].device);
+        assert_true(kept.activity[0].amount == rows[i].amount);
+        assert_int_equal(kept.activity[0].device, rows[i].device);
         if (rows[i].call.function == 12345)
-            assert_int_equal(kept.activities[0].name, 0);
+            assert_int_equal(kept.activity[0].name, 0);
     }
 }
 
@@ -180,7 +176,6 @@ TEST(test_hostile_bursts) {
         {.duration_ns = -1, .launches = 1},
         {.duration_ns = INT64_MAX, .launches = 1},
     };
-    struct process p;
     open_traced(&p);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         burst(&p, 100, rows[i]);
@@ -189,36 +184,35 @@ TEST(test_hostile_bursts) {
     burst(&p, 100, (struct hec_trace_burst){.launches = 1, .device = HEC_TRACE_DEVICE_UNKNOWN});
     assert_int_equal(bad(&p), 5);
     process_end(&p, 1 * S);
-    assert_int_equal(kept.count, 1);
-    assert_int_equal(kept.activities[0].device, 0);
+    assert_int_equal(kept.activities, 1);
+    assert_int_equal(kept.activity[0].device, 0);
 }
 
 /* CUDA's number of a device is the process's own; calls wait until it is known which of NVML's it is. */
 TEST(test_devices_listed_late) {
     struct hec_device_table table;
     hec_device_table_init(&table);
-    struct process p;
     open_traced(&p);
     p.run->devices = &table;
     call(&p, 100, (struct hec_trace_call)CALL(ALLOC, 5000, .device = HEC_TRACE_DEVICE_UNKNOWN)); /* waits for nobody */
     call(&p, 200, (struct hec_trace_call)CALL(SYNC, 5000, .device = 1));
     burst(&p, 300, (struct hec_trace_burst){.duration_ns = 5000, .launches = 3, .device = 0});
     release(&p, 1 * S);
-    assert_int_equal(kept.count, 1);
-    assert_int_equal(kept.activities[0].device, 0);
+    assert_int_equal(kept.activities, 1);
+    assert_int_equal(kept.activity[0].device, 0);
     /* the device records come after the calls, on a machine that is busy */
     hec_device_table_add(&table, &(struct hec_device){.index = 4, .pci_bus_id = "00000000:AF:00.0"});
     release(&p, 2 * S);
-    assert_int_equal(kept.count, 1);
+    assert_int_equal(kept.activities, 1);
     GIVE(&p, HEC_TRACE_DEVICE, 1, 2 * S, 0, hec_trace_device, {.ordinal = 1, .pci_bus_id = "0000:0f:00.0"});
     GIVE(&p, HEC_TRACE_DEVICE, 1, 2 * S, 0, hec_trace_device, {.ordinal = 0, .pci_bus_id = "0000:af:00.0"});
     release(&p, 3 * S);
-    assert_int_equal(kept.count, 1);
+    assert_int_equal(kept.activities, 1);
     hec_device_table_add(&table, &(struct hec_device){.index = 6, .pci_bus_id = "00000000:0F:00.0"});
     release(&p, 4 * S);
-    assert_int_equal(kept.count, 3);
-    assert_int_equal(kept_first(HEC_ACTIVITY_SYNC)->device, 7);
-    assert_int_equal(kept_first(HEC_ACTIVITY_BURST)->device, 5);
+    assert_int_equal(kept.activities, 3);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_SYNC, 0)->device, 7);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_BURST, 0)->device, 5);
     process_end(&p, 5 * S);
     assert_null(kept_event(HEC_EVENT_NOTE, "CUDA device"));
     hec_device_table_free(&table);
@@ -229,19 +223,15 @@ TEST(test_devices_never_listed) {
     struct hec_device_table table;
     hec_device_table_init(&table);
     hec_device_table_add(&table, &(struct hec_device){.index = 0, .pci_bus_id = "00000000:AF:00.0"});
-    struct process p;
     open_traced(&p);
     p.run->devices = &table;
     call(&p, 100, (struct hec_trace_call)CALL(SYNC, 5000, .device = 2));
     release(&p, HEC_TRACE_DEVICES_MS * MS - 1 * S);
-    assert_int_equal(kept.count, 0);
+    assert_int_equal(kept.activities, 0);
     release(&p, HEC_TRACE_DEVICES_MS * MS + 1 * S);
-    assert_int_equal(kept.count, 1);
-    assert_int_equal(kept.activities[0].device, 3);
+    assert_int_equal(kept.activities, 1);
+    assert_int_equal(kept.activity[0].device, 3);
     assert_non_null(kept_event(HEC_EVENT_NOTE, "CUDA device 2"));
     process_end(&p, 20 * S);
     hec_device_table_free(&table);
 }
-
-ALL_TESTS(NULL, keep_end)
-EACH_TEST(keep_begin, NULL)

@@ -18,13 +18,13 @@ static void open_matching(struct process *process, pid_t pid, int64_t attached_n
     }
 }
 
-static void launch(struct process *p, double t_us, uint32_t function, double now_us) {
-    GIVE(p, HEC_TRACE_CALL, t_us, now_us, 0, hec_trace_call,
+static void launch(struct process *process, double t_us, uint32_t function, double now_us) {
+    GIVE(process, HEC_TRACE_CALL, t_us, now_us, 0, hec_trace_call,
          {.duration_ns = 4000, .amount = 0x1000 + function, .function = 9, .call_class = HEC_TRACE_CALL_LAUNCH});
 }
 
-static void kernel(struct process *p, double t_us, uint32_t function, uint32_t correlation, double now_us) {
-    GIVE(p, HEC_TRACE_KERNEL, t_us, now_us, 0, hec_trace_kernel,
+static void kernel(struct process *process, double t_us, uint32_t function, uint32_t correlation, double now_us) {
+    GIVE(process, HEC_TRACE_KERNEL, t_us, now_us, 0, hec_trace_kernel,
          {.duration_ns = 5000, .config = 50 + function, .correlation = correlation, .stream = 7, .context = 1});
 }
 
@@ -37,8 +37,8 @@ static uint32_t function_of(uint32_t i) {
 static size_t calls_reported(void) {
     int64_t last_ns = INT64_MIN;
     size_t reported = 0;
-    for (size_t i = 0; i < kept.count; i++) {
-        const struct hec_activity *a = &kept.activities[i];
+    for (int i = 0; i < kept.activities; i++) {
+        const struct hec_activity *a = &kept.activity[i];
         if (a->kind == HEC_ACTIVITY_API)
             reported++;
         else if ((HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind)) && a->launch_ns != HEC_TIME_UNKNOWN) {
@@ -51,45 +51,44 @@ static size_t calls_reported(void) {
 
 static size_t with_launch(void) {
     size_t count = 0;
-    for (size_t i = 0; i < kept.count; i++)
-        count += (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(kept.activities[i].kind)) &&
-                 kept.activities[i].launch_ns != HEC_TIME_UNKNOWN;
+    for (int i = 0; i < kept.activities; i++)
+        count += (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(kept.activity[i].kind)) &&
+                 kept.activity[i].launch_ns != HEC_TIME_UNKNOWN;
     return count;
 }
 
 /* Launches every 10 us from start_us on, kernels 100 us later; both arrive at now_us, in either order. */
-static void steps(struct process *p, uint32_t first, uint32_t count, double start_us, double now_us,
+static void steps(struct process *process, uint32_t first, uint32_t count, double start_us, double now_us,
                   bool device_first) {
     for (int half = 0; half < 2; half++)
         for (uint32_t i = first; i < first + count; i++)
             if ((half == 0) == device_first)
-                kernel(p, start_us + 100 + 10 * i, function_of(i), 3 * i + 1, now_us);
+                kernel(process, start_us + 100 + 10 * i, function_of(i), 3 * i + 1, now_us);
             else
-                launch(p, start_us + 10 * i, function_of(i), now_us);
+                launch(process, start_us + 10 * i, function_of(i), now_us);
 }
 
 TEST(test_kernels_get_their_calls) {
     for (int device_first = 0; device_first < 2; device_first++) {
-        struct process p;
-        keep_begin(unit_state);
+        kept_clear();
         open_matching(&p, getpid(), 0);
         steps(&p, 0, 300, 1000, 100 * MS, device_first != 0);
         for (double t = 200 * MS; t <= 6 * S; t += 100 * MS)
             release(&p, t);
-        assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 300); /* before the process ends */
+        assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 300); /* before the process ends */
         process_end(&p, 20 * S);
-        assert_int_equal(kept.count, 300);
+        assert_int_equal(kept.activities, 300);
         for (uint32_t i = 0; i < 300; i++) {
-            const struct hec_activity *a = &kept.activities[i];
+            const struct hec_activity *a = &kept.activity[i];
             assert_int_equal(a->start_ns, at_us(&p, 1100 + 10 * i));
             assert_int_equal(a->launch_ns, at_us(&p, 1000 + 10 * i));
             assert_int_equal(a->launch_end_ns, a->launch_ns + 4000);
-            const struct hec_track *thread = &kept.tracks[a->launch_track - 1];
+            const struct hec_track *thread = kept_track(a->launch_track);
             assert_int_equal(thread->kind, HEC_TRACK_THREAD);
             assert_int_equal(thread->stream, 77);
         }
-        assert_int_equal(kept.tracers[0].records, 600);
-        assert_int_equal(kept.tracers[0].bad, 0);
+        assert_int_equal(kept.tracer[0].records, 600);
+        assert_int_equal(kept.tracer[0].bad, 0);
     }
 }
 
@@ -101,7 +100,6 @@ static double launch_us(uint32_t i, uint32_t ahead) {
 /* The host is as far ahead as CUDA lets it, 1000 launches, and never waits. */
 TEST(test_deep_queue) {
     const uint32_t count = 20000, ahead = 1000;
-    struct process p;
     open_matching(&p, getpid(), 0);
     for (uint32_t i = 0; i < count; i++)
         launch(&p, launch_us(i, ahead), function_of(i), 200 * MS);
@@ -109,11 +107,11 @@ TEST(test_deep_queue) {
         GIVE(&p, HEC_TRACE_KERNEL, 1100 + 10 * (double)(ahead + i), 300 * MS, 0, hec_trace_kernel,
              {.duration_ns = 9000, .config = 50 + function_of(i), .correlation = i + 1, .stream = 7, .context = 1});
     process_end(&p, 1 * S);
-    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), count);
+    assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), count);
     assert_int_equal(calls_reported(), count);
     assert_int_equal(with_launch(), count);
-    for (size_t i = 0; i < kept.count; i++) {
-        const struct hec_activity *a = &kept.activities[i];
+    for (int i = 0; i < kept.activities; i++) {
+        const struct hec_activity *a = &kept.activity[i];
         uint32_t number = (uint32_t)((a->start_ns - at_us(&p, 1100)) / 10000) - ahead;
         if (a->kind == HEC_ACTIVITY_KERNEL && a->launch_ns != HEC_TIME_UNKNOWN)
             assert_int_equal(a->launch_ns, at_us(&p, launch_us(number, ahead)));
@@ -122,7 +120,6 @@ TEST(test_deep_queue) {
 
 /* Nothing is waited for longer than match.h says; a call alone is reported as the call that it is. */
 TEST(test_without_partner) {
-    struct process p;
     open_matching(&p, getpid(), 0);
     GIVE(&p, HEC_TRACE_CALL, 100, 1 * MS, 0, hec_trace_call,
          {.duration_ns = 4000, .amount = 5, .function = 9, .call_class = HEC_TRACE_CALL_LAUNCH, .device = 3});
@@ -134,36 +131,35 @@ TEST(test_without_partner) {
          {.duration_ns = 4000, .function = 9, .call_class = HEC_TRACE_CALL_LAUNCH, .result = 2});
     kernel(&p, 50, 0, 99, 1 * MS); /* before every call */
     release(&p, 500 * MS);
-    assert_int_equal(kept.count, 0);
+    assert_int_equal(kept.activities, 0);
     for (double t = 600 * MS; t <= 5.5 * S; t += 100 * MS)
         release(&p, t);
-    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 1);
-    assert_true(kept_first(HEC_ACTIVITY_KERNEL)->launch_ns == HEC_TIME_UNKNOWN);
-    assert_int_equal(kept_first(HEC_ACTIVITY_KERNEL)->launch_track, 0);
-    assert_int_equal(kept_of(HEC_ACTIVITY_API), 1);
-    assert_int_equal(kept_first(HEC_ACTIVITY_API)->start_ns, at_us(&p, 400));
-    size_t before = kept.count;
+    assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 1);
+    assert_true(kept_nth(HEC_ACTIVITY_KERNEL, 0)->launch_ns == HEC_TIME_UNKNOWN);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 0)->launch_track, 0);
+    assert_int_equal(kept_count(HEC_ACTIVITY_API), 1);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_API, 0)->start_ns, at_us(&p, 400));
+    int before = kept.activities;
     for (double t = 5.6 * S; t <= 14 * S; t += 100 * MS)
         release(&p, t);
-    assert_int_equal(kept_of(HEC_ACTIVITY_API), 4);
-    const struct hec_activity *call = &kept.activities[before];
+    assert_int_equal(kept_count(HEC_ACTIVITY_API), 4);
+    const struct hec_activity *call = &kept.activity[before];
     assert_int_equal(call[0].start_ns, at_us(&p, 100));
     assert_int_equal(call[0].end_ns, at_us(&p, 104));
     assert_int_equal(call[0].detail, HEC_API_LAUNCH);
     assert_int_equal(call[0].device, 4);
     assert_true(call[0].amount == 0);
-    assert_string_equal(kept.names[call[0].name - 1], "cuLaunchKernel");
-    assert_int_equal(kept.tracks[call[0].track - 1].stream, 77);
+    assert_string_equal(kept_name(call[0].name), "cuLaunchKernel");
+    assert_int_equal(kept_track(call[0].track)->stream, 77);
     assert_int_equal(call[1].detail, HEC_API_MEMSET);
     assert_true(call[1].amount == 64);
     assert_true(call[2].amount == 0); /* more than there is */
     process_end(&p, 20 * S);
-    assert_int_equal(kept.count, 5);
+    assert_int_equal(kept.activities, 5);
 }
 
 /* A copy may block the host, so its call is reported as well, unless it was short. */
 TEST(test_copies_are_reported_twice) {
-    struct process p;
     open_matching(&p, getpid(), 0);
     for (uint32_t i = 0; i < 100; i++) {
         GIVE(&p, HEC_TRACE_CALL, 1000 + 20 * i, 100 * MS, 0, hec_trace_call,
@@ -185,10 +181,10 @@ TEST(test_copies_are_reported_twice) {
     GIVE(&p, HEC_TRACE_CALL, 5000, 100 * MS, 0, hec_trace_call, /* its copy is never seen: reported once all the same */
          {.duration_ns = 9000, .amount = 1, .function = 10, .call_class = HEC_TRACE_CALL_COPY});
     process_end(&p, 1 * S);
-    assert_int_equal(kept_of(HEC_ACTIVITY_COPY), 100);
+    assert_int_equal(kept_count(HEC_ACTIVITY_COPY), 100);
     assert_int_equal(with_launch(), 100);
-    assert_int_equal(kept_of(HEC_ACTIVITY_API), 51);
-    const struct hec_activity *call = kept_first(HEC_ACTIVITY_API);
+    assert_int_equal(kept_count(HEC_ACTIVITY_API), 51);
+    const struct hec_activity *call = kept_nth(HEC_ACTIVITY_API, 0);
     assert_int_equal(call->start_ns, at_us(&p, 1020));
     assert_int_equal(call->detail, HEC_API_COPY);
     assert_int_equal(call->from, HEC_MEMORY_PINNED);
@@ -197,7 +193,6 @@ TEST(test_copies_are_reported_twice) {
 }
 
 TEST(test_graph_nodes_share_one_launch) {
-    struct process p;
     open_matching(&p, getpid(), 0);
     for (uint32_t i = 0; i < 50; i++) {
         GIVE(&p, HEC_TRACE_CALL, 1000 + 200 * i, 100 * MS, 0, hec_trace_call,
@@ -213,18 +208,17 @@ TEST(test_graph_nodes_share_one_launch) {
                   .graph_node = 1 + node});
     }
     process_end(&p, 1 * S);
-    assert_int_equal(kept.count, 500);
+    assert_int_equal(kept.activities, 500);
     for (uint32_t i = 0; i < 500; i++) {
-        assert_int_equal(kept.activities[i].launch_ns, at_us(&p, 1000 + 200 * (i / 10)));
-        assert_true(kept.activities[i].flags & HEC_ACTIVITY_IN_GRAPH);
+        assert_int_equal(kept.activity[i].launch_ns, at_us(&p, 1000 + 200 * (i / 10)));
+        assert_true(kept.activity[i].flags & HEC_ACTIVITY_IN_GRAPH);
     }
 }
 
 /* Order says little where something is missing: nothing is matched from then on, and all is reported. */
 TEST(test_nothing_matched_after_a_loss) {
     for (int dropped_by_cupti = 0; dropped_by_cupti < 2; dropped_by_cupti++) {
-        struct process p;
-        keep_begin(unit_state);
+        kept_clear();
         open_matching(&p, getpid(), 0);
         steps(&p, 0, 300, 1000, 100 * MS, false); /* waits to be matched when the loss is seen */
         if (dropped_by_cupti)
@@ -236,15 +230,14 @@ TEST(test_nothing_matched_after_a_loss) {
         steps(&p, 300, 300, 1000, 300 * MS, false);
         assert_int_equal(p.peer->tracks.pending.count, waiting); /* no more wait for their other half */
         process_end(&p, 20 * S);
-        assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 600);
+        assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 600);
         assert_int_equal(with_launch(), 0);
-        assert_int_equal(kept_of(HEC_ACTIVITY_API), 600);
+        assert_int_equal(kept_count(HEC_ACTIVITY_API), 600);
     }
 }
 
 /* What was decided before stays. */
 TEST(test_matched_before_a_loss) {
-    struct process p;
     open_matching(&p, getpid(), 0);
     steps(&p, 0, 300, 1000, 100 * MS, false);
     for (double t = 200 * MS; t <= 6 * S; t += 100 * MS)
@@ -254,7 +247,7 @@ TEST(test_matched_before_a_loss) {
     hec_peer_drain(&p.peers, &p.peer->process, at_us(&p, 6 * S), false);
     steps(&p, 300, 300, 1000, 6 * S, false);
     process_end(&p, 20 * S);
-    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 600);
+    assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 600);
     assert_int_equal(with_launch(), 300);
     assert_int_equal(calls_reported(), 600);
 }
@@ -264,47 +257,45 @@ TEST(test_attached_at_any_time) {
     int64_t now_ns = hec_clock_mono_ns();
     const int64_t times_ns[] = {INT64_MIN, -1, 1, now_ns, now_ns + 3600 * HEC_NS_PER_S, INT64_MAX};
     for (size_t i = 0; i < sizeof times_ns / sizeof times_ns[0]; i++) {
-        struct process p;
-        keep_begin(unit_state);
+        kept_clear();
         open_matching(&p, getpid(), times_ns[i]);
         steps(&p, 0, 300, 1000, 100 * MS, false);
         give_attached(&p, ~times_ns[i]); /* a later word changes nothing that hurts */
         steps(&p, 300, 300, 1000, 200 * MS, false);
         process_end(&p, 20 * S);
-        assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 600);
+        assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 600);
         assert_int_equal(calls_reported(), 600);
         if (times_ns[i] > hec_clock_mono_ns()) /* every call was before it */
             assert_int_equal(with_launch(), 0);
-        for (size_t k = 0; k < kept.count; k++)
-            if (kept.activities[k].kind == HEC_ACTIVITY_KERNEL && kept.activities[k].launch_ns != HEC_TIME_UNKNOWN)
-                assert_int_equal(kept.activities[k].start_ns - kept.activities[k].launch_ns, 100000);
+        for (int k = 0; k < kept.activities; k++)
+            if (kept.activity[k].kind == HEC_ACTIVITY_KERNEL && kept.activity[k].launch_ns != HEC_TIME_UNKNOWN)
+                assert_int_equal(kept.activity[k].start_ns - kept.activity[k].launch_ns, 100000);
     }
 }
 
 /* The same ids, streams and handles in two processes: each finds its own. */
 TEST(test_two_processes) {
-    struct process p[2];
+    static struct process both[2];
     for (int i = 0; i < 2; i++)
-        open_matching(&p[i], 5000 + i, 0);
+        open_matching(&both[i], 5000 + i, 0);
     for (uint32_t from = 0; from < 300; from += 50) /* by turns */
         for (int i = 0; i < 2; i++)
-            steps(&p[i], from, 50, 1000 + 3 * i, 100 * MS + from, i == 1);
+            steps(&both[i], from, 50, 1000 + 3 * i, 100 * MS + from, i == 1);
     for (int i = 0; i < 2; i++)
-        process_end(&p[i], 20 * S);
-    assert_int_equal(kept.count, 600);
+        process_end(&both[i], 20 * S);
+    assert_int_equal(kept.activities, 600);
     assert_int_equal(with_launch(), 600);
-    for (size_t i = 0; i < kept.count; i++) {
-        const struct hec_activity *a = &kept.activities[i];
+    for (int i = 0; i < kept.activities; i++) {
+        const struct hec_activity *a = &kept.activity[i];
         assert_int_equal(a->start_ns - a->launch_ns, 100000);
-        assert_int_equal(kept.tracks[a->track - 1].pid, kept.tracks[a->launch_track - 1].pid);
-        assert_int_equal(kept.tracks[a->track - 1].pid, i < 300 ? 5000 : 5001);
+        assert_int_equal(kept_track(a->track)->pid, kept_track(a->launch_track)->pid);
+        assert_int_equal(kept_track(a->track)->pid, i < 300 ? 5000 : 5001);
     }
 }
 
 /* The end comes while all of it waits. */
 TEST(test_ends_with_much_pending) {
     const uint32_t count = 60000;
-    struct process p;
     open_matching(&p, getpid(), 0);
     for (uint32_t i = 0; i < count; i++) {
         if (i % 7) /* some of either have no other half */
@@ -313,25 +304,24 @@ TEST(test_ends_with_much_pending) {
             kernel(&p, 1100 + 10 * i, function_of(i), i + 1, 700 * MS);
     }
     release(&p, 800 * MS);
-    assert_int_equal(kept.count, 0);
+    assert_int_equal(kept.activities, 0);
     process_end(&p, 900 * MS);
     static bool seen[60000];
     memset(seen, 0, sizeof seen);
-    for (size_t i = 0; i < kept.count; i++) {
-        if (kept.activities[i].kind != HEC_ACTIVITY_KERNEL)
+    for (int i = 0; i < kept.activities; i++) {
+        if (kept.activity[i].kind != HEC_ACTIVITY_KERNEL)
             continue;
-        size_t at = (size_t)(kept.activities[i].start_ns - at_us(&p, 1100)) / 10000;
+        size_t at = (size_t)(kept.activity[i].start_ns - at_us(&p, 1100)) / 10000;
         assert_true(at < count && !seen[at]);
         seen[at] = true;
     }
     size_t launches = count - (count + 6) / 7, kernels = count - (count + 10) / 11;
-    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), kernels);
+    assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), kernels);
     assert_int_equal(calls_reported(), launches);
 }
 
 /* Memory runs out in between: what cannot wait goes on at once. */
 TEST(test_no_memory_to_wait_in) {
-    struct process p;
     open_matching(&p, getpid(), 0);
     size_t all = p.run->budget.left;
     steps(&p, 0, 3000, 1000, 100 * MS, false);
@@ -341,11 +331,8 @@ TEST(test_no_memory_to_wait_in) {
     p.run->budget.left += taken;
     assert_true(taken < all);
     process_end(&p, 20 * S);
-    size_t left_out = 12000 - kept_of(HEC_ACTIVITY_KERNEL) - calls_reported();
+    size_t left_out = 12000 - kept_count(HEC_ACTIVITY_KERNEL) - calls_reported();
     char text[64];
     snprintf(text, sizeof text, ": %zu records of the trace left out", left_out);
     assert_true(left_out == 0 || kept_event(HEC_EVENT_NOTE, text)); /* counted, not lost */
 }
-
-ALL_TESTS(NULL, keep_end)
-EACH_TEST(keep_begin, NULL)

@@ -1,17 +1,21 @@
 /* The collector as the recorder drives it: rings that arrive by the socket, processes that end, are killed or call
  * exec, and what must not be taken. */
-#include "tests/unit/trace_kept.h"
-
+#include "base/clock.h"
+#include "base/error.h"
 #include "observe/collector.h"
+#include "base/trace.h"
+#include "tests/unit/kept.h"
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 static char path[100];
 static struct hec_observe_options options;
 static void *collector;
 
 static int begin(void **state) {
-    keep_begin(state);
+    (void)state;
+    kept_clear();
     snprintf(path, sizeof path, "trace-%d", (int)getpid());
     options = (struct hec_observe_options){.root = 4321, .trace_socket = path, .trace_mode = HEC_TRACE_AUTO};
     struct hec_why why;
@@ -60,11 +64,11 @@ static void connect_ring(struct hec_ring *ring, uint32_t records, enum hec_ring_
 TEST(test_nobody_came) {
     poll_now();
     finish();
-    assert_int_equal(kept.tracer_count, 1);
-    assert_int_equal(kept.tracers[0].pid, 4321);
-    assert_int_equal(kept.tracers[0].mode, HEC_TRACE_AUTO);
-    assert_int_equal(kept.tracers[0].cupti_version, -1);
-    assert_string_equal(kept.tracers[0].why, "no process of the command used CUDA");
+    assert_int_equal(kept.tracers, 1);
+    assert_int_equal(kept.tracer[0].pid, 4321);
+    assert_int_equal(kept.tracer[0].mode, HEC_TRACE_AUTO);
+    assert_int_equal(kept.tracer[0].cupti_version, -1);
+    assert_string_equal(kept.tracer[0].why, "no process of the command used CUDA");
 }
 
 /* What a process wrote before it ended is read, also when nobody polled in between. */
@@ -78,9 +82,9 @@ TEST(test_short_process) {
     }
     assert_int_equal(waitpid(child, NULL, 0), child);
     finish();
-    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 20);
-    assert_int_equal(kept.tracers[0].pid, child);
-    assert_int_equal(kept.tracers[0].lost, 0);
+    assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 20);
+    assert_int_equal(kept.tracer[0].pid, child);
+    assert_int_equal(kept.tracer[0].lost, 0);
 }
 
 TEST(test_full_ring_is_reported) {
@@ -90,8 +94,8 @@ TEST(test_full_ring_is_reported) {
     poll_now();
     assert_non_null(kept_event(HEC_EVENT_TRACE_LOST, ": 37 records"));
     finish();
-    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 63);
-    assert_int_equal(kept.tracers[0].lost, 37);
+    assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 63);
+    assert_int_equal(kept.tracer[0].lost, 37);
     assert_true(hec_ring_closed(&ring)); /* the tracer may stop */
     hec_ring_unmap(&ring);
 }
@@ -105,9 +109,9 @@ TEST(test_exec) {
     connect_ring(&second, 64, HEC_RING_TRACE);
     write_kernels(&second, 5);
     finish();
-    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 15);
-    assert_int_equal(kept.tracer_count, 1);
-    assert_int_equal(kept.tracers[0].records, 15);
+    assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 15);
+    assert_int_equal(kept.tracers, 1);
+    assert_int_equal(kept.tracer[0].records, 15);
     assert_true(hec_ring_closed(&first));
     hec_ring_unmap(&first);
     hec_ring_unmap(&second);
@@ -126,8 +130,8 @@ TEST(test_large_counts_of_one_process) {
         poll_now();
     }
     finish();
-    assert_int_equal(kept.tracer_count, 1);
-    const struct hec_tracer *row = &kept.tracers[0];
+    assert_int_equal(kept.tracers, 1);
+    const struct hec_tracer *row = &kept.tracer[0];
     assert_int_equal(row->records, 6);
     const int64_t sums[] = {row->lost, row->dropped, row->bad, row->self_ns};
     for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
@@ -143,7 +147,7 @@ TEST(test_what_is_not_taken) {
     write_kernels(&marks, 10);
     write_kernels(&huge, 10);
     finish();
-    assert_int_equal(kept.count, 0);
+    assert_int_equal(kept.activities, 0);
     assert_true(hec_ring_closed(&marks) && hec_ring_closed(&huge));
     assert_non_null(kept_event(HEC_EVENT_NOTE, "traces of 2 processes left out"));
     hec_ring_unmap(&marks);
@@ -171,13 +175,13 @@ TEST(test_shifted_clock) {
         poll_now();
     }
     finish();
-    assert_int_equal(kept.count, 0);
-    assert_int_equal(kept.tracer_count, sizeof shifted / sizeof shifted[0]);
-    for (int i = 0; i < kept.tracer_count; i++) {
-        assert_in_range(kept.tracers[i].first_ns, before_ns, hec_clock_mono_ns());
-        assert_in_range(kept.tracers[i].last_ns, kept.tracers[i].first_ns, hec_clock_mono_ns());
-        assert_non_null(strstr(kept.tracers[i].why, "its clock is not that of this machine"));
-        assert_int_equal(kept.tracers[i].bad, 1);
+    assert_int_equal(kept.activities, 0);
+    assert_int_equal(kept.tracers, sizeof shifted / sizeof shifted[0]);
+    for (int i = 0; i < kept.tracers; i++) {
+        assert_in_range(kept.tracer[i].first_ns, before_ns, hec_clock_mono_ns());
+        assert_in_range(kept.tracer[i].last_ns, kept.tracer[i].first_ns, hec_clock_mono_ns());
+        assert_non_null(strstr(kept.tracer[i].why, "its clock is not that of this machine"));
+        assert_int_equal(kept.tracer[i].bad, 1);
     }
 }
 
@@ -200,5 +204,4 @@ TEST(test_no_socket) {
     assert_non_null(strstr(why.text, "no/such/folder/trace"));
 }
 
-ALL_TESTS(NULL, keep_end)
 EACH_TEST(begin, end)

@@ -2,14 +2,13 @@
 #ifndef HEC_TESTS_TRACE_COLLECTOR_H
 #define HEC_TESTS_TRACE_COLLECTOR_H
 
-#include "tests/unit/trace_kept.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "observe/trace/peer.h"
+#include "observe/trace/records.h"
+#include "tests/unit/kept.h"
 
-static const struct hec_activity *kept_first(enum hec_activity_kind kind) {
-    for (size_t i = 0; i < kept.count; i++)
-        if (kept.activities[i].kind == kind)
-            return &kept.activities[i];
-    return NULL;
-}
+#include <unistd.h>
 
 struct process {
     struct hec_ring ring;
@@ -18,6 +17,15 @@ struct process {
     struct hec_trace_peer *peer;
     int64_t t0_ns; /* times of records are given relative to this, in microseconds */
 };
+
+static struct process p;
+
+static int trace_begin(void **state) {
+    (void)state;
+    kept_clear();
+    return 0;
+}
+EACH_TEST(trace_begin, NULL)
 
 static void process_open(struct process *process, pid_t pid) {
     int fd;
