@@ -5,8 +5,7 @@
 
 #include "sim/cuda/exports.h"
 #include "sim/cuda/hook.h"
-#include "sim/world.h"
-#include "unit.h"
+#include "tests/unit/sim_fixture.h"
 
 #include <dlfcn.h>
 
@@ -17,12 +16,8 @@ static void *libcuda;
 #define CU(name) ((__typeof__(&name))dlsym(libcuda, #name))
 #define MUST(call) assert_int_equal(call, 0)
 
-static void make_world(const char *text) {
-    struct sim_spec spec;
-    struct hec_why why = {""};
-    if (sim_spec_parse(text, &spec, &why) != HEC_OK || sim_world_create(&spec, &world, &why) != HEC_OK)
-        fail_msg("%s: %s", text, why.text);
-    setenv(SIM_WORLD_ENV, sim_world_path(world), 1);
+static void make_machine(const char *text) {
+    world = make_world(text);
     libcuda = dlopen(HEC_BINARY_DIR "/lib/hec/sim/libcuda.so.1", RTLD_NOW);
     if (!libcuda)
         fail_msg("%s", dlerror());

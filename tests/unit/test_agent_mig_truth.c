@@ -6,7 +6,7 @@
 #include "bench/uniform.h"
 #include "observe/lane.h"
 #include "sim/world.h"
-#include "unit.h"
+#include "tests/unit/sim_fixture.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -75,16 +75,13 @@ struct sums {
 
 static struct sums play(const char *divided, int count) {
     static const struct hec_collector *const all[] = {&hec_collector_nvml, NULL};
-    struct sim_spec spec;
     struct hec_identity *identity;
     struct hec_lane_set lane;
     struct hec_observe_options options = {.nvml_path = HEC_BINARY_DIR "/lib/hec/sim/libnvidia-ml.so.1",
                                           .interval_ns = S};
     char text[80];
     snprintf(text, sizeof text, "h200,clock=virtual,mig=%s", divided);
-    assert_int_equal(sim_spec_parse(text, &spec, NULL), HEC_OK);
-    assert_int_equal(sim_world_create(&spec, &world, NULL), HEC_OK);
-    setenv(SIM_WORLD_ENV, sim_world_path(world), 1);
+    world = make_world(text);
     hec_clock_set_source(&simulated);
     assert_int_equal(hec_identity_open(&(struct hec_identity_options){.processes = true}, &identity), HEC_OK);
     struct hec_node *node = hec_node_new(S, identity);

@@ -6,7 +6,7 @@
 #include "base/sha256.h"
 #include "observe/lane.h"
 #include "sim/world.h"
-#include "unit.h"
+#include "tests/unit/sim_fixture.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -550,15 +550,11 @@ static int64_t sim_wall(void) {
 TEST(test_day) {
     static const struct hec_collector *const all[] = {&hec_collector_nvml, NULL};
     static const struct hec_clock_source simulated = {sim_mono, sim_wall};
-    struct sim_spec spec;
-    struct hec_why why;
     const char *asked = getenv("HEC_AGENT_DAY");
     int devices = asked ? atoi(asked) : 2;
     char text[64];
     snprintf(text, sizeof text, "h200x%d,clock=virtual", devices);
-    assert_int_equal(sim_spec_parse(text, &spec, &why), HEC_OK);
-    assert_int_equal(sim_world_create(&spec, &world, &why), HEC_OK);
-    setenv(SIM_WORLD_ENV, sim_world_path(world), 1);
+    world = make_world(text);
     hec_clock_set_source(&simulated);
     renew();
     struct hec_observe_options options = {.nvml_path = HEC_BINARY_DIR "/lib/hec/sim/libnvidia-ml.so.1",

@@ -5,6 +5,7 @@
 #include "observe/nvml/probe.h"
 #include "sim/sensor.h"
 #include "tests/unit/kept.h"
+#include "tests/unit/sim_fixture.h"
 
 #include <unistd.h>
 
@@ -46,14 +47,10 @@ static void look_at_sample(void *context, enum hec_metric metric, int32_t subjec
 static char library[512];
 
 static void make(const char *text) {
-    struct sim_spec spec;
-    struct hec_why why = {""};
     memset(&got, 0, sizeof got);
     kept_clear();
-    if (sim_spec_parse(text, &spec, &why) != HEC_OK || sim_world_create(&spec, &world, &why) != HEC_OK)
-        fail_msg("%s: %s", text, why.text);
-    setenv(SIM_WORLD_ENV, sim_world_path(world), 1);
-    snprintf(library, sizeof library, "%s/lib/hec/%s", HEC_BINARY_DIR, sim_spec_library(&spec));
+    world = make_world(text);
+    snprintf(library, sizeof library, "%s/lib/hec/%s", HEC_BINARY_DIR, sim_spec_library(sim_world_spec(world)));
     hec_clock_set_source(&world_clock);
 }
 

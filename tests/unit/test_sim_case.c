@@ -1,6 +1,6 @@
 /* Workloads: their tables, their truth, and that playing one leaves exactly the energy that the truth says. */
 #include "sim/play.h"
-#include "unit.h"
+#include "tests/unit/sim_fixture.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -96,15 +96,6 @@ TEST(seeds_jitter_and_reproduce) {
     near(a.joules / plain.joules, 1, 0.02); /* jitter, not another workload */
 }
 
-static struct sim_world *make(const char *text) {
-    struct sim_spec spec;
-    struct sim_world *world = NULL;
-    struct hec_why why = {""};
-    if (sim_spec_parse(text, &spec, &why) != HEC_OK || sim_world_create(&spec, &world, &why) != HEC_OK)
-        fail_msg("%s: %s", text, why.text);
-    return world;
-}
-
 /* Energy and time of a window that holds the play: what exceeds idling is the play's, to a nanojoule a segment. */
 static void check_against_world(struct sim_world *world, int device, const struct sim_truth *truth) {
     const struct sim_profile *profile = sim_world_profile(world);
@@ -125,7 +116,7 @@ static void count_steps(void *context, double units) {
 TEST(playing_leaves_the_energy_that_truth_says) {
     static const char *const played[] = {"mixed", "healthy-gemm", "power-capped"};
     for (int i = 0; i < 3; i++) {
-        struct sim_world *world = make("h200x2");
+        struct sim_world *world = make_world("h200x2");
         double units = 0;
         struct sim_play_options options = {.seconds = 0.4,
                                            .device = 1,
@@ -172,7 +163,7 @@ TEST(a_cap_has_its_price) {
 }
 
 TEST(playing_under_a_cap_is_exact_too) {
-    struct sim_world *world = make("h200x2,cap=300");
+    struct sim_world *world = make_world("h200x2,cap=300");
     struct sim_play_options options = {.seconds = 0.4, .device = 1, .world_path = sim_world_path(world)};
     struct sim_truth truth, predicted;
     struct hec_why why = {""};
@@ -197,7 +188,7 @@ static void take_start(void *context, const char *name, int64_t start_ns, int64_
 /* After the last edge of the sensors, modulo the 100 ms after which they are where they were. */
 static int64_t phase_of_first_step(uint64_t seed, int64_t begun_ns) {
     for (;;) { /* again where this machine was too busy to play in time, which the truth tells */
-        struct sim_world *world = make("h200");
+        struct sim_world *world = make_world("h200");
         int64_t first_ns = 0;
         struct sim_play_options options = {.seconds = 0.1,
                                            .seed = seed,
@@ -229,7 +220,7 @@ static void stop_soon(void *context, double units) {
 }
 
 TEST(early_end_is_exact_too) {
-    struct sim_world *world = make("h200");
+    struct sim_world *world = make_world("h200");
     int steps = 0;
     struct sim_play_options options = {
         .seconds = 1000, .on_step = stop_soon, .context = &steps, .stop = &enough, .world_path = sim_world_path(world)};
@@ -241,7 +232,7 @@ TEST(early_end_is_exact_too) {
 }
 
 TEST(sigterm_ends_a_play) {
-    struct sim_world *world = make("h200");
+    struct sim_world *world = make_world("h200");
     pid_t child = fork();
     if (child == 0) {
         struct sim_play_options options = {.seconds = 1000, .world_path = sim_world_path(world)};
@@ -261,7 +252,7 @@ TEST(sigterm_ends_a_play) {
 }
 
 TEST(refuses) {
-    struct sim_world *world = make("h200");
+    struct sim_world *world = make_world("h200");
     struct sim_play_options options = {.seconds = 1, .world_path = sim_world_path(world)};
     struct hec_why why = {""};
     assert_int_equal(sim_play("no-such-case", &options, NULL, &why), HEC_ERR_USAGE);

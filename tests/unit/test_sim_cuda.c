@@ -16,7 +16,7 @@ static CUfunction kernel;
 
 static int set_up(void **state) {
     (void)state;
-    make_world("h200x2,clock=virtual");
+    make_machine("h200x2,clock=virtual");
     context = make_context(0);
     kernel = make_kernel("spin - train_tf32 40 1024\nfixed 7000 elementwise\n", "spin");
     return 0;

@@ -102,7 +102,7 @@ static void in_child(const char *spec, const char *library, void (*work)(const s
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        make_world(spec);
+        make_machine(spec);
         char path[512];
         snprintf(path, sizeof path, HEC_BINARY_DIR "/lib/hec/sim/%s", library);
         libcupti = dlopen(path, RTLD_NOW);

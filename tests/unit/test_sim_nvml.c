@@ -3,7 +3,7 @@
 #include "sim/ids.h"
 #include "sim/nvml/abi.h"
 #include "sim/sensor.h"
-#include "unit.h"
+#include "tests/unit/sim_fixture.h"
 
 #if __has_include(<nvml.h>)
 #define HAVE_NVML_HEADER 1
@@ -18,54 +18,59 @@
 #define S INT64_C(1000000000)
 #define DOUBLE_PATH HEC_BINARY_DIR "/" HEC_LIBDIR "/hec/"
 
-struct bench {
+static struct {
     struct sim_world *world;
     struct hec_nvml nvml;
     hec_nvml_device device; /* the first */
     int64_t epoch;
-};
+} bench;
 
-/* A world with that description, bound and started. */
-static struct bench begin(const char *text) {
-    struct bench bench = {0};
-    struct sim_spec spec;
+static void end(void) {
+    if (!bench.world)
+        return;
+    assert_int_equal(bench.nvml.shutdown(), 0);
+    assert_int_equal(bench.nvml.shutdown(), SIM_NVML_UNINITIALIZED);
+    hec_nvml_unload(&bench.nvml);
+    sim_world_destroy(bench.world);
+    unsetenv(SIM_WORLD_ENV);
+    memset(&bench, 0, sizeof bench);
+}
+
+/* A world with that description, bound and started, instead of the one before. */
+static void begin(const char *text) {
     struct hec_why why = {""};
     char path[1024];
-    if (sim_spec_parse(text, &spec, &why) != HEC_OK || sim_world_create(&spec, &bench.world, &why) != HEC_OK)
-        fail_msg("%s: %s", text, why.text);
-    setenv(SIM_WORLD_ENV, sim_world_path(bench.world), 1);
-    snprintf(path, sizeof path, DOUBLE_PATH "%s", sim_spec_library(&spec));
+    end();
+    bench.world = make_world(text);
+    snprintf(path, sizeof path, DOUBLE_PATH "%s", sim_spec_library(sim_world_spec(bench.world)));
     if (hec_nvml_load(path, &bench.nvml, &why) != HEC_OK)
         fail_msg("%s", why.text);
     bench.epoch = sim_world_epoch_ns(bench.world);
     assert_int_equal(bench.nvml.init(), 0);
-    bench.device = NULL;
     bench.nvml.device_by_index(0, &bench.device);
-    return bench;
 }
 
-static void end(struct bench *bench) {
-    assert_int_equal(bench->nvml.shutdown(), 0);
-    assert_int_equal(bench->nvml.shutdown(), SIM_NVML_UNINITIALIZED);
-    hec_nvml_unload(&bench->nvml);
-    sim_world_destroy(bench->world);
-    unsetenv(SIM_WORLD_ENV);
+static int tear_down(void **state) {
+    (void)state;
+    end();
+    return 0;
+}
+EACH_TEST(NULL, tear_down)
+
+static int64_t at(int64_t since_ns) {
+    sim_world_set_now_ns(bench.world, bench.epoch + since_ns);
+    return bench.epoch + since_ns;
 }
 
-static int64_t at(struct bench *bench, int64_t since_ns) {
-    sim_world_set_now_ns(bench->world, bench->epoch + since_ns);
-    return bench->epoch + since_ns;
-}
-
-static void work(struct bench *bench, int device, pid_t pid, enum sim_activity activity, int64_t duration_ns) {
+static void work(int device, pid_t pid, enum sim_activity activity, int64_t duration_ns) {
     struct sim_piece pieces[2];
     int64_t now;
-    assert_int_equal(sim_context_open(bench->world, device, 0, pid, INT64_C(1) << 30, &now), HEC_OK);
-    assert_true(sim_segment_append(bench->world, device, pid, activity, now, duration_ns, pieces) > 0);
+    assert_int_equal(sim_context_open(bench.world, device, 0, pid, INT64_C(1) << 30, &now), HEC_OK);
+    assert_true(sim_segment_append(bench.world, device, pid, activity, now, duration_ns, pieces) > 0);
 }
 
-static void *symbol(struct bench *bench, const char *name) {
-    void *found = dlsym(bench->nvml.library, name);
+static void *symbol(const char *name) {
+    void *found = dlsym(bench.nvml.library, name);
     if (!found)
         fail_msg("no symbol %s", name);
     return found;
@@ -146,14 +151,14 @@ TEST(abi_agrees_with_the_real_header) {
 }
 
 TEST(newer_driver_exports_everything) {
-    struct bench bench = begin("h200,clock=virtual");
+    begin("h200,clock=virtual");
     static const char *const calls[] = {
 #define SIM_CALL(name, since, cost_ns) #name,
 #include "sim/nvml/calls.def"
 #undef SIM_CALL
     };
     for (int i = 0; i < SIM_CALL_COUNT; i++)
-        symbol(&bench, calls[i]);
+        symbol(calls[i]);
     for (int i = 0; i < HEC_NVML_SYMBOL_COUNT; i++) /* HEC's binding finds all it knows */
         if (bench.nvml.version[i] == 0)
             fail_msg("the binding lacks row %d of driver/nvml_symbols.def", i);
@@ -161,11 +166,10 @@ TEST(newer_driver_exports_everything) {
     assert_int_equal(bench.nvml.simulated(text, sizeof text), 0);
     assert_string_equal(text, "h200");
     assert_null(dlsym(bench.nvml.library, "sim_world_attach")); /* the model stays inside */
-    end(&bench);
 }
 
 TEST(older_driver_lacks_what_it_lacked) {
-    struct bench bench = begin("h200,driver=450,clock=virtual");
+    begin("h200,driver=450,clock=virtual");
     static const char *const later[] = {"nvmlDeviceGetMemoryInfo_v2",
                                         "nvmlGpmSampleGet",
                                         "nvmlGpmMetricsGet",
@@ -186,19 +190,18 @@ TEST(older_driver_lacks_what_it_lacked) {
     assert_int_equal(bench.nvml.field_values(bench.device, 1, &field), 0);
     assert_int_equal(field.code, SIM_NVML_NOT_SUPPORTED);
     /* the first version of the process list has no instances: entries of 16 bytes */
-    work(&bench, 0, 11, SIM_GEMM_FP32, S);
-    work(&bench, 0, 12, SIM_GEMM_FP32, S);
+    work(0, 11, SIM_GEMM_FP32, S);
+    work(0, 12, SIM_GEMM_FP32, S);
     struct hec_nvml_process_v1 processes[2];
     unsigned count = 2;
     assert_int_equal(bench.nvml.compute_processes_v1(bench.device, &count, processes), 0);
     assert_int_equal(processes[0].pid, 11);
     assert_int_equal(processes[1].pid, 12);
     assert_int_equal(processes[1].used_bytes, 1 << 30);
-    end(&bench);
 }
 
 TEST(describes_devices) {
-    struct bench bench = begin("h200x3,clock=virtual");
+    begin("h200x3,clock=virtual");
     unsigned count, value;
     char text[HEC_NVML_UUID_SIZE], uuid[SIM_UUID_SIZE];
     hec_nvml_device device, again;
@@ -212,8 +215,8 @@ TEST(describes_devices) {
     assert_int_equal(bench.nvml.device_uuid(device, text, sizeof text), 0);
     sim_uuid(2, uuid);
     assert_string_equal(text, uuid);
-    int (*by_uuid)(const char *, hec_nvml_device *) = symbol(&bench, "nvmlDeviceGetHandleByUUID");
-    int (*by_bus)(const char *, hec_nvml_device *) = symbol(&bench, "nvmlDeviceGetHandleByPciBusId_v2");
+    int (*by_uuid)(const char *, hec_nvml_device *) = symbol("nvmlDeviceGetHandleByUUID");
+    int (*by_bus)(const char *, hec_nvml_device *) = symbol("nvmlDeviceGetHandleByPciBusId_v2");
     assert_int_equal(by_uuid(text, &again), 0);
     assert_ptr_equal(device, again);
     assert_int_equal(by_uuid("GPU-nothing", &again), SIM_NVML_NOT_FOUND);
@@ -227,7 +230,7 @@ TEST(describes_devices) {
     assert_int_equal(value, 9);
     struct hec_nvml_memory_v2 memory = {.version = HEC_NVML_MEMORY_V2};
     struct hec_nvml_memory_v1 memory_v1;
-    work(&bench, 2, 99, SIM_GEMM_FP32, S);
+    work(2, 99, SIM_GEMM_FP32, S);
     assert_int_equal(bench.nvml.memory_v2(device, &memory), 0);
     assert_int_equal(bench.nvml.memory_v1(device, &memory_v1), 0);
     assert_int_equal(memory.used, 1 << 30);
@@ -238,11 +241,10 @@ TEST(describes_devices) {
     /* handles are checked, as far as NVML checks them */
     assert_int_equal(bench.nvml.device_name((hec_nvml_device)&bench, text, sizeof text), SIM_NVML_INVALID_ARGUMENT);
     assert_int_equal(bench.nvml.device_name(NULL, text, sizeof text), SIM_NVML_INVALID_ARGUMENT);
-    end(&bench);
 }
 
 TEST(needs_a_world) {
-    struct bench bench = begin("h200,clock=virtual");
+    begin("h200,clock=virtual");
     unsigned count;
     assert_int_equal(bench.nvml.init(), 0); /* counted */
     assert_int_equal(bench.nvml.shutdown(), 0);
@@ -255,15 +257,14 @@ TEST(needs_a_world) {
     assert_int_equal(bench.nvml.init(), SIM_NVML_DRIVER_NOT_LOADED);
     setenv(SIM_WORLD_ENV, path, 1);
     assert_int_equal(bench.nvml.init(), 0);
-    end(&bench);
 }
 
 TEST(energy_and_fields) {
-    struct bench bench = begin("h200,clock=virtual");
+    begin("h200,clock=virtual");
     unsigned long long mj;
     unsigned mw;
-    work(&bench, 0, 1, SIM_GEMM_FP32, 10 * S);
-    int64_t t = at(&bench, 3 * S + 33 * MS);
+    work(0, 1, SIM_GEMM_FP32, 10 * S);
+    int64_t t = at(3 * S + 33 * MS);
     assert_int_equal(bench.nvml.energy(bench.device, &mj), 0);
     assert_int_equal(mj, sim_sensor_energy_mj(bench.world, 0, t));
     struct hec_nvml_field fields[] = {{.id = 83}, {.id = 186}, {.id = 185}, {.id = 190}, {.id = 82}, {.id = 9999}};
@@ -278,9 +279,8 @@ TEST(energy_and_fields) {
     assert_int_equal(fields[5].code, SIM_NVML_NOT_SUPPORTED);
     assert_int_equal(bench.nvml.power_usage(bench.device, &mw), 0);
     assert_int_equal(mw, 652000);
-    int (*set_limit)(hec_nvml_device, unsigned) = symbol(&bench, "nvmlDeviceSetPowerManagementLimit");
-    int (*range)(hec_nvml_device, unsigned *, unsigned *) =
-        symbol(&bench, "nvmlDeviceGetPowerManagementLimitConstraints");
+    int (*set_limit)(hec_nvml_device, unsigned) = symbol("nvmlDeviceSetPowerManagementLimit");
+    int (*range)(hec_nvml_device, unsigned *, unsigned *) = symbol("nvmlDeviceGetPowerManagementLimitConstraints");
     unsigned low, high;
     assert_int_equal(range(bench.device, &low, &high), 0);
     assert_int_equal(low, 200000);
@@ -290,15 +290,14 @@ TEST(energy_and_fields) {
     assert_int_equal(set_limit(bench.device, 500000), 0);
     assert_int_equal(bench.nvml.power_limit_enforced(bench.device, &mw), 0);
     assert_int_equal(mw, 500000);
-    end(&bench);
 }
 
 TEST(power_history) {
-    struct bench bench = begin("h200,clock=virtual");
+    begin("h200,clock=virtual");
     struct hec_nvml_sample samples[200];
     unsigned count = 0;
     int type = -1;
-    at(&bench, 10 * S + 7 * MS);
+    at(10 * S + 7 * MS);
     assert_int_equal(bench.nvml.samples(bench.device, 0, 0, &type, &count, NULL), 0);
     assert_true(count >= SIM_HISTORY_LENGTH && count <= 200);
     count = 200;
@@ -312,7 +311,7 @@ TEST(power_history) {
     /* only what is newer */
     count = 200;
     assert_int_equal(bench.nvml.samples(bench.device, 0, newest, &type, &count, samples), SIM_NVML_NOT_FOUND);
-    at(&bench, 10 * S + 41 * MS);
+    at(10 * S + 41 * MS);
     count = 200;
     assert_int_equal(bench.nvml.samples(bench.device, 0, newest, &type, &count, samples), 0);
     assert_int_equal(count, 2);
@@ -324,32 +323,30 @@ TEST(power_history) {
     assert_true(samples[2].time_us < newest);
     count = 200;
     assert_int_equal(bench.nvml.samples(bench.device, 1, 0, &type, &count, samples), SIM_NVML_NOT_SUPPORTED);
-    end(&bench);
-    bench = begin("h200,nopower,clock=virtual");
+    begin("h200,nopower,clock=virtual");
     count = 200;
     assert_int_equal(bench.nvml.samples(bench.device, 0, 0, &type, &count, samples), SIM_NVML_NOT_SUPPORTED);
-    end(&bench);
 }
 
-static double metric(struct bench *bench, hec_nvml_gpm_sample a, hec_nvml_gpm_sample b, unsigned id, int expect) {
+static double metric(hec_nvml_gpm_sample a, hec_nvml_gpm_sample b, unsigned id, int expect) {
     struct hec_nvml_gpm_metrics metrics = {.version = 1, .count = 1, .sample1 = a, .sample2 = b};
     metrics.metrics[0].id = id;
     metrics.metrics[1].value = 12345; /* behind the count: not touched */
-    assert_int_equal(bench->nvml.gpm_metrics(&metrics), 0);
+    assert_int_equal(bench.nvml.gpm_metrics(&metrics), 0);
     assert_int_equal(metrics.metrics[0].code, expect);
     assert_true(metrics.metrics[1].value == 12345);
     return metrics.metrics[0].value;
 }
 
 TEST(gpm_needs_more_than_100_ms) {
-    struct bench bench = begin("h200,clock=virtual");
+    begin("h200,clock=virtual");
     struct hec_nvml_gpm_support support = {.version = 1};
     assert_int_equal(bench.nvml.gpm_support(bench.device, &support), 0);
     assert_int_equal(support.supported, 1);
     hec_nvml_gpm_sample samples[4];
     const int64_t times[] = {1000, 1011, 1100, 1110};
-    at(&bench, S);
-    work(&bench, 0, 1, SIM_TRAIN_FP32, 10 * S);
+    at(S);
+    work(0, 1, SIM_TRAIN_FP32, 10 * S);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(bench.nvml.gpm_sample_alloc(&samples[i]), 0);
         if (i == 0) { /* not taken yet */
@@ -357,47 +354,45 @@ TEST(gpm_needs_more_than_100_ms) {
                 .version = 1, .count = 1, .sample1 = samples[0], .sample2 = samples[0]};
             assert_int_equal(bench.nvml.gpm_metrics(&metrics), SIM_NVML_INVALID_ARGUMENT);
         }
-        at(&bench, times[i] * MS);
+        at(times[i] * MS);
         assert_int_equal(bench.nvml.gpm_sample_get(bench.device, samples[i]), 0);
     }
     for (int i = 1; i <= 2; i++) { /* 11 ms and 100 ms: success and nonsense */
-        assert_true(isnan(metric(&bench, samples[0], samples[i], 2, 0)));
-        assert_true(metric(&bench, samples[0], samples[i], 12, 0) == 0);
+        assert_true(isnan(metric(samples[0], samples[i], 2, 0)));
+        assert_true(metric(samples[0], samples[i], 12, 0) == 0);
     }
-    assert_true(fabs(metric(&bench, samples[0], samples[3], 2, 0) - 94) < 1e-9);
-    assert_true(fabs(metric(&bench, samples[0], samples[3], 12, 0) - 72) < 1e-9);
-    assert_true(fabs(metric(&bench, samples[0], samples[3], 21, 0) - 60) < 1e-9);
-    assert_true(metric(&bench, samples[0], samples[3], 60, 0) == 0);
-    metric(&bench, samples[0], samples[3], 248, SIM_NVML_INVALID_ARGUMENT);
-    metric(&bench, samples[0], samples[3], 0, SIM_NVML_INVALID_ARGUMENT);
+    assert_true(fabs(metric(samples[0], samples[3], 2, 0) - 94) < 1e-9);
+    assert_true(fabs(metric(samples[0], samples[3], 12, 0) - 72) < 1e-9);
+    assert_true(fabs(metric(samples[0], samples[3], 21, 0) - 60) < 1e-9);
+    assert_true(metric(samples[0], samples[3], 60, 0) == 0);
+    metric(samples[0], samples[3], 248, SIM_NVML_INVALID_ARGUMENT);
+    metric(samples[0], samples[3], 0, SIM_NVML_INVALID_ARGUMENT);
     for (int i = 0; i < 4; i++)
         assert_int_equal(bench.nvml.gpm_sample_free(samples[i]), 0);
-    end(&bench);
-    bench = begin("a100,clock=virtual");
+    begin("a100,clock=virtual");
     assert_int_equal(bench.nvml.gpm_support(bench.device, &support), 0);
     assert_int_equal(support.supported, 0);
     bench.nvml.gpm_sample_alloc(&samples[0]);
     assert_int_equal(bench.nvml.gpm_sample_get(bench.device, samples[0]), SIM_NVML_NOT_SUPPORTED);
     bench.nvml.gpm_sample_free(samples[0]);
-    end(&bench);
 }
 
 TEST(processes_and_their_utilisation) {
-    struct bench bench = begin("h200,clock=virtual");
+    begin("h200,clock=virtual");
     struct hec_nvml_process processes[2];
     struct hec_nvml_process_utilization used[8];
     unsigned count = 8;
-    at(&bench, 2 * S);
+    at(2 * S);
     assert_int_equal(bench.nvml.process_utilization(bench.device, used, &count, 0), SIM_NVML_NOT_FOUND);
     count = 0;
     assert_int_equal(bench.nvml.compute_processes(bench.device, &count, NULL), 0);
-    work(&bench, 0, 71, SIM_GEMM_FP32, 500 * MS);
-    work(&bench, 0, 72, SIM_WAIT_DATA, 100 * MS);
-    work(&bench, 0, 73, SIM_ELEMENTWISE, 200 * MS);
+    work(0, 71, SIM_GEMM_FP32, 500 * MS);
+    work(0, 72, SIM_WAIT_DATA, 100 * MS);
+    work(0, 73, SIM_ELEMENTWISE, 200 * MS);
     count = 2;
     assert_int_equal(bench.nvml.compute_processes(bench.device, &count, processes), SIM_NVML_INSUFFICIENT_SIZE);
     assert_int_equal(count, 3);
-    at(&bench, 3 * S + MS);
+    at(3 * S + MS);
     count = 8;
     assert_int_equal(bench.nvml.process_utilization(bench.device, used, &count, 0), 0);
     assert_int_equal(count, 2); /* who only waited is not listed */
@@ -409,16 +404,15 @@ TEST(processes_and_their_utilisation) {
     count = 8;
     assert_int_equal(bench.nvml.process_utilization(bench.device, used, &count, seen), SIM_NVML_NOT_FOUND);
     struct hec_nvml_utilization utilization;
-    at(&bench, 2 * S);
+    at(2 * S);
     assert_int_equal(bench.nvml.utilization(bench.device, &utilization), 0);
     count = 8;
     assert_int_equal(bench.nvml.graphics_processes(bench.device, &count, processes), 0);
     assert_int_equal(count, 0);
-    end(&bench);
 }
 
 TEST(mig_divides_the_first_device) {
-    struct bench bench = begin("h200x2,mig=1,clock=virtual");
+    begin("h200x2,mig=1,clock=virtual");
     unsigned current, pending, id, count = 8;
     hec_nvml_device mig, other;
     char text[HEC_NVML_UUID_SIZE];
@@ -437,7 +431,7 @@ TEST(mig_divides_the_first_device) {
     assert_int_equal(id, 2);
     assert_int_equal(bench.nvml.energy(mig, &mj), SIM_NVML_NOT_SUPPORTED);
     assert_int_equal(bench.nvml.energy(bench.device, &mj), 0);
-    int (*parent)(hec_nvml_device, hec_nvml_device *) = symbol(&bench, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
+    int (*parent)(hec_nvml_device, hec_nvml_device *) = symbol("nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
     assert_int_equal(parent(mig, &other), 0);
     assert_ptr_equal(other, bench.device);
     int64_t now;
@@ -450,7 +444,7 @@ TEST(mig_divides_the_first_device) {
     assert_int_equal(bench.nvml.compute_processes(mig, &count, processes), 0);
     assert_int_equal(count, 0);
     /* counters by instance */
-    int (*mig_sample)(hec_nvml_device, unsigned, hec_nvml_gpm_sample) = symbol(&bench, "nvmlGpmMigSampleGet");
+    int (*mig_sample)(hec_nvml_device, unsigned, hec_nvml_gpm_sample) = symbol("nvmlGpmMigSampleGet");
     struct sim_piece pieces[2];
     sim_segment_append(bench.world, 0, 55, SIM_GEMM_FP32, now, S, pieces);
     for (unsigned instance = 1; instance <= 2; instance++) {
@@ -458,21 +452,20 @@ TEST(mig_divides_the_first_device) {
         bench.nvml.gpm_sample_alloc(&a);
         bench.nvml.gpm_sample_alloc(&b);
         assert_int_equal(bench.nvml.gpm_sample_get(bench.device, a), SIM_NVML_NOT_SUPPORTED);
-        at(&bench, instance * 200 * MS);
+        at(instance * 200 * MS);
         assert_int_equal(mig_sample(bench.device, instance, a), 0);
-        at(&bench, instance * 200 * MS + 150 * MS);
+        at(instance * 200 * MS + 150 * MS);
         assert_int_equal(mig_sample(bench.device, instance, b), 0);
-        assert_true(fabs(metric(&bench, a, b, 2, 0) - (instance == 2 ? 98 : 0)) < 1e-9);
+        assert_true(fabs(metric(a, b, 2, 0) - (instance == 2 ? 98 : 0)) < 1e-9);
         assert_int_equal(mig_sample(bench.device, 3, b), SIM_NVML_INVALID_ARGUMENT);
         bench.nvml.gpm_sample_free(a);
         bench.nvml.gpm_sample_free(b);
     }
-    end(&bench);
 }
 
 /* Two instances that work at the same time: each adds its part, which goes by SMs, and shows its own counters and memory. */
 TEST(instances_work_side_by_side) {
-    struct bench bench = begin("h200,mig=3g+1g,clock=virtual");
+    begin("h200,mig=3g+1g,clock=virtual");
     static const double parts[] = {60.0 / 132, 16.0 / 132};
     static const enum sim_activity does[] = {SIM_TRAIN_BF16, SIM_GEMM_FP32};
     hec_nvml_device mig[2];
@@ -501,7 +494,7 @@ TEST(instances_work_side_by_side) {
         assert_in_range(pieces[0].power_mw, 120000 + (int)(above * parts[i]) - 1, 120000 + (int)(above * parts[i]) + 1);
     }
     assert_int_equal(pieces[0].start_ns, now); /* it does not wait for the other */
-    at(&bench, now - sim_world_epoch_ns(bench.world) + S);
+    at(now - sim_world_epoch_ns(bench.world) + S);
     nj = sim_world_energy_nj(bench.world, 0, now + S) - nj;
     assert_true(fabs((double)nj * 1e-9 - 120 - 278 * parts[0] - 532 * parts[1]) < 0.001);
     assert_int_equal(bench.nvml.utilization(bench.device, &utilization), SIM_NVML_NOT_SUPPORTED);
@@ -514,48 +507,46 @@ TEST(instances_work_side_by_side) {
     assert_int_equal(active[SIM_CONTEXT], 0);
     sim_world_instance_active(bench.world, 0, 1, now, active);
     assert_int_equal(active[SIM_GEMM_FP32], S);
-    end(&bench);
 }
 
 TEST(faults_show) {
-    struct bench bench = begin("h200x2,lost@2,reset@3:1,fail=nvmlDeviceGetClockInfo@1,hang=nvmlDeviceGetTemperature@4,"
-                               "clock=virtual");
+    begin("h200x2,lost@2,reset@3:1,fail=nvmlDeviceGetClockInfo@1,hang=nvmlDeviceGetTemperature@4,"
+          "clock=virtual");
     unsigned value;
     unsigned long long before, after;
     hec_nvml_device second;
     bench.nvml.device_by_index(1, &second);
     assert_int_equal(bench.nvml.clock(bench.device, HEC_NVML_CLOCK_SM, &value), 0);
-    at(&bench, S);
+    at(S);
     assert_int_equal(bench.nvml.clock(bench.device, HEC_NVML_CLOCK_SM, &value), SIM_NVML_UNKNOWN);
-    at(&bench, 2 * S);
+    at(2 * S);
     assert_int_equal(bench.nvml.power_usage(bench.device, &value), SIM_NVML_GPU_IS_LOST);
     assert_int_equal(bench.nvml.device_by_index(0, &bench.device), SIM_NVML_GPU_IS_LOST);
     assert_int_equal(bench.nvml.device_count(&value), 0);
     assert_int_equal(value, 2);
     assert_int_equal(bench.nvml.power_usage(second, &value), 0); /* the others go on */
     assert_int_equal(bench.nvml.energy(second, &before), 0);
-    at(&bench, 3 * S);
+    at(3 * S);
     assert_int_equal(bench.nvml.energy(second, &after), 0);
     assert_true(after < before);
-    at(&bench, 4 * S);
+    at(4 * S);
     assert_int_equal(bench.nvml.temperature(second, 0, &value), SIM_NVML_TIMEOUT);
-    end(&bench);
 }
 
 /* One set of both devices: each XID once and in order, none from before the registration, and what says why before the loss. */
 TEST(xids_are_events) {
-    struct bench bench = begin("h200x2,xid=13@1,xid=79@4:1,xid=31@3,lost@5:1,clock=virtual");
+    begin("h200x2,xid=13@1,xid=79@4:1,xid=31@3,lost@5:1,clock=virtual");
     hec_nvml_device second;
     hec_nvml_event_set set;
     struct hec_nvml_event event;
     bench.nvml.device_by_index(1, &second);
     assert_int_equal(bench.nvml.event_set_create(&set), 0);
     assert_int_equal(bench.nvml.event_register(bench.device, 1, set), SIM_NVML_NOT_SUPPORTED);
-    at(&bench, 2 * S);
+    at(2 * S);
     assert_int_equal(bench.nvml.event_register(bench.device, HEC_NVML_EVENT_XID, set), 0);
     assert_int_equal(bench.nvml.event_register(second, HEC_NVML_EVENT_XID, set), 0);
     assert_int_equal(bench.nvml.event_wait(set, &event, 0), SIM_NVML_TIMEOUT);
-    at(&bench, 6 * S);
+    at(6 * S);
     assert_int_equal(bench.nvml.event_wait(set, &event, 0), 0);
     assert_ptr_equal(event.device, bench.device);
     assert_int_equal(event.data, 31);
@@ -566,11 +557,10 @@ TEST(xids_are_events) {
     assert_int_equal(event.data, 79);
     assert_int_equal(bench.nvml.event_wait(set, &event, 0), SIM_NVML_GPU_IS_LOST);
     assert_int_equal(bench.nvml.event_set_free(set), 0);
-    end(&bench);
 }
 
 TEST(pascal_has_no_counter) {
-    struct bench bench = begin("p100,clock=virtual");
+    begin("p100,clock=virtual");
     unsigned long long mj;
     unsigned mw;
     char text[64];
@@ -579,12 +569,11 @@ TEST(pascal_has_no_counter) {
     assert_int_equal(mw, 31000);
     bench.nvml.simulated(text, sizeof text);
     assert_non_null(strstr(text, "not measured"));
-    end(&bench);
 }
 
 /* In real time, calls take at least what they cost. */
 TEST(calls_cost_time) {
-    struct bench bench = begin("h200,slow=nvmlDeviceGetPowerUsage:30");
+    begin("h200,slow=nvmlDeviceGetPowerUsage:30");
     unsigned value;
     unsigned long long mj;
     int64_t t0 = sim_world_now_ns(bench.world);
@@ -593,5 +582,4 @@ TEST(calls_cost_time) {
     assert_true(t1 - t0 >= 4300000);
     assert_int_equal(bench.nvml.power_usage(bench.device, &value), 0);
     assert_true(sim_world_now_ns(bench.world) - t1 >= 30 * MS);
-    end(&bench);
 }

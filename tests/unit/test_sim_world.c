@@ -2,7 +2,7 @@
 #include "diagnose/meter/sensor_response.h"
 #include "sim/sensor.h"
 #include "sim/state.h"
-#include "unit.h"
+#include "tests/unit/sim_fixture.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -14,15 +14,6 @@
 #define MS INT64_C(1000000)
 #define S INT64_C(1000000000)
 
-static struct sim_world *make(const char *text) {
-    struct sim_spec spec;
-    struct sim_world *world = NULL;
-    struct hec_why why = {""};
-    if (sim_spec_parse(text, &spec, &why) != HEC_OK || sim_world_create(&spec, &world, &why) != HEC_OK)
-        fail_msg("%s: %s", text, why.text);
-    return world;
-}
-
 /* Time since the epoch, in virtual time. */
 static int64_t at(struct sim_world *world, int64_t since_ns) {
     sim_world_set_now_ns(world, sim_world_epoch_ns(world) + since_ns);
@@ -30,7 +21,7 @@ static int64_t at(struct sim_world *world, int64_t since_ns) {
 }
 
 TEST(is_found_by_others) {
-    struct sim_world *world = make("h200x2"), *other;
+    struct sim_world *world = make_world("h200x2"), *other;
     struct hec_why why = {""};
     assert_int_equal(sim_world_attach(sim_world_path(world), &other, &why), HEC_OK);
     assert_int_equal(sim_world_spec(other)->count, 2);
@@ -73,7 +64,7 @@ static int attach_to(const char *bytes, size_t length, unsigned seals) {
 
 TEST(refuses_foreign_files) {
     enum { SEALED = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW };
-    struct sim_world *world = make("h200"), *other;
+    struct sim_world *world = make_world("h200"), *other;
     struct stat status;
     int fd = open(sim_world_path(world), O_RDONLY);
     assert_int_equal(fstat(fd, &status), 0);
@@ -103,7 +94,7 @@ TEST(refuses_foreign_files) {
 
 /* A process of the command that cuts the memory off would end all others with SIGBUS: it cannot. */
 TEST(cannot_be_cut_off) {
-    struct sim_world *world = make("h200");
+    struct sim_world *world = make_world("h200");
     int fd = open(sim_world_path(world), O_RDWR);
     struct stat before, after;
     assert_true(fd >= 0);
@@ -126,7 +117,7 @@ TEST(a_killed_maker_leaves_nothing) {
     assert_int_equal(pipe(ready), 0);
     pid_t child = fork();
     if (child == 0) {
-        struct sim_world *left = make("h200");
+        struct sim_world *left = make_world("h200");
         const char *name = sim_world_path(left);
         if (write(ready[1], name, strlen(name)) > 0)
             pause();
@@ -151,7 +142,7 @@ TEST(limits_outlive_a_run) {
     assert_non_null(getcwd(base, sizeof base));
     snprintf(path, sizeof path, "%s/state-%d", base, (int)getpid());
     snprintf(spec, sizeof spec, "h200x2,cap=600,outside=500,state=%s", path);
-    struct sim_world *one = make(spec), *other = make(spec), *seen;
+    struct sim_world *one = make_world(spec), *other = make_world(spec), *seen;
     assert_int_equal(sim_world_attach(sim_world_path(other), &seen, NULL), HEC_OK);
     assert_int_equal(sim_world_set_cap_mw(one, 1, 456789), HEC_OK);
     assert_int_equal(sim_world_set_clock_mhz(one, 1, 1200), HEC_OK);
@@ -167,13 +158,13 @@ TEST(limits_outlive_a_run) {
     assert_int_equal(sim_world_cap_mw(seen, 0), 600000);
     sim_world_detach(seen);
     sim_world_destroy(other);
-    one = make(spec);
+    one = make_world(spec);
     char boot[64];
     snprintf(boot, sizeof boot, "%s", sim_world_boot(one));
     assert_int_equal(sim_world_cap_mw(one, 1), 456789);
     sim_world_destroy(one);
     assert_int_equal(sim_state_restart(path, &(struct sim_setting){700000, 0}), HEC_OK);
-    one = make(spec);
+    one = make_world(spec);
     assert_int_equal(sim_world_cap_mw(one, 1), 700000);
     assert_string_not_equal(sim_world_boot(one), boot);
     sim_world_destroy(one);
@@ -189,7 +180,7 @@ TEST(limits_outlive_a_run) {
 }
 
 TEST(contexts_raise_the_idle_power) {
-    struct sim_world *world = make("h200,clock=virtual");
+    struct sim_world *world = make_world("h200,clock=virtual");
     struct sim_context contexts[SIM_CONTEXT_MAX];
     struct sim_piece pieces[2];
     int64_t t;
@@ -212,7 +203,7 @@ TEST(contexts_raise_the_idle_power) {
 }
 
 TEST(the_past_is_not_rewritten) {
-    struct sim_world *world = make("h200,clock=virtual");
+    struct sim_world *world = make_world("h200,clock=virtual");
     struct sim_piece pieces[2];
     int64_t t, now = at(world, 10 * S);
     sim_context_open(world, 0, 0, 42, 0, &t);
@@ -230,7 +221,7 @@ TEST(the_past_is_not_rewritten) {
 }
 
 TEST(a_killed_process_loses_its_context) {
-    struct sim_world *world = make("h200");
+    struct sim_world *world = make_world("h200");
     struct sim_context contexts[SIM_CONTEXT_MAX];
     int ready[2];
     assert_int_equal(pipe(ready), 0);
@@ -268,7 +259,7 @@ TEST(a_killed_process_loses_its_context) {
 
 /* Writers killed at any moment leave a machine that works. */
 TEST(survives_killed_writers) {
-    struct sim_world *world = make("h200");
+    struct sim_world *world = make_world("h200");
     for (int round = 0; round < 60; round++) {
         pid_t child = fork();
         if (child == 0) {
@@ -298,7 +289,7 @@ TEST(survives_killed_writers) {
 }
 
 TEST(counter_moves_in_quanta) {
-    struct sim_world *world = make("h200x2,clock=virtual");
+    struct sim_world *world = make_world("h200x2,clock=virtual");
     struct sim_piece pieces[2];
     int64_t t, epoch = sim_world_epoch_ns(world);
     sim_context_open(world, 0, 0, 42, 0, &t);
@@ -326,7 +317,7 @@ TEST(counter_moves_in_quanta) {
 }
 
 TEST(counter_resets) {
-    struct sim_world *world = make("h200x2,clock=virtual,reset@2:1,reset@5:1");
+    struct sim_world *world = make_world("h200x2,clock=virtual,reset@2:1,reset@5:1");
     int64_t epoch = sim_world_epoch_ns(world);
     assert_true(sim_sensor_energy_mj(world, 1, epoch + 2 * S - 1) > 295200000);
     assert_int_equal(sim_sensor_energy_mj(world, 1, epoch + 2 * S), 0);
@@ -339,7 +330,7 @@ TEST(counter_resets) {
 }
 
 TEST(power_history_is_the_mean_of_its_period) {
-    struct sim_world *world = make("h200,clock=virtual"), *noisy = make("h200,clock=virtual,noise=5");
+    struct sim_world *world = make_world("h200,clock=virtual"), *noisy = make_world("h200,clock=virtual,noise=5");
     struct sim_piece pieces[2];
     int64_t t, epoch = sim_world_epoch_ns(world);
     sim_context_open(world, 0, 0, 42, 0, &t);
@@ -378,7 +369,7 @@ TEST(sensors_are_found_out) {
                lag_ms = round(40 * sim_hash_unit(seed, run, 1));
         int edge_count = 0, count = 0, all = 0;
         snprintf(text, sizeof text, "h200,clock=virtual,sensor=%.0f:%.0f,noise=4,lose=20", window_ms, lag_ms);
-        struct sim_world *world = make(text);
+        struct sim_world *world = make_world(text);
         epoch = sim_world_epoch_ns(world);
         sim_context_open(world, 0, 0, 42, 0, &created);
         for (size_t i = 0; i < sizeof wave_ms / sizeof wave_ms[0]; i += 2) {
@@ -403,7 +394,7 @@ TEST(sensors_are_found_out) {
 }
 
 TEST(state_follows_the_activity) {
-    struct sim_world *world = make("h200,clock=virtual");
+    struct sim_world *world = make_world("h200,clock=virtual");
     struct sim_piece pieces[2];
     int64_t t, epoch = sim_world_epoch_ns(world);
     int cold = sim_sensor_temperature_c(world, 0, epoch);
@@ -423,7 +414,7 @@ TEST(state_follows_the_activity) {
 }
 
 TEST(time_can_stand_still) {
-    struct sim_world *world = make("h200,clock=virtual,lost@5");
+    struct sim_world *world = make_world("h200,clock=virtual,lost@5");
     int64_t epoch = sim_world_epoch_ns(world);
     assert_int_equal(sim_world_now_ns(world), epoch);
     sim_world_spend(world, 3600 * S); /* costs nothing */

@@ -3,7 +3,7 @@
 #include "base/trace.h"
 #include "sim/spec.h"
 #include "sim/world.h"
-#include "unit.h"
+#include "tests/unit/sim_fixture.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -384,11 +384,7 @@ TEST(test_another_user) {
 
 static int set_up(void **state) {
     (void)state;
-    struct sim_spec spec;
-    struct hec_why why;
-    if (sim_spec_parse("h200", &spec, &why) != HEC_OK || sim_world_create(&spec, &world, &why) != HEC_OK)
-        return -1;
-    setenv(SIM_WORLD_ENV, sim_world_path(world), 1);
+    world = make_world("h200");
     return 0;
 }
 
