@@ -57,26 +57,20 @@ def told(done):
 
 
 def test_ctrl_c_while_it_sleeps(observe, torch_python):
-    found = observe.one(
-        torch_python[0],
-        STEPS
-        + """
+    program = STEPS + """
     steps(3)
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
         time.sleep(60)
     except KeyboardInterrupt:
         print("interrupted")
-    """,
-    )
+    """
+    found = observe.one(torch_python[0], program)
     assert observe.last.stdout == "interrupted\n" and len(found.steps) == 3
 
 
 def test_what_a_program_can_see_is_unchanged(observe, torch_python):
-    observe.one(
-        torch_python[0],
-        STEPS
-        + """
+    program = STEPS + """
     import gc, inspect
     steps(3)
     print([thread.name for thread in threading.enumerate()], threading.active_count())
@@ -84,15 +78,12 @@ def test_what_a_program_can_see_is_unchanged(observe, torch_python):
     print(inspect.signature(torch.save), inspect.signature(torch.autograd.backward), torch.save.__qualname__)
     print(torch.save is torch.serialization.save, sys.gettrace(), sys.getprofile(), sys.excepthook, sys.stdout.name)
     print(torch.initial_seed() > 0, torch.is_grad_enabled(), sorted(os.environ) == sorted(dict(os.environ)))
-    """,
-    )
+    """
+    observe.one(torch_python[0], program)
 
 
 def test_forked_children(observe, torch_python):
-    found = observe.both(
-        torch_python[0],
-        STEPS
-        + """
+    program = STEPS + """
     steps(4)
     for what in "idle", "steps":
         child = os.fork()
@@ -109,8 +100,8 @@ def test_forked_children(observe, torch_python):
             os._exit(0)
         print(os.waitpid(child, 0)[1])
     steps(2)
-    """,
-    )
+    """
+    found = observe.both(torch_python[0], program)
     assert observe.last.returncode == 0
     if str(3 << 8) in observe.last.stdout.split():
         pytest.skip("this PyTorch refuses a backward pass in the child of a fork")
@@ -121,9 +112,7 @@ def test_forked_children(observe, torch_python):
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_workers_of_a_loader_are_silent(observe, torch_python, method):
-    found = observe.both(
-        torch_python[0],
-        f"""
+    program = f"""
         import torch
         from torch.utils.data import DataLoader, Dataset
         class Data(Dataset):
@@ -141,18 +130,15 @@ def test_workers_of_a_loader_are_silent(observe, torch_python, method):
                 model(batch).mean().backward()
                 optimizer.step()
             print("done")
-        """,
-        options=(),
-    )
+    """
+    found = observe.both(torch_python[0], program, options=())
     assert observe.last.stdout == "done\n"
     assert len(found) == 1 and found[0].steps == [(4, OPTIMIZER)] * 3
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_ranks_are_processes_of_their_own(observe, torch_python, method):
-    found = observe.both(
-        torch_python[0],
-        f"""
+    program = f"""
         import torch, torch.multiprocessing as mp
         def rank(index):
             torch.set_num_threads(1)
@@ -164,9 +150,8 @@ def test_ranks_are_processes_of_their_own(observe, torch_python, method):
         if __name__ == "__main__":
             mp.start_processes(rank, nprocs=2, start_method={method!r})
             print("done")
-        """,
-        options=(),
-    )
+    """
+    found = observe.both(torch_python[0], program, options=())
     assert observe.last.stdout == "done\n"
     assert sorted(len(one.steps) for one in found if one.steps) == [6, 6]
 
@@ -319,10 +304,7 @@ def test_no_finalizer_runs_while_frames_are_listed(observe, torch_python):
 
 
 def test_an_exception_of_a_signal_handler_is_the_programs(observe, torch_python):
-    observe.one(
-        torch_python[0],
-        STEPS
-        + """
+    program = STEPS + """
     class Timeout(Exception):
         pass
     def handler(number, frame):
@@ -338,8 +320,8 @@ def test_an_exception_of_a_signal_handler_is_the_programs(observe, torch_python)
             raise Timeout
     except Timeout:
         print("in time")
-    """,
-    )
+    """
+    observe.one(torch_python[0], program)
     assert observe.last.stdout == "in time\n"
 
 

@@ -59,16 +59,14 @@ def test_a_training_loop(observe, torch_python, optimizer, workers):
 
 
 def test_every_loss_of_a_slow_loop_is_told(observe, torch_python):
-    found = observe.one(
-        torch_python[0],
-        """
+    program = """
         import time, torch
         x = torch.ones(1, requires_grad=True)
         for i in range(8):
             time.sleep(0.12)
             (x * float("nan") if i == 5 else x * i).sum().backward()
-        """,
-    )
+    """
+    found = observe.one(torch_python[0], program)
     values = [value for _, value in found.values]
     assert values[:5] == [0, 1, 2, 3, 4] and math.isnan(values[5]) and values[6:] == [6, 7]
     assert found.steps == []
@@ -114,42 +112,46 @@ def test_norms_of_gradients_in_experiments(observe, torch_python):
         assert said[0] == said[1]
 
 
-def test_gradient_accumulation_is_one_step(observe, torch_python):
-    found = observe.one(
-        torch_python[0],
-        TRAIN.replace("OPTIMIZER", "SGD")
-        + """
+SGD = TRAIN.replace("OPTIMIZER", "SGD")
+
+SYNTHETIC = """
+    import torch
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    x = torch.randn(24, 4)
+"""
+
+SEQUENCE = """
+    import torch
+    layer = torch.nn.LAYER.eval()
+    with torch.no_grad():
+        for i in range(20):
+            layer(torch.zeros(35, 20, 8))
+"""
+
+INFERENCE = SYNTHETIC + """
+    model.eval()
+    with CONTEXT:
+        for i in range(50):
+            torch.nn.functional.softmax(model(x[:7]), dim=1)
+            model(input=x)
+"""
+
+
+def of_optimizer(*samples):
+    return [(count, OPTIMIZER) for count in samples]
+
+
+# a program, the first PyTorch in which it is understood, the steps that are found and their samples
+ANY, WITH_MODULES = (0,), (2, 2)  # the outermost module is found in PyTorch 2.2 and newer
+PROGRAMS = {
+    "accumulated gradients are one step": (SGD + """
     for index, (x, y) in enumerate(DataLoader(data, batch_size=4)):
         (torch.nn.functional.mse_loss(model(x), y) / 4).backward()
         if index % 4 == 3 or index == 10:
             optimizer.step()
             optimizer.zero_grad()
-    """,
-    )
-    assert found.samples() == [16, 16, 12]
-
-
-def test_batches_that_are_fetched_ahead_are_counted_once(observe, torch_python):
-    found = observe.one(
-        torch_python[0],
-        TRAIN.replace("OPTIMIZER", "SGD")
-        + """
-    loader = iter(DataLoader(data, batch_size=4))
-    for step in range(3):
-        window = [batch for batch, _ in zip(loader, range(3))]
-        for x, y in window:
-            model(x).mean().backward()
-        optimizer.step()
-    """,
-    )
-    assert sum(found.samples()) == 44 and len(found.steps) == 3
-
-
-def test_a_validation_in_between_counts_nothing(observe, torch_python):
-    found = observe.one(
-        torch_python[0],
-        TRAIN.replace("OPTIMIZER", "SGD")
-        + """
+    """, ANY, of_optimizer(16, 16, 12)),
+    "a validation in between counts nothing": (SGD + """
     for epoch in range(3):
         model.train()
         for x, y in DataLoader(data, batch_size=22):
@@ -160,53 +162,79 @@ def test_a_validation_in_between_counts_nothing(observe, torch_python):
         with torch.no_grad():
             for x, y in DataLoader(data, batch_size=4):
                 model(x)
-    """,
-    )
-    assert found.steps == [(22, OPTIMIZER)] * 6
+    """, ANY, of_optimizer(*[22] * 6)),
+    "two optimizers that step together are one step": ("""
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+    one, two = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.1), torch.optim.Adam(two.parameters())]
+    for (x,) in DataLoader(TensorDataset(torch.randn(30, 4)), batch_size=6):
+        two(one(x)).mean().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    """, ANY, of_optimizer(*[6] * 5)),
+    "two networks that take turns are one step": ("""
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+    maker, judge = torch.nn.Linear(2, 4), torch.nn.Linear(4, 1)
+    make, judging = torch.optim.Adam(maker.parameters()), torch.optim.Adam(judge.parameters())
+    for (x,) in DataLoader(TensorDataset(torch.randn(40, 4)), batch_size=8):
+        judging.zero_grad()
+        (judge(x).mean() - judge(maker(torch.randn(8, 2)).detach()).mean()).backward()
+        judging.step()
+        make.zero_grad()
+        judge(maker(torch.randn(8, 2))).mean().backward()
+        make.step()
+    """, ANY, of_optimizer(*[8] * 5)),
+    "a list of samples is a batch": ("""
+    import torch
+    from torch.utils.data import DataLoader
+    model = torch.nn.Linear(5, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    images = [(torch.randn(3, 4 + i % 2, 5), {"boxes": torch.zeros(2, 4)}) for i in range(10)]
+    for batch, targets in DataLoader(images, batch_size=4, collate_fn=lambda items: tuple(zip(*items))):
+        sum(model(image).mean() for image in batch).backward()
+        optimizer.step()
+    """, ANY, of_optimizer(4, 4, 2)),
+    "a pipeline of models ends with the last": ("""
+    import torch
+    one, two, three = (torch.nn.Linear(4, 4) for _ in range(3))
+    with torch.no_grad():
+        for i in range(20):
+            three(two(one(torch.zeros(5, 4))))
+    """, WITH_MODULES, [(5, MODULE)] * 20),
+    **{f"the first dimension of a sequence may be its length: {layer}": (SEQUENCE.replace("LAYER", layer), WITH_MODULES, [(samples, MODULE)] * 20)
+       for layer, samples in (("LSTM(8, 8)", None), ("LSTM(8, 8, batch_first=True)", 35))},
+    **{f"inference with {context}": (INFERENCE.replace("CONTEXT", context), WITH_MODULES, [(7, MODULE), (24, MODULE)] * 50)
+       for context in ("torch.no_grad()", "torch.inference_mode()", "torch.enable_grad()")},
+}  # fmt: skip
 
 
-def test_two_optimizers_that_step_together_are_one_step(observe, torch_python):
-    found = observe.one(
-        torch_python[0],
-        """
-        import torch
-        from torch.utils.data import DataLoader, TensorDataset
-        one, two = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
-        optimizers = [torch.optim.SGD(one.parameters(), lr=0.1), torch.optim.Adam(two.parameters())]
-        for (x,) in DataLoader(TensorDataset(torch.randn(30, 4)), batch_size=6):
-            two(one(x)).mean().backward()
-            for optimizer in optimizers:
-                optimizer.step()
-        """,
-    )
-    assert found.samples() == [6] * 5
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_steps_and_their_samples(observe, torch_python, what):
+    python, version = torch_python
+    program, since, steps = PROGRAMS[what]
+    if version < since:
+        pytest.skip("this PyTorch has no place for the hook of modules")
+    assert observe.one(python, program).steps == steps
 
 
-def test_two_networks_that_take_turns_are_one_step(observe, torch_python):
-    found = observe.one(
-        torch_python[0],
-        """
-        import torch
-        from torch.utils.data import DataLoader, TensorDataset
-        maker, judge = torch.nn.Linear(2, 4), torch.nn.Linear(4, 1)
-        make, judging = torch.optim.Adam(maker.parameters()), torch.optim.Adam(judge.parameters())
-        for (x,) in DataLoader(TensorDataset(torch.randn(40, 4)), batch_size=8):
-            judging.zero_grad()
-            (judge(x).mean() - judge(maker(torch.randn(8, 2)).detach()).mean()).backward()
-            judging.step()
-            make.zero_grad()
-            judge(maker(torch.randn(8, 2))).mean().backward()
-            make.step()
-        """,
-    )
-    assert found.samples() == [8] * 5
+def test_batches_that_are_fetched_ahead_are_counted_once(observe, torch_python):
+    program = SGD + """
+    loader = iter(DataLoader(data, batch_size=4))
+    for step in range(3):
+        window = [batch for batch, _ in zip(loader, range(3))]
+        for x, y in window:
+            model(x).mean().backward()
+        optimizer.step()
+    """
+    found = observe.one(torch_python[0], program)
+    assert sum(found.samples()) == 44 and len(found.steps) == 3
 
 
 def test_an_optimizer_after_another_one(observe, torch_python):
     """First one is used, later only the other: all steps count."""
-    found = observe.one(
-        torch_python[0],
-        """
+    program = """
         import torch
         model = torch.nn.Linear(4, 4)
         for kind in (torch.optim.SGD, torch.optim.Adam):
@@ -214,49 +242,22 @@ def test_an_optimizer_after_another_one(observe, torch_python):
             for i in range(5):
                 model(torch.randn(3, 4)).mean().backward()
                 optimizer.step()
-        """,
-    )
+    """
+    found = observe.one(torch_python[0], program)
     assert len(found.steps) == 10
-
-
-def test_a_list_of_samples_is_a_batch(observe, torch_python):
-    found = observe.one(
-        torch_python[0],
-        """
-        import torch
-        from torch.utils.data import DataLoader
-        model = torch.nn.Linear(5, 1)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        images = [(torch.randn(3, 4 + i % 2, 5), {"boxes": torch.zeros(2, 4)}) for i in range(10)]
-        for batch, targets in DataLoader(images, batch_size=4, collate_fn=lambda items: tuple(zip(*items))):
-            sum(model(image).mean() for image in batch).backward()
-            optimizer.step()
-        """,
-    )
-    assert found.samples() == [4, 4, 2]
-
-
-SYNTHETIC = """
-    import torch
-    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
-    x = torch.randn(24, 4)
-"""
 
 
 def test_samples_without_a_loader_are_what_the_outermost_module_is_given(observe, torch_python):
     python, version = torch_python
-    found = observe.one(
-        python,
-        SYNTHETIC
-        + """
+    program = SYNTHETIC + """
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for i in range(40):
         optimizer.zero_grad()
         loss = torch.nn.MSELoss()(model(x[: 8 + i % 3]), torch.zeros(8 + i % 3, 1))
         loss.backward()
         optimizer.step()
-    """,
-    )
+    """
+    found = observe.one(python, program)
     expected = [8.0 + i % 3 if version >= (2, 2) else None for i in range(40)]
     assert found.steps == [(samples, OPTIMIZER) for samples in expected]
 
@@ -266,10 +267,7 @@ def test_without_an_optimizer_backward_passes_are_the_steps(observe, torch_pytho
     python, version = torch_python
     if version < (2, 2):
         pytest.skip("the outermost module is found in PyTorch 2.2 and newer")
-    found = observe.one(
-        python,
-        SYNTHETIC
-        + """
+    program = SYNTHETIC + """
     for epoch in range(2):
         model.train()
         for i in range(120):
@@ -281,71 +279,14 @@ def test_without_an_optimizer_backward_passes_are_the_steps(observe, torch_pytho
         with torch.no_grad():
             for i in range(50):
                 model(x)
-    """,
-    )
+    """
+    found = observe.one(python, program)
     # the first 100 may be accumulated gradients
     assert found.steps[-130:] == [(6, OPTIMIZER)] * 130 and len(found.steps) < 142
 
 
-@pytest.mark.parametrize("layer", ["LSTM(8, 8)", "LSTM(8, 8, batch_first=True)"])
-def test_the_first_dimension_of_a_sequence_may_be_its_length(observe, torch_python, layer):
-    python, version = torch_python
-    if version < (2, 2):
-        pytest.skip("the outermost module is found in PyTorch 2.2 and newer")
-    found = observe.one(
-        python,
-        f"""
-        import torch
-        layer = torch.nn.{layer}.eval()
-        with torch.no_grad():
-            for i in range(20):
-                layer(torch.zeros(35, 20, 8))
-        """,
-    )
-    assert found.steps == [(35 if "batch_first" in layer else None, MODULE)] * 20
-
-
-@pytest.mark.parametrize("context", ["torch.no_grad()", "torch.inference_mode()", "torch.enable_grad()"])
-def test_inference(observe, torch_python, context):
-    python, version = torch_python
-    if version < (2, 2):
-        pytest.skip("the outermost module is found in PyTorch 2.2 and newer")
-    found = observe.one(
-        python,
-        SYNTHETIC
-        + f"""
-    model.eval()
-    with {context}:
-        for i in range(50):
-            torch.nn.functional.softmax(model(x[:7]), dim=1)
-            model(input=x)
-    """,
-    )
-    assert found.steps == [(7, MODULE), (24, MODULE)] * 50
-
-
-def test_a_pipeline_of_models_ends_with_the_last(observe, torch_python):
-    python, version = torch_python
-    if version < (2, 2):
-        pytest.skip("the outermost module is found in PyTorch 2.2 and newer")
-    found = observe.one(
-        python,
-        """
-        import torch
-        one, two, three = (torch.nn.Linear(4, 4) for _ in range(3))
-        with torch.no_grad():
-            for i in range(20):
-                three(two(one(torch.zeros(5, 4))))
-        """,
-    )
-    assert found.steps == [(5, MODULE)] * 20
-
-
 def test_training_after_inference(observe, torch_python):
-    found = observe.one(
-        torch_python[0],
-        SYNTHETIC
-        + """
+    program = SYNTHETIC + """
     with torch.no_grad():
         for i in range(3):
             model(x)
@@ -355,16 +296,14 @@ def test_training_after_inference(observe, torch_python):
         optimizer.step()
         with torch.no_grad():
             model(x[:2])
-    """,
-    )
+    """
+    found = observe.one(torch_python[0], program)
     assert [source for _, source in found.steps].count(OPTIMIZER) == 4
     assert [source for _, source in found.steps][-4:] == [OPTIMIZER] * 4
 
 
 def test_the_unscaled_loss_is_told(observe, torch_python):
-    found = observe.one(
-        torch_python[0],
-        """
+    program = """
         import sys, torch
         loss = (torch.ones(1, requires_grad=True) * 3).sum()
         scale = lambda self, outputs: outputs * 65536
@@ -372,24 +311,21 @@ def test_the_unscaled_loss_is_told(observe, torch_python):
         if hooks:  # on the CPU GradScaler does nothing: its wrapper around one that does
             scale = hooks.losses._make_scale(scale)
         scale(None, loss).backward()
-        """,
-        options=(),
-    )
+    """
+    found = observe.one(torch_python[0], program, options=())
     assert found.values == [("loss", 3.0)]
 
 
 def test_stacks_name_the_line(observe, torch_python):
-    found = observe.one(
-        torch_python[0],
-        """
+    program = """
         import time, torch
         def wait():
             end = time.monotonic() + 0.5
             while time.monotonic() < end:
                 time.sleep(0.01)  # line 6
         wait()
-        """,
-    )
+    """
+    found = observe.one(torch_python[0], program)
     inner = [found.stack(frame)[-1] for _, frame, _ in found.stacks]
     assert ("wait", 6) in [(function, line) for _, function, line in inner]
     assert {tid for tid, _, _ in found.stacks} == {found.pid}
@@ -534,17 +470,14 @@ def test_hec_reports_what_they_found(observe, torch_python):
 
 def test_another_model_later_is_found_too(observe, torch_python):
     python, version = torch_python
-    found = observe.one(
-        python,
-        SYNTHETIC
-        + """
+    program = SYNTHETIC + """
     for size in 24, 9:
         model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for i in range(60):
             model(x[:size]).mean().backward()
             optimizer.step()
-    """,
-    )
+    """
+    found = observe.one(python, program)
     if version >= (2, 2):
         assert found.samples() == [24] * 60 + [9] * 60
