@@ -45,14 +45,24 @@ static inline int import_file(const char *path) {
     return import_files(&path, 1);
 }
 
-static inline int import_text(const char *text) {
-    return import_file(folder_write("trace.json", text, strlen(text)));
+/* A trace, written with ' for ". */
+static inline const char *import_write(const char *name, const char *trace) {
+    char *text = strdup(trace);
+    for (char *quote = text; (quote = strchr(quote, '\''));)
+        *quote = '"';
+    const char *path = folder_write(name, text, strlen(text));
+    free(text);
+    return path;
+}
+
+static inline int import_text(const char *trace) {
+    return import_file(import_write("trace.json", trace));
 }
 
 /* Events between the brackets of a trace of one file. */
 static inline int import_events(const char *events) {
     char *text = malloc(strlen(events) + 64);
-    sprintf(text, "{\"traceEvents\": [%s]}", events);
+    sprintf(text, "{'traceEvents': [%s]}", events);
     int err = import_text(text);
     free(text);
     if (err < 0)

@@ -47,12 +47,8 @@ TEST(test_truncated_gzip) {
 
 TEST(test_damaged_gzip) {
     const char *path = gzip("bits.json.gz", GOOD, strlen(GOOD), 0);
-    struct stat st;
-    assert_int_equal(stat(path, &st), 0);
     unsigned char bytes[4096];
-    FILE *file = fopen(path, "rb");
-    size_t length = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
+    size_t length = file_read(path, bytes, sizeof bytes);
     int found = 0;
     for (size_t i = 10; i < length; i++) { /* past the header, whose time and flags may be anything */
         unsigned char damaged[4096];
@@ -68,15 +64,9 @@ TEST(test_damaged_gzip) {
 }
 
 TEST(test_members_and_padding) {
-    const char *path = gzip("one.gz", GOOD, 40, 0);
     unsigned char bytes[4096];
-    FILE *file = fopen(path, "rb");
-    size_t length = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
-    path = gzip("two.gz", &GOOD[40], strlen(GOOD) - 40, 0);
-    file = fopen(path, "rb");
-    length += fread(bytes + length, 1, sizeof bytes - length, file);
-    fclose(file);
+    size_t length = file_read(gzip("one.gz", GOOD, 40, 0), bytes, sizeof bytes);
+    length += file_read(gzip("two.gz", &GOOD[40], strlen(GOOD) - 40, 0), bytes + length, sizeof bytes - length);
     memset(bytes + length, 0, 512); /* as tape drives and some uploaders leave it */
     assert_int_equal(import_file(folder_write("both.json.gz", bytes, length + 512)), HEC_OK);
     assert_int_equal(kept.activities, 1);
@@ -98,10 +88,7 @@ TEST(test_empty_members) {
     says(import_file(folder_write("none.json.gz", bytes, 40)), HEC_ERR_CORRUPT, "empty");
     empty_member(bytes + 40, 50);
     says(import_file(folder_write("none.json.gz", bytes, 90)), HEC_ERR_CORRUPT, "empty");
-    const char *path = gzip("one.gz", GOOD, strlen(GOOD), 0);
-    FILE *file = fopen(path, "rb");
-    size_t length = 90 + fread(bytes + 90, 1, sizeof bytes - 90, file);
-    fclose(file);
+    size_t length = 90 + file_read(gzip("one.gz", GOOD, strlen(GOOD), 0), bytes + 90, sizeof bytes - 90);
     empty_member(bytes + length, READ_AT_ONCE - length);
     assert_int_equal(import_file(folder_write("some.json.gz", bytes, READ_AT_ONCE)), HEC_OK);
     assert_int_equal(kept.activities, 1);
@@ -175,37 +162,28 @@ TEST(test_deep) {
     free(text);
 }
 
-TEST(test_many_open) {
-    char *text = malloc(70000 * 80), *at = text;
-    at += sprintf(at, "[");
-    for (int i = 0; i < 70000; i++)
-        at += sprintf(at, "%s{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1}",
-                      i ? "," : "");
-    at += sprintf(at, "]");
-    says(import_file(folder_write("open.json", text, (size_t)(at - text))), HEC_ERR_LIMIT, "open at a time");
+/* A trace of so many events, each with its number between the two parts. */
+static const char *many(int count, const char *before, const char *after) {
+    char *text = malloc((size_t)count * 96), *at = text;
+    for (int i = 0; i < count; i++)
+        at += sprintf(at, "%s%s%d%s", i ? "," : "[", before, i, after);
+    sprintf(at, "]");
+    const char *path = import_write("many.json", text);
     free(text);
+    return path;
 }
 
-TEST(test_many_tracks) {
-    char *text = malloc(70000 * 96), *at = text;
-    at += sprintf(at, "[");
-    for (int i = 0; i < 70000; i++)
-        at += sprintf(at, "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":%d,\"ts\":1,\"dur\":1}",
-                      i ? "," : "", i);
-    at += sprintf(at, "]");
-    says(import_file(folder_write("tracks.json", text, (size_t)(at - text))), HEC_ERR_LIMIT, "too many threads");
-    free(text);
-}
-
-TEST(test_many_devices) {
-    char *text = malloc(100 * 128), *at = text;
-    at += sprintf(at, "[");
-    for (int i = 0; i < 100; i++)
-        at += sprintf(at, "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\",\"pid\":%d,\"tid\":7,\"ts\":1,\"dur\":1}",
-                      i ? "," : "", i);
-    at += sprintf(at, "]");
-    says(import_file(folder_write("devices.json", text, (size_t)(at - text))), HEC_ERR_LIMIT, "devices");
-    free(text);
+TEST(test_too_many) {
+    static const struct {
+        int count;
+        const char *before, *after, *sentence;
+    } cases[] = {
+        {70000, "{'ph':'B','cat':'cpu_op','name':'a','pid':1,'tid':1,'ts':1", "}", "open at a time"},
+        {70000, "{'ph':'X','cat':'cpu_op','name':'a','pid':1,'tid':", ",'ts':1,'dur':1}", "too many threads"},
+        {100, "{'ph':'X','cat':'kernel','name':'a','pid':", ",'tid':7,'ts':1,'dur':1}", "devices"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        says(import_file(many(cases[i].count, cases[i].before, cases[i].after)), HEC_ERR_LIMIT, cases[i].sentence);
 }
 
 TEST(test_long_name) {
@@ -265,14 +243,7 @@ TEST(test_progress_stops) {
 }
 
 TEST(test_no_folder_for_temporary_files) {
-    char *text = malloc(5000 * 96), *at = text;
-    at += sprintf(at, "[");
-    for (int i = 0; i < 5000; i++)
-        at += sprintf(at, "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":1}",
-                      i ? "," : "", i + 1);
-    at += sprintf(at, "]");
-    const char *path = folder_write("many.json", text, (size_t)(at - text));
-    free(text);
+    const char *path = many(5000, "{'ph':'X','cat':'cpu_op','name':'a','pid':1,'tid':1,'ts':1", ",'dur':1}");
     setenv("TMPDIR", folder, 1);
     assert_int_equal(import_file(path), HEC_OK);
     assert_int_equal(kept.activities, 5000);

@@ -2,12 +2,12 @@
 #include "tests/unit/import_fixture.h"
 
 #define KERNEL(ts, dur, correlation)                                                                                   \
-    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":" #ts ",\"dur\":" #dur              \
-    ",\"args\":{\"device\":0,\"context\":1,\"stream\":7,\"correlation\":" #correlation                                 \
-    ",\"grid\":[8,16,5],\"block\":[128,1,1],\"registers per thread\":122,\"shared memory\":12544}}"
+    "{'ph':'X','cat':'kernel','name':'gemm','pid':0,'tid':7,'ts':" #ts ",'dur':" #dur                                  \
+    ",'args':{'device':0,'context':1,'stream':7,'correlation':" #correlation                                           \
+    ",'grid':[8,16,5],'block':[128,1,1],'registers per thread':122,'shared memory':12544}}"
 #define LAUNCH(ts, dur, correlation)                                                                                   \
-    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":42,\"tid\":43,\"ts\":" #ts           \
-    ",\"dur\":" #dur ",\"args\":{\"External id\":9,\"cbid\":211,\"correlation\":" #correlation "}}"
+    "{'ph':'X','cat':'cuda_runtime','name':'cudaLaunchKernel','pid':42,'tid':43,'ts':" #ts ",'dur':" #dur              \
+    ",'args':{'External id':9,'cbid':211,'correlation':" #correlation "}}"
 
 TEST(test_launch_joined_in_either_order) {
     static const char *const orders[] = {LAUNCH(100, 5, 77) "," KERNEL(110, 20, 77),
@@ -56,9 +56,8 @@ TEST(test_unjoined) {
 
 /* "External id" is another number space. */
 TEST(test_external_id_is_no_correlation) {
-    import_events(
-        "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaMalloc\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1,"
-        "\"args\":{\"External id\":5}}," KERNEL(10, 1, 5));
+    import_events("{'ph':'X','cat':'cuda_runtime','name':'cudaMalloc','pid':1,'tid':1,'ts':1,'dur':1,"
+                  "'args':{'External id':5}}," KERNEL(10, 1, 5));
     assert_int_equal(kept_count(HEC_ACTIVITY_API), 1);
     assert_true(kept_nth(HEC_ACTIVITY_KERNEL, 0)->launch_ns == HEC_TIME_UNKNOWN);
 }
@@ -66,8 +65,8 @@ TEST(test_external_id_is_no_correlation) {
 static void copy_is(const char *name, int from, int to, bool peer) {
     char events[512];
     snprintf(events, sizeof events,
-             "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"%s\",\"pid\":0,\"tid\":7,\"ts\":1,\"dur\":2,\"args\":{"
-             "\"device\":0,\"stream\":7,\"context\":1,\"bytes\":4096,\"memory bandwidth (GB/s)\": inf}}",
+             "{'ph':'X','cat':'gpu_memcpy','name':'%s','pid':0,'tid':7,'ts':1,'dur':2,'args':{"
+             "'device':0,'stream':7,'context':1,'bytes':4096,'memory bandwidth (GB/s)': inf}}",
              name);
     import_events(events);
     const struct hec_activity *a = kept_nth(HEC_ACTIVITY_COPY, 0);
@@ -88,8 +87,8 @@ TEST(test_copies) {
     copy_is("Memcpy HtoD (Unknown -> Device)", HEC_MEMORY_HOST, HEC_MEMORY_DEVICE, false);
     copy_is("Memcpy (", HEC_MEMORY_UNKNOWN, HEC_MEMORY_UNKNOWN, false);
     copy_is("", HEC_MEMORY_UNKNOWN, HEC_MEMORY_UNKNOWN, false);
-    import_events("{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"Memset (Device)\",\"pid\":0,\"tid\":7,\"ts\":1,"
-                  "\"dur\":2,\"args\":{\"device\":0,\"stream\":7,\"bytes\":512}}");
+    import_events("{'ph':'X','cat':'gpu_memset','name':'Memset (Device)','pid':0,'tid':7,'ts':1,"
+                  "'dur':2,'args':{'device':0,'stream':7,'bytes':512}}");
     assert_int_equal(kept_nth(HEC_ACTIVITY_MEMSET, 0)->to, HEC_MEMORY_DEVICE);
     assert_int_equal(kept_nth(HEC_ACTIVITY_MEMSET, 0)->from, HEC_MEMORY_UNKNOWN);
     assert_true(kept_nth(HEC_ACTIVITY_MEMSET, 0)->amount == 512);
@@ -97,25 +96,23 @@ TEST(test_copies) {
 
 /* ROCm tells the size with the call, not with the copy. */
 TEST(test_size_of_the_call) {
-    import_events(
-        "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"hipMemcpyWithStream\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":9,"
-        "\"args\":{\"correlation\":117,\"size\":\"2560\",\"kind\":\"1\",\"stream\":\"0x0\"}},"
-        "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy HtoD (Host -> Device)\",\"pid\":2,\"tid\":0,\"ts\":3,"
-        "\"dur\":2,\"args\":{\"device\":2,\"stream\":0,\"correlation\":117,\"kind\":\"HtoD\"}},"
-        "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy HtoD (Host -> Device)\",\"pid\":2,\"tid\":0,\"ts\":7,"
-        "\"dur\":2,\"args\":{\"device\":2,\"stream\":0,\"correlation\":118,\"kind\":\"HtoD\"}}");
+    import_events("{'ph':'X','cat':'cuda_runtime','name':'hipMemcpyWithStream','pid':1,'tid':1,'ts':1,'dur':9,"
+                  "'args':{'correlation':117,'size':'2560','kind':'1','stream':'0x0'}},"
+                  "{'ph':'X','cat':'gpu_memcpy','name':'Memcpy HtoD (Host -> Device)','pid':2,'tid':0,'ts':3,"
+                  "'dur':2,'args':{'device':2,'stream':0,'correlation':117,'kind':'HtoD'}},"
+                  "{'ph':'X','cat':'gpu_memcpy','name':'Memcpy HtoD (Host -> Device)','pid':2,'tid':0,'ts':7,"
+                  "'dur':2,'args':{'device':2,'stream':0,'correlation':118,'kind':'HtoD'}}");
     assert_true(kept_nth(HEC_ACTIVITY_COPY, 0)->amount == 2560);
     assert_true(isnan(kept_nth(HEC_ACTIVITY_COPY, 1)->amount)); /* missing is not zero */
 }
 
 TEST(test_sync) {
-    import_events(
-        "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":1,\"tid\":5,\"ts\":10,\"dur\":9,"
-        "\"args\":{\"correlation\":3}},"
-        "{\"ph\":\"X\",\"cat\":\"cuda_sync\",\"name\":\"Context Sync\",\"pid\":0,\"tid\":-1,\"ts\":11,\"dur\":7,\"args\":{"
-        "\"cuda_sync_kind\":\"Context Sync\",\"stream\":-1,\"correlation\":3,\"device\":0,\"context\":1}},"
-        "{\"ph\":\"X\",\"cat\":\"cuda_sync\",\"name\":\"Stream Wait Event\",\"pid\":0,\"tid\":7,\"ts\":21,\"dur\":7,"
-        "\"args\":{\"stream\":7,\"correlation\":4,\"device\":0}}");
+    import_events("{'ph':'X','cat':'cuda_runtime','name':'cudaDeviceSynchronize','pid':1,'tid':5,'ts':10,'dur':9,"
+                  "'args':{'correlation':3}},"
+                  "{'ph':'X','cat':'cuda_sync','name':'Context Sync','pid':0,'tid':-1,'ts':11,'dur':7,'args':{"
+                  "'cuda_sync_kind':'Context Sync','stream':-1,'correlation':3,'device':0,'context':1}},"
+                  "{'ph':'X','cat':'cuda_sync','name':'Stream Wait Event','pid':0,'tid':7,'ts':21,'dur':7,"
+                  "'args':{'stream':7,'correlation':4,'device':0}}");
     assert_int_equal(kept_count(HEC_ACTIVITY_API), 1);
     assert_int_equal(kept_nth(HEC_ACTIVITY_API, 0)->detail, HEC_API_SYNC);
     const struct hec_activity *a = kept_nth(HEC_ACTIVITY_SYNC, 0);
@@ -128,23 +125,18 @@ TEST(test_sync) {
 }
 
 TEST(test_host_events) {
-    import_events(
-        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#551\",\"pid\":1,\"tid\":1,\"ts\":1,"
-        "\"dur\":100},"
-        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"## forward ##\",\"pid\":1,\"tid\":1,\"ts\":2,"
-        "\"dur\":50},"
-        "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"## forward ##\",\"pid\":0,\"tid\":7,\"ts\":2,"
-        "\"dur\":50},"
-        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":1,\"tid\":2,\"ts\":3,\"dur\":4,"
-        "\"args\":{\"Input Dims\":[[1,2],[]],\"Call stack\":\"a;b\"}},"
-        "{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"PyTorch Profiler (0)\",\"pid\":\"Spans\",\"tid\":\"x\","
-        "\"ts\":0,\"dur\":1000},"
-        "{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":1,\"pid\":1,\"tid\":1,\"ts\":2},"
-        "{\"ph\":\"C\",\"name\":\"count\",\"pid\":1,\"tid\":1,\"ts\":2,\"args\":{\"x\":1}},"
-        "{\"ph\":\"i\",\"name\":\"Iteration Start\",\"s\":\"g\",\"pid\":\"Traces\",\"tid\":\"T\",\"ts\":1},"
-        "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"tid\":0,\"ts\":1,\"args\":{\"name\":\"python3\"}},"
-        "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":2,\"ts\":1,\"args\":{\"name\":\"autograd\"}},"
-        "{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":1,\"tid\":2,\"ts\":1,\"args\":{\"sort_index\":3}}");
+    import_events("{'ph':'X','cat':'user_annotation','name':'ProfilerStep#551','pid':1,'tid':1,'ts':1,'dur':100},"
+                  "{'ph':'X','cat':'user_annotation','name':'## forward ##','pid':1,'tid':1,'ts':2,'dur':50},"
+                  "{'ph':'X','cat':'gpu_user_annotation','name':'## forward ##','pid':0,'tid':7,'ts':2,'dur':50},"
+                  "{'ph':'X','cat':'cpu_op','name':'aten::mm','pid':1,'tid':2,'ts':3,'dur':4,"
+                  "'args':{'Input Dims':[[1,2],[]],'Call stack':'a;b'}},"
+                  "{'ph':'X','cat':'Trace','name':'PyTorch Profiler (0)','pid':'Spans','tid':'x','ts':0,'dur':1000},"
+                  "{'ph':'s','cat':'ac2g','name':'ac2g','id':1,'pid':1,'tid':1,'ts':2},"
+                  "{'ph':'C','name':'count','pid':1,'tid':1,'ts':2,'args':{'x':1}},"
+                  "{'ph':'i','name':'Iteration Start','s':'g','pid':'Traces','tid':'T','ts':1},"
+                  "{'ph':'M','name':'process_name','pid':1,'tid':0,'ts':1,'args':{'name':'python3'}},"
+                  "{'ph':'M','name':'thread_name','pid':1,'tid':2,'ts':1,'args':{'name':'autograd'}},"
+                  "{'ph':'M','name':'thread_sort_index','pid':1,'tid':2,'ts':1,'args':{'sort_index':3}}");
     assert_int_equal(kept.activities, 3);
     const struct hec_activity *step = kept_nth(HEC_ACTIVITY_STEP, 0);
     assert_int_equal(step->detail, HEC_STEP_ANNOTATED);
@@ -166,32 +158,29 @@ TEST(test_host_events) {
 /* What torch.utils.data puts around a loader's next, in all of its versions; not what a program calls its own ranges. */
 TEST(test_loader_is_data) {
     static const char *const events[] = {
-        "user_annotation\",\"name\":\"enumerate(DataLoader)#_SingleProcessDataLoaderIter",
-        "user_annotation\",\"name\":\"enumerate(DataLoader)#_MultiProcessingDataLoaderIter",
-        "cpu_op\",\"name\":\"enumerate(DataLoader)#_MultiProcessingDataLoaderIter"};
+        "user_annotation','name':'enumerate(DataLoader)#_SingleProcessDataLoaderIter",
+        "user_annotation','name':'enumerate(DataLoader)#_MultiProcessingDataLoaderIter",
+        "cpu_op','name':'enumerate(DataLoader)#_MultiProcessingDataLoaderIter"};
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
         char event[512];
-        snprintf(event, sizeof event, "{\"ph\":\"X\",\"cat\":\"%s.__next__\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":50}",
-                 events[i]);
+        snprintf(event, sizeof event, "{'ph':'X','cat':'%s.__next__','pid':1,'tid':1,'ts':2,'dur':50}", events[i]);
         import_events(event);
         const struct hec_activity *phase = kept_nth(HEC_ACTIVITY_PHASE, 0);
         assert_string_equal(kept_name(phase->name), "data");
         assert_int_equal(kept_track(phase->track)->kind, HEC_TRACK_THREAD);
         assert_int_equal(phase->end_ns - phase->start_ns, 50000);
     }
-    import_events("{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"enumerate(DataLoader)#.__next\",\"pid\":1,"
-                  "\"tid\":1,\"ts\":2,\"dur\":50}");
+    import_events("{'ph':'X','cat':'user_annotation','name':'enumerate(DataLoader)#.__next','pid':1,"
+                  "'tid':1,'ts':2,'dur':50}");
     assert_int_equal(kept_count(HEC_ACTIVITY_RANGE), 1);
 }
 
 TEST(test_spellings) {
-    import_events(
-        "{\"ph\":\"X\",\"cat\":\"Kernel\",\"name\":\"k\",\"pid\":\"0\",\"tid\":\"7\",\"ts\":\"1.5\",\"dur\":\"2\"},"
-        "{\"ph\":\"X\",\"cat\":\"Memcpy\",\"name\":\"Memcpy DtoD (Device -> Device)\",\"pid\":0,\"tid\":7,\"ts\":4,"
-        "\"dur\":1},"
-        "{\"ph\":\"X\",\"cat\":\"Memset\",\"name\":\"Memset (Device)\",\"pid\":0,\"tid\":7,\"ts\":6,\"dur\":1},"
-        "{\"ph\":\"X\",\"cat\":\"Runtime\",\"name\":\"cudaFree\",\"pid\":1,\"tid\":1,\"ts\":6,\"dur\":1},"
-        "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":7}");
+    import_events("{'ph':'X','cat':'Kernel','name':'k','pid':'0','tid':'7','ts':'1.5','dur':'2'},"
+                  "{'ph':'X','cat':'Memcpy','name':'Memcpy DtoD (Device -> Device)','pid':0,'tid':7,'ts':4,'dur':1},"
+                  "{'ph':'X','cat':'Memset','name':'Memset (Device)','pid':0,'tid':7,'ts':6,'dur':1},"
+                  "{'ph':'X','cat':'Runtime','name':'cudaFree','pid':1,'tid':1,'ts':6,'dur':1},"
+                  "{'ph':'X','cat':'Operator','name':'ProfilerStep#1','pid':1,'tid':1,'ts':1,'dur':7}");
     assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 1);
     assert_int_equal(kept_count(HEC_ACTIVITY_COPY), 1);
     assert_int_equal(kept_count(HEC_ACTIVITY_MEMSET), 1);
@@ -206,41 +195,39 @@ TEST(test_spellings) {
 }
 
 TEST(test_begin_end) {
-    import_events("{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"outer\",\"pid\":1,\"tid\":1,\"ts\":1},"
-                  "{\"ph\":\"B\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":2},"
-                  "{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"other\",\"pid\":1,\"tid\":2,\"ts\":2},"
-                  "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":5},"
-                  "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":9},"
-                  "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":10}," /* nothing is open */
-                  "{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"late\",\"pid\":1,\"tid\":1,\"ts\":11},"
-                  "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":10}"); /* before it began */
+    import_events("{'ph':'B','cat':'cpu_op','name':'outer','pid':1,'tid':1,'ts':1},"
+                  "{'ph':'B','cat':'user_annotation','name':'ProfilerStep#1','pid':1,'tid':1,'ts':2},"
+                  "{'ph':'B','cat':'cpu_op','name':'other','pid':1,'tid':2,'ts':2},"
+                  "{'ph':'E','pid':1,'tid':1,'ts':5},"
+                  "{'ph':'E','pid':1,'tid':1,'ts':9},"
+                  "{'ph':'E','pid':1,'tid':1,'ts':10}," /* nothing is open */
+                  "{'ph':'B','cat':'cpu_op','name':'late','pid':1,'tid':1,'ts':11},"
+                  "{'ph':'E','pid':1,'tid':1,'ts':10}"); /* before it began */
     assert_int_equal(kept.activities, 2);
     assert_int_equal(kept_nth(HEC_ACTIVITY_STEP, 0)->start_ns, 1000);
     assert_int_equal(kept_nth(HEC_ACTIVITY_STEP, 0)->end_ns, 4000);
     assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_OPERATOR, 0)->name), "outer");
     assert_int_equal(kept_nth(HEC_ACTIVITY_OPERATOR, 0)->end_ns, 8000);
     assert_int_equal(imported.stats.bad, 3); /* and "other" never ended */
-    import_events("{\"ph\":\"E\"},{\"ph\":\"B\",\"cat\":\"kernel\",\"ts\":1},{\"ph\":\"E\",\"pid\":1,\"tid\":1}");
+    import_events("{'ph':'E'},{'ph':'B','cat':'kernel','ts':1},{'ph':'E','pid':1,'tid':1}");
     assert_int_equal(imported.stats.bad, 3);
 }
 
 TEST(test_bad_events) {
-    import_events(KERNEL(
-        10, 5,
-        1) ","
-           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"no ts\",\"pid\":0,\"tid\":7,\"dur\":1},"
-           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"no dur\",\"pid\":0,\"tid\":7,\"ts\":1},"
-           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"negative\",\"pid\":0,\"tid\":7,\"ts\":1,\"dur\":-1},"
-           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"nan\",\"pid\":0,\"tid\":7,\"ts\":NaN,\"dur\":1},"
-           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"inf\",\"pid\":0,\"tid\":7,\"ts\":1,\"dur\":Infinity},"
-           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"huge\",\"pid\":0,\"tid\":7,\"ts\":1e300,\"dur\":1},"
-           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"late\",\"pid\":0,\"tid\":7,\"ts\":3999999999999999,\"dur\":1},"
-           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"zero\",\"pid\":0,\"tid\":7,\"ts\":0,\"dur\":1},"
-           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"nowhere\",\"pid\":\"x\",\"tid\":\"stream 7\",\"ts\":1,\"dur\":1},"
-           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"device -1\",\"pid\":-1,\"tid\":7,\"ts\":1,\"dur\":1},"
-           "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"no tid\",\"pid\":1,\"ts\":1,\"dur\":1},"
-           "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"object\",\"pid\":{},\"tid\":[],\"ts\":1,\"dur\":1},"
-           "3, null, \"x\", []");
+    import_events(
+        KERNEL(10, 5, 1) ",{'ph':'X','cat':'kernel','name':'no ts','pid':0,'tid':7,'dur':1},"
+                         "{'ph':'X','cat':'kernel','name':'no dur','pid':0,'tid':7,'ts':1},"
+                         "{'ph':'X','cat':'kernel','name':'negative','pid':0,'tid':7,'ts':1,'dur':-1},"
+                         "{'ph':'X','cat':'kernel','name':'nan','pid':0,'tid':7,'ts':NaN,'dur':1},"
+                         "{'ph':'X','cat':'kernel','name':'inf','pid':0,'tid':7,'ts':1,'dur':Infinity},"
+                         "{'ph':'X','cat':'kernel','name':'huge','pid':0,'tid':7,'ts':1e300,'dur':1},"
+                         "{'ph':'X','cat':'kernel','name':'late','pid':0,'tid':7,'ts':3999999999999999,'dur':1},"
+                         "{'ph':'X','cat':'kernel','name':'zero','pid':0,'tid':7,'ts':0,'dur':1},"
+                         "{'ph':'X','cat':'kernel','name':'nowhere','pid':'x','tid':'stream 7','ts':1,'dur':1},"
+                         "{'ph':'X','cat':'kernel','name':'device -1','pid':-1,'tid':7,'ts':1,'dur':1},"
+                         "{'ph':'X','cat':'cpu_op','name':'no tid','pid':1,'ts':1,'dur':1},"
+                         "{'ph':'X','cat':'cpu_op','name':'object','pid':{},'tid':[],'ts':1,'dur':1},"
+                         "3, null, 'x', []");
     assert_int_equal(kept.activities, 1);
     assert_int_equal(imported.stats.bad, 16);
     assert_int_equal(imported.stats.events, 17);
@@ -248,9 +235,8 @@ TEST(test_bad_events) {
 
 /* A later key replaces an earlier one, as in Python's json. */
 TEST(test_duplicate_keys) {
-    import_events(
-        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"first\",\"name\":\"second\",\"pid\":1,\"pid\":2,\"tid\":1,"
-        "\"ts\":1,\"ts\":5,\"dur\":1,\"dur\":2}");
+    import_events("{'ph':'X','cat':'cpu_op','name':'first','name':'second','pid':1,'pid':2,'tid':1,"
+                  "'ts':1,'ts':5,'dur':1,'dur':2}");
     const struct hec_activity *a = kept_nth(HEC_ACTIVITY_OPERATOR, 0);
     assert_string_equal(kept_name(a->name), "second");
     assert_int_equal(kept_track(a->track)->pid, 2);
@@ -259,22 +245,18 @@ TEST(test_duplicate_keys) {
 }
 
 TEST(test_names_are_cleaned) {
-    import_events(
-        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\\u001b[31m\\u0000\xff\xc3\xa9\",\"pid\":1,\"tid\":1,\"ts\":1,"
-        "\"dur\":1}");
+    import_events("{'ph':'X','cat':'cpu_op','name':'a\\u001b[31m\\u0000\xff\xc3\xa9','pid':1,'tid':1,'ts':1,'dur':1}");
     assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_OPERATOR, 0)->name), "a?[31m??\xc3\xa9");
 }
 
 TEST(test_document_in_any_order) {
-    assert_int_equal(
-        import_text("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[" KERNEL(
-            10.25, 5.5, 1) "],"
-                           "\"trace_id\":\"x\",\"deviceProperties\":[3,{\"id\":0,\"name\":\"NVIDIA H100\","
-                           "\"totalGlobalMem\":85899345920,\"computeMajor\":9,\"computeMinor\":0,\"numSms\":132}],"
-                           "\"baseTimeNanoseconds\":1735632360000000000,"
-                           "\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":5,\"world_size\":8,\"pg\":[]},"
-                           "\"schemaVersion\":1}"),
-        HEC_OK);
+    assert_int_equal(import_text("{'displayTimeUnit':'ms','traceEvents':[" KERNEL(
+                         10.25, 5.5, 1) "],'trace_id':'x','deviceProperties':[3,{'id':0,'name':'NVIDIA H100',"
+                                        "'totalGlobalMem':85899345920,'computeMajor':9,'computeMinor':0,'numSms':132}],"
+                                        "'baseTimeNanoseconds':1735632360000000000,"
+                                        "'distributedInfo':{'backend':'nccl','rank':5,'world_size':8,'pg':[]},"
+                                        "'schemaVersion':1}"),
+                     HEC_OK);
     assert_int_equal(imported.stats.origin_ns, INT64_C(1735632360000010250));
     assert_int_equal(imported.stats.end_ns, 5500);
     assert_int_equal(kept.devices, 1);
@@ -299,26 +281,26 @@ TEST(test_bare_array_and_no_wall_clock) {
 }
 
 TEST(test_nothing_to_report) {
-    assert_int_equal(import_text("{\"traceEvents\":[]}"), HEC_OK);
+    assert_int_equal(import_text("{'traceEvents':[]}"), HEC_OK);
     assert_int_equal(kept.activities + kept.tracks + kept.devices, 0);
     assert_string_equal(kept_meta("duration_ns"), "0");
     assert_int_equal(import_text("[]"), HEC_OK);
     assert_string_equal(kept_meta("complete"), "1");
-    import_events("{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}");
+    import_events("{'ph':'X','cat':'cpu_op','name':'a','pid':1,'tid':1,'ts':1,'dur':1}");
     assert_int_equal(kept.devices, 0);
     assert_int_equal(kept.activities, 1);
 }
 
 TEST(test_ranks) {
     static const char rank[] =
-        "{\"distributedInfo\":{\"rank\":%d},\"traceEvents\":[" KERNEL(100, 5, 1) "," LAUNCH(90, 5, 1) "]}";
-    static const char none[] = "{\"traceEvents\":[" KERNEL(70, 5, 1) "]}";
+        "{'distributedInfo':{'rank':%d},'traceEvents':[" KERNEL(100, 5, 1) "," LAUNCH(90, 5, 1) "]}";
+    static const char none[] = "{'traceEvents':[" KERNEL(70, 5, 1) "]}";
     char text[2048];
     snprintf(text, sizeof text, rank, 1);
     const char *paths[3];
-    paths[0] = strdup(folder_write("none.json", none, strlen(none)));
-    paths[1] = strdup(folder_write("one.json", text, strlen(text)));
-    paths[2] = strdup(folder_write("again.json", none, strlen(none)));
+    paths[0] = strdup(import_write("none.json", none));
+    paths[1] = strdup(import_write("one.json", text));
+    paths[2] = strdup(import_write("again.json", none));
     assert_int_equal(import_files(paths, 3), HEC_OK);
     assert_int_equal(kept.devices, 3); /* GPU 0 of each rank is another one */
     assert_int_equal(kept.activities, 3);
@@ -343,10 +325,10 @@ TEST(test_many) {
     for (int i = 0; i < 12000; i++) {
         int k = i < 6000 ? i : 11999 - i; /* kernels forward, then their launches backward */
         at += sprintf(at,
-                      i < 6000 ? "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":%d.25,"
-                                 "\"dur\":4,\"args\":{\"correlation\":%d}}"
-                               : "%s{\"ph\":\"X\",\"cat\":\"cuda_driver\",\"name\":\"cuLaunchKernel\",\"pid\":1,"
-                                 "\"tid\":1,\"ts\":%d,\"dur\":4,\"args\":{\"correlation\":%d}}",
+                      i < 6000 ? "%s{'ph':'X','cat':'kernel','name':'k','pid':0,'tid':7,'ts':%d.25,"
+                                 "'dur':4,'args':{'correlation':%d}}"
+                               : "%s{'ph':'X','cat':'cuda_driver','name':'cuLaunchKernel','pid':1,"
+                                 "'tid':1,'ts':%d,'dur':4,'args':{'correlation':%d}}",
                       i ? "," : "", 10 * k + 10, k + 1);
     }
     import_events(events);
@@ -361,8 +343,7 @@ TEST(test_many) {
 
 static void api_is(const char *name, enum hec_api_class expected) {
     char events[256];
-    snprintf(events, sizeof events,
-             "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"%s\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}", name);
+    snprintf(events, sizeof events, "{'ph':'X','cat':'cuda_runtime','name':'%s','pid':1,'tid':1,'ts':1,'dur':1}", name);
     import_events(events);
     if (kept_nth(HEC_ACTIVITY_API, 0)->detail != expected)
         fail_msg("%s is %s", name, hec_api_class_name(kept_nth(HEC_ACTIVITY_API, 0)->detail));
@@ -400,12 +381,12 @@ TEST(test_api_classes) {
 }
 
 TEST(test_graph_nodes) {
-    import_events("{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":5,\"dur\":1,\"args\":{"
-                  "\"graph id\":2,\"graph node id\":8589934593,\"correlation\":7}},"
-                  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":7,\"dur\":1,\"args\":{"
-                  "\"graph node id\":0,\"correlation\":7}},"
-                  "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaGraphLaunch\",\"pid\":1,\"tid\":1,\"ts\":1,"
-                  "\"dur\":3,\"args\":{\"correlation\":7}}");
+    import_events("{'ph':'X','cat':'kernel','name':'k','pid':0,'tid':7,'ts':5,'dur':1,'args':{"
+                  "'graph id':2,'graph node id':8589934593,'correlation':7}},"
+                  "{'ph':'X','cat':'kernel','name':'k','pid':0,'tid':7,'ts':7,'dur':1,'args':{"
+                  "'graph node id':0,'correlation':7}},"
+                  "{'ph':'X','cat':'cuda_runtime','name':'cudaGraphLaunch','pid':1,'tid':1,'ts':1,"
+                  "'dur':3,'args':{'correlation':7}}");
     assert_int_equal(kept.activities, 2); /* one launch for both */
     assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 0)->flags, HEC_ACTIVITY_IN_GRAPH);
     assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 1)->flags, 0);

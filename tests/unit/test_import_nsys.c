@@ -266,9 +266,7 @@ TEST(test_damaged) {
     assert_int_equal(kept.activities, 3000);
     const char *path = in_folder("t.sqlite");
     static unsigned char bytes[4 << 20];
-    FILE *file = fopen(path, "rb");
-    size_t length = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
+    size_t length = file_read(path, bytes, sizeof bytes);
     for (size_t cut = 100; cut < length; cut += length / 13 / 512 * 512) {
         int err = import_file(folder_write("t.sqlite", bytes, cut));
         assert_int_equal(err, HEC_ERR_CORRUPT);

@@ -1,6 +1,6 @@
 /* Which command lines of Python keep HEC's hooks out, and how often that is reported. */
 #include "launch/python_watch.h"
-#include "unit.h"
+#include "tests/unit/kept.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -50,21 +50,8 @@ TEST(test_command_lines) {
             fail_msg("\"%s\" is told as %d", cases[i].line, isolated(cases[i].line));
 }
 
-static int reported;
-static char sentence[256];
-
-static void event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
-    (void)context;
-    (void)device;
-    (void)t_ns;
-    assert_int_equal(kind, HEC_EVENT_NOTE);
-    reported++;
-    strncpy(sentence, text, sizeof sentence - 1);
-}
-
 TEST(test_each_process_is_reported_once) {
-    const struct hec_sink sink = {.event = event};
-    struct hec_python_watch watch = {.sink = &sink}, off = {0};
+    struct hec_python_watch watch = {.sink = &keeping}, off = {0};
     int hold[2], started[2];
     assert_int_equal(pipe(hold), 0);
     assert_int_equal(pipe2(started, O_CLOEXEC), 0);
@@ -80,17 +67,17 @@ TEST(test_each_process_is_reported_once) {
     assert_int_equal(read(started[0], &byte, 1), 0); /* exec has closed the other end */
     struct hec_tracer tracer = {.pid = pid, .driver_version = -1};
     hec_python_watch_tracer(&watch, &tracer);
-    assert_int_equal(reported, 0);
+    assert_int_equal(kept.events, 0);
     tracer.driver_version = 13000;
     hec_python_watch_tracer(&off, &tracer);
-    assert_int_equal(reported, 0);
+    assert_int_equal(kept.events, 0);
     for (int i = 0; i < 3; i++)
         hec_python_watch_tracer(&watch, &tracer);
-    assert_int_equal(reported, 1);
-    assert_non_null(strstr(sentence, "python -E, which reads no PYTHONPATH"));
+    assert_int_equal(kept.events, 1);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "python -E, which reads no PYTHONPATH"));
     tracer.pid = getpid();
     hec_python_watch_tracer(&watch, &tracer);
-    assert_int_equal(reported, 1);
+    assert_int_equal(kept.events, 1);
     close(hold[1]);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }

@@ -76,8 +76,6 @@ TEST(series_are_exact) {
         assert_memory_equal(x.t_ns, y.t_ns, x.count * sizeof *x.t_ns);
         assert_memory_equal(x.value, y.value, x.count * sizeof *x.value);
         assert_memory_equal(x.valid, y.valid, x.count);
-        store_values_free(&x);
-        store_values_free(&y);
     }
     assert_string_equal(hec_reader_meta(b, "folder"), "/home/ada/project");
     hec_reader_close(a);

@@ -42,7 +42,6 @@ TEST(recovers) {
     struct hec_reader *reader = store_open(path);
     struct store_values v = store_series(reader, HEC_GPU_POWER, 0);
     assert_true(v.count >= 10000 && v.count < (size_t)at);
-    store_values_free(&v);
     hec_reader_close(reader);
     store_limit(RLIM_INFINITY);
     assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
@@ -53,7 +52,6 @@ TEST(recovers) {
     assert_int_equal(v.count, at);
     for (size_t i = 0; i < v.count; i++)
         assert_int_equal(v.value[i], (int64_t)i * 7919 % 700000);
-    store_values_free(&v);
     int reported = 0;
     assert_int_equal(hec_reader_events(reader, note_failure, &reported, NULL), 0);
     assert_int_equal(reported, 1);
@@ -94,7 +92,6 @@ TEST(drops_the_oldest_and_counts) {
         assert_true(v.t_ns[i] > v.t_ns[i - 1]);
     assert_int_equal(v.value[v.count - 1], (at - 1) * 7919 % 700000);
     assert_int_equal(atoll(hec_reader_meta(reader, "store_lost")), lost);
-    store_values_free(&v);
     hec_reader_close(reader);
 }
 
@@ -117,7 +114,6 @@ TEST(full_at_the_end) {
     struct store_values v = store_series(reader, HEC_GPU_POWER, 0);
     assert_int_equal(v.count, 1000);
     assert_null(hec_reader_meta(reader, "store_closed"));
-    store_values_free(&v);
     hec_reader_close(reader);
 }
 
@@ -165,14 +161,12 @@ TEST(finishes_in_memory) {
     int reported = 0;
     assert_int_equal(hec_reader_events(reader, note_failure, &reported, NULL), 0);
     assert_int_equal(reported, 1);
-    store_values_free(&v);
     hec_reader_close(reader);
     free(image.bytes);
     reader = store_open(path);
     v = store_series(reader, HEC_GPU_POWER, 0);
     assert_int_equal(v.count, 1000);
     assert_null(hec_reader_meta(reader, "store_closed"));
-    store_values_free(&v);
     hec_reader_close(reader);
 }
 
@@ -225,7 +219,6 @@ TEST(replaced_by_another) {
     assert_int_equal(hec_writer_close(writer, NULL, &why), HEC_OK);
     struct store_values v = store_series(reader, HEC_GPU_POWER, 0);
     assert_int_equal(v.count, 100);
-    store_values_free(&v);
     hec_reader_close(reader);
     free(image.bytes);
     snprintf(command, sizeof command, "cd '%s' && test \"$(cat taken.hec taken.hec-wal)\" = \"$(printf 'a\\nb')\"",
@@ -256,7 +249,6 @@ TEST(locked_by_another) {
     assert_int_equal(v.count, 100);
     assert_string_equal(hec_reader_meta(reader, "store_closed"), "1");
     assert_false(hec_reader_live(reader));
-    store_values_free(&v);
     hec_reader_close(reader);
 }
 
@@ -306,13 +298,11 @@ TEST(many_threads) {
     for (int i = 0; i < 4; i++) {
         struct store_values v = store_series(reader, HEC_STEP_UNITS, i);
         kept += v.count;
-        store_values_free(&v);
     }
     struct store_values v = store_series(reader, HEC_TREE_CPU, 0);
     kept += v.count;
     for (size_t i = 1; i < v.count; i++)
         assert_true(v.t_ns[i] >= v.t_ns[i - 1]);
-    store_values_free(&v);
     /* samples, units, meta and events: what is not there was counted */
     if (lost == 0) {
         double units = 0;

@@ -155,24 +155,20 @@ TEST(series_and_view) {
         assert_true(llabs(v.t_ns[i] - (int64_t)i * 20000000) <= 1000000);
         assert_true(v.valid[i]);
     }
-    store_values_free(&v);
     v = store_series(reader, HEC_GPU_POWER_LIMIT, 1);
     assert_int_equal(v.count, 400);
     for (size_t i = 0; i < v.count; i++)
         assert_int_equal(v.value[i], 700000);
-    store_values_free(&v);
     v = store_series(reader, HEC_STEP_UNITS, 100);
     assert_int_equal(v.count, 400);
     for (size_t i = 0; i < v.count; i++)
         assert_int_equal(v.t_ns[i], i * i * 1000000);
-    store_values_free(&v);
     v = store_series(reader, HEC_TREE_CPU, 0);
     assert_int_equal(v.count, 400);
     for (size_t i = 0; i < v.count; i++) {
         assert_int_equal(v.value[i], -(int64_t)i * INT64_C(7000000000000));
         assert_int_equal(v.t_ns[i], (int64_t)i * HEC_NS_PER_S + (int64_t)(i % 7) * 1000);
     }
-    store_values_free(&v);
     v = store_series(reader, HEC_GPU_MEM_UTIL, 1);
     assert_int_equal(v.count, 0);
 
@@ -199,7 +195,6 @@ TEST(series_and_view) {
             }
             assert_int_equal(sqlite3_step(select), SQLITE_DONE);
             sqlite3_reset(select);
-            store_values_free(&v);
         }
         free(subjects);
     }
@@ -228,7 +223,6 @@ TEST(late_values) {
         assert_int_equal(v.t_ns[i], i * 1000);
         assert_int_equal(v.value[i], i);
     }
-    store_values_free(&v);
     hec_reader_close(reader);
 }
 
@@ -247,7 +241,6 @@ TEST(silence_and_extremes) {
     assert_int_equal(v.count, 4);
     assert_true(v.value[0] == INT64_MIN && v.value[1] == INT64_MAX && v.value[2] == 0 && v.value[3] == 1);
     assert_int_equal(v.t_ns[3], INT64_C(400) * 24 * 3600 * HEC_NS_PER_S);
-    store_values_free(&v);
     hec_reader_close(reader);
 }
 
