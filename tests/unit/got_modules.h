@@ -27,6 +27,14 @@ static inline int got_run(void *handle, const char *name, int value) {
     return f(value);
 }
 
+static inline int got_shim(int value) {
+    return value + 100;
+}
+
+static inline int got_somebody_else(int value) {
+    return value + 1000;
+}
+
 /* Address and protection of each page of mappings whose line ends in `name`; in order, at most `max`. */
 struct got_page {
     uintptr_t address;

@@ -6,9 +6,9 @@
 #include "base/sha256.h"
 #include "observe/lane.h"
 #include "sim/world.h"
+#include "tests/unit/folder.h"
 #include "tests/unit/sim_fixture.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -30,18 +30,16 @@ static const struct hec_clock_source fake_clock = {fake_mono, fake_wall};
 static struct hec_node *node;
 
 static int set_up(void **state) {
-    (void)state;
     now_ns = 1000 * S;
     wall_ns = INT64_C(1700000000) * S;
     hec_clock_set_source(&fake_clock);
     node = hec_node_new(S, NULL);
-    return node ? 0 : -1;
+    return node ? folder_make(state) : -1;
 }
 static int tear_down(void **state) {
-    (void)state;
     hec_node_free(node);
     hec_clock_set_source(NULL);
-    return 0;
+    return folder_remove(state);
 }
 
 static void see(int index, const char *uuid) {
@@ -381,16 +379,7 @@ static void renew(void) {
     assert_non_null(node);
 }
 
-static void remove_folder(const char *folder) {
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        unlinkat(dirfd(dir), entry->d_name, 0);
-    if (dir)
-        closedir(dir);
-    rmdir(folder);
-}
-
-static void open_file(const char *folder) {
+static void open_file(void) {
     struct hec_why why;
     if (hec_state_file_open(&file, folder, &why) < 0)
         fail_msg("%s", why.text);
@@ -399,8 +388,7 @@ static void open_file(const char *folder) {
 /* The wall clock is set by hours, forth and back, between two lives: time that the agent was away is the kernel's, not the
  * clock's; and a device that is not there now is not forgotten. */
 TEST(test_kept) {
-    remove_folder("kept");
-    open_file("kept");
+    open_file();
     see(0, UUID);
     see(1, "GPU-two");
     reads(0, 0, 1000000, 0, 0);
@@ -437,56 +425,33 @@ TEST(test_kept) {
     node->sink.sample(node, HEC_RAPL_PACKAGE_ENERGY, 0, now_ns, 9000); /* a recorder's first reading adds nothing */
     assert_int_equal(node->domains[0].total_uj, 1000);
     hec_state_file_close(&file);
-    remove_folder("kept");
-}
-
-static size_t slurp(const char *path, char *text, size_t size) {
-    FILE *in = fopen(path, "re");
-    assert_non_null(in);
-    size_t length = fread(text, 1, size - 1, in);
-    fclose(in);
-    text[length] = '\0';
-    return length;
-}
-
-static void spit(const char *path, const char *text, size_t length) {
-    FILE *out = fopen(path, "we");
-    assert_non_null(out);
-    assert_int_equal(fwrite(text, 1, length, out), length);
-    fclose(out);
 }
 
 /* Every byte that is changed, and every length: never believed, never a crash; the other file is read instead. */
 TEST(test_damaged) {
     static char text[4096], copy[4096];
-    remove_folder("damaged");
-    open_file("damaged");
+    open_file();
     see(0, UUID);
     reads(0, 0, 1000000, 0, 0);
     reads(0, 1, 1080000, 0, 0);
     hec_state_file_save(&file, node, false);
-    size_t length = slurp("damaged/state", text, sizeof text);
+    size_t length = file_read(in_folder("state"), text, sizeof text - 1);
     assert_in_range(length, 100, sizeof text - 2);
     for (size_t i = 0; i < 2 * length; i++) {
         memcpy(copy, text, length);
         if (i < length)
             copy[i] ^= 0x11;
-        spit("damaged/state", copy, i < length ? length : i - length);
+        folder_write("state", copy, i < length ? length : i - length);
         renew();
         assert_true(hec_state_file_load(&file, node, NULL) < 0);
         assert_int_equal(node->kept_count, 0);
     }
-    spit("damaged/state.synced", text, length);
-    spit("damaged/state", copy, 50);
+    folder_write("state.synced", text, length);
+    folder_write("state", copy, 50);
     renew();
     assert_int_equal(hec_state_file_load(&file, node, NULL), HEC_OK);
     assert_int_equal(node->kept_count, 1);
     hec_state_file_close(&file);
-    remove_folder("damaged");
-}
-
-static bool near(double a, double b, double within) {
-    return fabs(a - b) <= within;
 }
 
 static const struct hec_shares_row *tenant_kept(void) {
@@ -501,17 +466,16 @@ TEST(test_error_kept) {
     static char text[4096], old[4096];
     const struct hec_shares_row row = {
         .tenant = {.user = "ann"}, .uj = {7000000, 2000000, 0}, .error = {9e10, 4e5, 3e5}};
-    remove_folder("doubt");
-    open_file("doubt");
+    open_file();
     see(0, UUID);
     assert_int_equal(hec_shares_restore(node->devices[0]->shares, &row), HEC_OK);
     node->devices[0]->total[HEC_NODE_ENERGY_MJ] = 9000;
     hec_state_file_save(&file, node, false);
-    size_t length = slurp("doubt/state", text, sizeof text);
+    size_t length = file_read(in_folder("state"), text, sizeof text - 1);
     renew();
     assert_int_equal(hec_state_file_load(&file, node, NULL), HEC_OK);
-    assert_true(near(hec_share_error_bound_uj(&tenant_kept()->error), hec_share_error_bound_uj(&row.error), 1));
-    assert_true(near(hec_share_error_bound_uj(&row.error), sqrt(1.96 * 1.96 * (9e10 + 16e10) + 9e10), 1));
+    assert_near(hec_share_error_bound_uj(&tenant_kept()->error), hec_share_error_bound_uj(&row.error), 1);
+    assert_near(hec_share_error_bound_uj(&row.error), sqrt(1.96 * 1.96 * (9e10 + 16e10) + 9e10), 1);
 
     char *doubt = strstr(text, " 9e+10 400000 300000\t"), digest[HEC_SHA256_TEXT];
     assert_non_null(doubt);
@@ -522,7 +486,7 @@ TEST(test_error_kept) {
     size_t body = length - strlen("sha256 ") - HEC_SHA256_TEXT;
     hec_sha256(digest, old, body);
     memcpy(old + body + strlen("sha256 "), digest, HEC_SHA256_TEXT - 1);
-    spit("doubt/state", old, length);
+    folder_write("state", old, length);
     renew();
     assert_int_equal(hec_state_file_load(&file, node, NULL), HEC_OK);
     assert_int_equal(tenant_kept()->uj[HEC_SHARES_ACTIVE], 7000000);
@@ -532,7 +496,6 @@ TEST(test_error_kept) {
     assert_int_equal(hec_state_file_load(&file, node, NULL), HEC_OK);
     assert_true(isnan(hec_share_error_bound_uj(&tenant_kept()->error)));
     hec_state_file_close(&file);
-    remove_folder("doubt");
 }
 
 /* ---- days ---- */

@@ -6,30 +6,43 @@
 
 #define SECOND HEC_NS_PER_S
 
+static struct hec_shares *shares;
+
+static int set_up(void **state) {
+    (void)state;
+    return hec_shares_create(&shares);
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    hec_shares_free(shares);
+    return 0;
+}
+EACH_TEST(set_up, tear_down)
+
 static struct hec_tenant named(const char *command) {
     struct hec_tenant tenant = {.user = "ann"};
     snprintf(tenant.command, sizeof tenant.command, "%s", command);
     return tenant;
 }
 
-static const struct hec_shares_row *row_of(const struct hec_shares *shares, const char *command) {
-    for (size_t i = 0; i < hec_shares_count(shares); i++)
-        if (strcmp(hec_shares_row(shares, i)->tenant.command, command) == 0)
-            return hec_shares_row(shares, i);
+static const struct hec_shares_row *row_of(const struct hec_shares *of, const char *command) {
+    for (size_t i = 0; i < hec_shares_count(of); i++)
+        if (strcmp(hec_shares_row(of, i)->tenant.command, command) == 0)
+            return hec_shares_row(of, i);
     return NULL;
 }
 
-static int64_t sum_of(const struct hec_shares *shares) {
+static int64_t sum_of(const struct hec_shares *of) {
     int64_t sum = 0;
-    for (size_t i = 0; i < hec_shares_count(shares); i++)
+    for (size_t i = 0; i < hec_shares_count(of); i++)
         for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
-            sum += hec_shares_row(shares, i)->uj[part];
+            sum += hec_shares_row(of, i)->uj[part];
     return sum;
 }
 
 /* `seconds` of intervals of 1 s at so many watts, with a reading of the power in each; sm_permille < 0: unknown. */
-static void play(struct hec_shares *shares, int seconds, int watts, int busy_permille,
-                 const struct hec_shares_holder *holders, size_t count) {
+static void play(int seconds, int watts, int busy_permille, const struct hec_shares_holder *holders, size_t count) {
     static int64_t now_ns;
     for (int i = 0; i < seconds; i++) {
         now_ns += SECOND;
@@ -48,46 +61,41 @@ static void play(struct hec_shares *shares, int seconds, int watts, int busy_per
 }
 
 TEST(floor_is_measured_and_idle_belongs_to_holders) {
-    struct hec_shares *shares;
-    assert_int_equal(hec_shares_create(&shares), HEC_OK);
     struct hec_tenant a = named("a"), b = named("b");
     struct hec_shares_holder both[] = {{&a, true, HEC_SHARES_WHOLE, 0}, {&b, true, HEC_SHARES_WHOLE, 0}};
 
     /* busy from the start: no floor, and nothing is called idle */
     both[0].sm_permille = 500;
     both[1].sm_permille = 250;
-    play(shares, 10, 600, 900, both, 2);
+    play(10, 600, 900, both, 2);
     assert_int_equal(hec_shares_floor(shares).held_mw, HEC_SHARES_UNKNOWN);
     assert_int_equal(row_of(shares, "a")->uj[HEC_SHARES_ACTIVE], INT64_C(4000000000));
     assert_int_equal(row_of(shares, "b")->uj[HEC_SHARES_ACTIVE], INT64_C(2000000000));
 
     /* no kernel: all is idle, in equal parts, and after some seconds that agree the floor is known */
     both[0].sm_permille = both[1].sm_permille = 0;
-    play(shares, 12, 120, 0, both, 2);
+    play(12, 120, 0, both, 2);
     assert_int_equal(hec_shares_floor(shares).held_mw, 120000);
     assert_int_equal(row_of(shares, "a")->uj[HEC_SHARES_IDLE], INT64_C(720000000));
     assert_int_equal(row_of(shares, "b")->uj[HEC_SHARES_IDLE], INT64_C(720000000));
 
     both[0].sm_permille = 500;
-    play(shares, 10, 520, 500, both, 2);
+    play(10, 520, 500, both, 2);
     assert_int_equal(row_of(shares, "a")->uj[HEC_SHARES_ACTIVE], INT64_C(8000000000));
     assert_int_equal(row_of(shares, "b")->uj[HEC_SHARES_ACTIVE], INT64_C(2000000000));
     assert_int_equal(row_of(shares, "b")->uj[HEC_SHARES_IDLE], INT64_C(1320000000));
 
     /* nobody holds it: idle of nobody, with a floor of its own */
-    play(shares, 12, 80, 0, NULL, 0);
+    play(12, 80, 0, NULL, 0);
     assert_int_equal(hec_shares_floor(shares).free_mw, 80000);
     assert_int_equal(hec_shares_row(shares, 0)->uj[HEC_SHARES_IDLE], INT64_C(960000000));
     /* and if it works, nobody knows for whom */
-    play(shares, 10, 620, 900, NULL, 0);
+    play(10, 620, 900, NULL, 0);
     assert_int_equal(hec_shares_row(shares, 0)->uj[HEC_SHARES_UNATTRIBUTED], INT64_C(5000000000));
-    hec_shares_free(shares);
 }
 
 /* Readings of 0.2 s of a counter that steps every 0.1 s: 82 W come as 0, 8 or 25 J. All of it is idling. */
 TEST(steps_of_the_counter_are_not_work) {
-    struct hec_shares *shares;
-    assert_int_equal(hec_shares_create(&shares), HEC_OK);
     static const int steps[] = {2, 2, 1, 3, 2, 2, 3, 1, 2, 2, 1, 2, 3, 2};
     for (int i = 0; i < 500; i++) {
         struct hec_shares_interval interval = {
@@ -97,24 +105,21 @@ TEST(steps_of_the_counter_are_not_work) {
     }
     assert_int_equal(hec_shares_floor(shares).free_mw, 82000);
     assert_int_equal(hec_shares_row(shares, 0)->uj[HEC_SHARES_IDLE], hec_shares_total_uj(shares));
-    hec_shares_free(shares);
 }
 
 TEST(what_nobody_can_say_is_unattributed) {
-    struct hec_shares *shares;
-    assert_int_equal(hec_shares_create(&shares), HEC_OK);
     struct hec_tenant a = named("a"), b = named("b"), pod = {.pod = "p", .pod_namespace = "n"};
     struct hec_shares_holder holders[] = {{&a, true, HEC_SHARES_WHOLE, HEC_SHARES_UNKNOWN},
                                           {&b, true, HEC_SHARES_WHOLE, 400}};
-    play(shares, 1, 100, HEC_SHARES_UNKNOWN, holders, 2); /* one of two is unknown */
+    play(1, 100, HEC_SHARES_UNKNOWN, holders, 2); /* one of two is unknown */
     assert_int_equal(hec_shares_row(shares, 0)->uj[HEC_SHARES_UNATTRIBUTED], 100000000);
-    play(shares, 1, 100, HEC_SHARES_UNKNOWN, holders, 1); /* alone: it was it, whatever it did */
+    play(1, 100, HEC_SHARES_UNKNOWN, holders, 1); /* alone: it was it, whatever it did */
     assert_int_equal(row_of(shares, "a")->uj[HEC_SHARES_ACTIVE], 100000000);
     struct hec_shares_holder given[] = {{&pod, false, HEC_SHARES_WHOLE, 0}, {&b, true, HEC_SHARES_WHOLE, 400}};
-    play(shares, 1, 100, 500, given, 1); /* busy, and no process to be seen: the pod that it was given to */
+    play(1, 100, 500, given, 1); /* busy, and no process to be seen: the pod that it was given to */
     assert_int_equal(row_of(shares, "")->uj[HEC_SHARES_UNATTRIBUTED], 100000000);
     assert_int_equal(hec_shares_row(shares, hec_shares_count(shares) - 1)->uj[HEC_SHARES_ACTIVE], 100000000);
-    play(shares, 1, 100, 500, given, 2); /* a process is there: the pod did not run */
+    play(1, 100, 500, given, 2); /* a process is there: the pod did not run */
     assert_int_equal(row_of(shares, "b")->uj[HEC_SHARES_ACTIVE], 100000000);
     struct hec_shares_interval blind = {
         .end_ns = 1, .duration_ns = SECOND, .energy_mj = 5, .holders = holders, .holder_count = 2};
@@ -125,12 +130,9 @@ TEST(what_nobody_can_say_is_unattributed) {
     blind.energy_mj = INT64_MAX / 1000 + 1;
     assert_int_equal(hec_shares_add(shares, &blind), HEC_ERR_USAGE);
     assert_int_equal(sum_of(shares), hec_shares_total_uj(shares));
-    hec_shares_free(shares);
 }
 
 TEST(instances_are_divided_by_what_they_did) {
-    struct hec_shares *shares;
-    assert_int_equal(hec_shares_create(&shares), HEC_OK);
     struct hec_tenant a = named("a"), b = named("b"), c = named("c");
     struct hec_shares_holder holders[] = {{&a, true, 1, HEC_SHARES_UNKNOWN},
                                           {&b, true, 2, HEC_SHARES_UNKNOWN},
@@ -159,45 +161,37 @@ TEST(instances_are_divided_by_what_they_did) {
     assert_int_equal(row_of(shares, "c")->uj[HEC_SHARES_IDLE],
                      33333 + (row_of(shares, "c")->uj[HEC_SHARES_IDLE] > 33333));
     assert_int_equal(sum_of(shares), 300000);
-    hec_shares_free(shares);
 }
 
-static bool near(double a, double b, double within) {
-    return fabs(a - b) <= within;
-}
-
-static double bound_j(const struct hec_shares *shares, const char *command) {
-    return hec_share_error_bound_uj(&row_of(shares, command)->error) * 1e-6;
+static double bound_j(const struct hec_shares *of, const char *command) {
+    return hec_share_error_bound_uj(&row_of(of, command)->error) * 1e-6;
 }
 
 /* Who is alone may be off by the floor's error, whoever waits beside him; two at once by the driver's looks and by what they draw. */
 TEST(doubt_is_of_turns_figures_and_floor) {
-    struct hec_shares *shares;
-    assert_int_equal(hec_shares_create(&shares), HEC_OK);
     struct hec_tenant a = named("a"), b = named("b");
     struct hec_shares_holder both[] = {{&a, true, HEC_SHARES_WHOLE, 1000}, {&b, true, HEC_SHARES_WHOLE, 0}};
-    play(shares, 10, 620, 1000, both, 2); /* no floor: as much as 150 W may be idle */
-    assert_true(near(bound_j(shares, "a"), 1500, 1));
+    play(10, 620, 1000, both, 2); /* no floor: as much as 150 W may be idle */
+    assert_near(bound_j(shares, "a"), 1500, 1);
     both[0].sm_permille = 0;
-    play(shares, 12, 120, 0, both, 2);
+    play(12, 120, 0, both, 2);
     both[0].sm_permille = 1000;
-    play(shares, 100, 620, 1000, both, 2); /* 5 % of 120 W */
-    assert_true(near(bound_j(shares, "a"), 1500 + 600, 1));
-    assert_true(near(sqrt(row_of(shares, "a")->error.turns_uj2) + row_of(shares, "a")->error.figures_uj, 0, 1000));
-    assert_true(near(bound_j(shares, "b"), 0, 1e-3));
+    play(100, 620, 1000, both, 2); /* 5 % of 120 W */
+    assert_near(bound_j(shares, "a"), 1500 + 600, 1);
+    assert_near(sqrt(row_of(shares, "a")->error.turns_uj2) + row_of(shares, "a")->error.figures_uj, 0, 1000);
+    assert_near(bound_j(shares, "b"), 0, 1e-3);
 
     struct hec_share_error alone = row_of(shares, "a")->error;
     both[0].sm_permille = both[1].sm_permille = 500;
-    play(shares, 500, 620, 1000, both, 2); /* 100 blocks of 2500 J at 500 W, each of 7.5 looks' worth */
+    play(500, 620, 1000, both, 2); /* 100 blocks of 2500 J at 500 W, each of 7.5 looks' worth */
     struct hec_share_error of_a = row_of(shares, "a")->error, of_b = row_of(shares, "b")->error;
     double p = (double)row_of(shares, "b")->uj[HEC_SHARES_ACTIVE] * 1e-6 / 250e3;
-    assert_true(near(p, 0.5, 0.02));
-    assert_true(near(sqrt(of_b.turns_uj2) * 1e-6, sqrt(100 * 0.25 / 6.5) * 2500, 30));
-    assert_true(near(sqrt(of_a.turns_uj2 / of_b.turns_uj2), 1, 1e-6)); /* what one has too much the other lacks */
-    assert_true(near(of_a.figures_uj / of_b.figures_uj, 1, 1e-6));
+    assert_near(p, 0.5, 0.02);
+    assert_near(sqrt(of_b.turns_uj2) * 1e-6, sqrt(100 * 0.25 / 6.5) * 2500, 30);
+    assert_near(sqrt(of_a.turns_uj2 / of_b.turns_uj2), 1, 1e-6); /* what one has too much the other lacks */
+    assert_near(of_a.figures_uj / of_b.figures_uj, 1, 1e-6);
     assert_in_range(of_b.figures_uj * 1e-6, 0.07 * 125e3, 0.2 * 125e3); /* a is known, b never ran alone */
-    assert_true(near((of_a.floor_uj - alone.floor_uj) * 1e-6, 1500, 50));
-    hec_shares_free(shares);
+    assert_near((of_a.floor_uj - alone.floor_uj) * 1e-6, 1500, 50);
 }
 
 struct seen {
@@ -209,8 +203,6 @@ struct seen {
 /* Tenants without end, more at a time than there is room for, anything as utilisation: no row that stays ever falls, and no
  * tenant has two rows. */
 TEST(no_row_falls_and_no_joule_is_lost) {
-    struct hec_shares *shares;
-    assert_int_equal(hec_shares_create(&shares), HEC_OK);
     static struct seen before[HEC_SHARES_ROWS_MAX];
     size_t before_count = 0;
     int64_t now_ns = 0, given_mj = 0;
@@ -269,7 +261,7 @@ TEST(no_row_falls_and_no_joule_is_lost) {
     assert_int_equal(hec_shares_count(again), before_count);
     assert_int_equal(sum_of(again), given_mj * 1000);
     assert_int_equal(hec_shares_floor(again).held_mw, hec_shares_floor(shares).held_mw);
-    assert_true(near(bound_j(again, "(ended)"), bound_j(shares, "(ended)"), 1e-6));
+    assert_near(bound_j(again, "(ended)"), bound_j(shares, "(ended)"), 1e-6);
     assert_true(bound_j(shares, "(ended)") > 0);
     struct hec_shares_row more = {.tenant = named("one more"), .uj = {7, 0, 0}, .error = hec_share_error_unknown()},
                           bad = {.uj = {5, -1, 0}}, odd = {.error = {.floor_uj = -1}};
@@ -281,5 +273,4 @@ TEST(no_row_falls_and_no_joule_is_lost) {
     assert_int_equal(row_of(again, "(ended)")->uj[HEC_SHARES_ACTIVE],
                      row_of(shares, "(ended)")->uj[HEC_SHARES_ACTIVE] + 7);
     hec_shares_free(again);
-    hec_shares_free(shares);
 }

@@ -1,37 +1,10 @@
 /* Slots of modules that were loaded before, symbols for those that come later: libraries built with and without lazy
  * binding, which call a function of another library. */
+#include "got_modules.h"
+
 #include "tracer/tracer.h"
-#include "unit.h"
 
-#include <dlfcn.h>
 #include <link.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-typedef int (*function)(int);
-
-static void *load(const char *name) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/tests/lib/lib%s.so", HEC_BINARY_DIR, name);
-    void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-    if (!handle)
-        fail_msg("%s", dlerror());
-    return handle;
-}
-
-static int call(void *handle, const char *name, int value) {
-    function f = (function)dlsym(handle, name);
-    assert_non_null(f);
-    return f(value);
-}
-
-static int shim(int value) {
-    return value + 100;
-}
-
-static int somebody_else(int value) {
-    return value + 1000;
-}
 
 static int visited;
 static int unbound;
@@ -73,30 +46,30 @@ static void protect(ElfW(Addr) base, int protection) {
 }
 
 TEST(test_got) {
-    void *library = load("got_library"), *now = load("got_user_now"), *lazy = load("got_user_lazy");
+    void *library = got_load("got_library"), *now = got_load("got_user_now"), *lazy = got_load("got_user_lazy");
     struct link_map *map;
     assert_int_equal(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
-    struct hec_got_hook hooks[] = {{"got_call", dlsym(library, "got_call"), (void *)shim},
-                                   {"got_absent", NULL, (void *)shim}};
-    assert_int_equal(call(now, "got_user_call", 1), 2);
+    struct hec_got_hook hooks[] = {{"got_call", dlsym(library, "got_call"), (void *)got_shim},
+                                   {"got_absent", NULL, (void *)got_shim}};
+    assert_int_equal(got_run(now, "got_user_call", 1), 2);
 
     /* who does not agree is left alone */
     bool yes = false;
     assert_int_equal(hec_got_patch(hooks, 2, map->l_addr, agree, &yes), 0);
     assert_int_equal(unbound, 1); /* it will ask the symbol table */
     assert_true(visited >= 2);    /* the slot and the pointer of the one that is bound at once */
-    assert_int_equal(call(now, "got_user_call", 1), 2);
+    assert_int_equal(got_run(now, "got_user_call", 1), 2);
 
     /* later lookups: by name, by a lazy slot that was not used yet, by modules that come later */
     assert_int_equal(hec_got_patch_symbols(hooks, 2), 1);
-    assert_int_equal(call(library, "got_call", 1), 101);
-    assert_int_equal(call(lazy, "got_user_call", 1), 101);
-    assert_int_equal(call(now, "got_user_call", 1), 2); /* bound before */
+    assert_int_equal(got_run(library, "got_call", 1), 101);
+    assert_int_equal(got_run(lazy, "got_user_call", 1), 101);
+    assert_int_equal(got_run(now, "got_user_call", 1), 2); /* bound before */
     uint64_t generation = hec_got_generation();
-    void *later = load("got_user_later");
+    void *later = got_load("got_user_later");
     assert_true(hec_got_generation() != generation);
-    assert_int_equal(call(later, "got_user_call", 1), 101);
-    assert_int_equal(call(later, "got_user_pointer", 1), 101);
+    assert_int_equal(got_run(later, "got_user_call", 1), 101);
+    assert_int_equal(got_run(later, "got_user_pointer", 1), 101);
     assert_int_equal(hec_got_patch_symbols(hooks, 2), 0); /* once */
 
     /* a module that is just being loaded: its slots wait until the loader has made them read-only */
@@ -106,30 +79,30 @@ TEST(test_got) {
     generation = hec_got_generation();
     protect(loading->l_addr, PROT_READ | PROT_WRITE);
     hec_got_patch(hooks, 2, map->l_addr, only_now, NULL);
-    assert_int_equal(call(now, "got_user_call", 1), 2);
+    assert_int_equal(got_run(now, "got_user_call", 1), 2);
     assert_true(hec_got_generation() != generation);
     protect(loading->l_addr, PROT_READ);
 
     /* bound slots, in memory that the loader has made read-only */
     assert_true(hec_got_patch(hooks, 2, map->l_addr, agree, &yes) >= 2);
-    assert_int_equal(call(now, "got_user_call", 1), 101);
-    assert_int_equal(call(now, "got_user_pointer", 1), 101);
-    assert_int_equal(call(lazy, "got_user_pointer", 1), 101);
+    assert_int_equal(got_run(now, "got_user_call", 1), 101);
+    assert_int_equal(got_run(now, "got_user_pointer", 1), 101);
+    assert_int_equal(got_run(lazy, "got_user_pointer", 1), 101);
     assert_int_equal(hec_got_patch(hooks, 2, map->l_addr, agree, &yes), 0);
 
     /* other functions as ever; the function itself is where it was */
-    assert_int_equal(call(now, "got_user_other", 1), 3);
-    assert_int_equal(call(later, "got_user_other", 1), 3);
-    assert_int_equal(((function)hooks[0].real)(1), 2);
+    assert_int_equal(got_run(now, "got_user_other", 1), 3);
+    assert_int_equal(got_run(later, "got_user_other", 1), 3);
+    assert_int_equal(((got_function)hooks[0].real)(1), 2);
 
     /* a slot that somebody else has taken over is theirs */
-    struct hec_got_hook taken = {"got_other", dlsym(library, "got_other"), (void *)shim};
-    struct hec_got_hook theirs = {"got_other", taken.real, (void *)somebody_else};
+    struct hec_got_hook taken = {"got_other", dlsym(library, "got_other"), (void *)got_shim};
+    struct hec_got_hook theirs = {"got_other", taken.real, (void *)got_somebody_else};
     assert_true(hec_got_patch(&theirs, 1, map->l_addr, agree, &yes) >= 1);
     assert_int_equal(hec_got_patch(&taken, 1, map->l_addr, agree, &yes), 0);
-    assert_int_equal(call(now, "got_user_other", 1), 1001);
+    assert_int_equal(got_run(now, "got_user_other", 1), 1001);
 
-    void *gone = load("got_many");
+    void *gone = got_load("got_many");
     generation = hec_got_generation();
     assert_int_equal(hec_got_generation(), generation);
     dlclose(gone);

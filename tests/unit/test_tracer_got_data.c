@@ -1,14 +1,6 @@
 /* Tables of functions in the writable data of a module. */
 #include "got_modules.h"
 
-static int shim(int value) {
-    return value + 100;
-}
-
-static int somebody_else(int value) {
-    return value + 1000;
-}
-
 static uint32_t asked, visited;
 
 static bool wants(const char *module, void *context) {
@@ -30,7 +22,7 @@ static bool refuse(const char *module, const struct hec_got_hook *hook, bool bou
 /* As a thread of the program that changes the table in that moment. */
 static void (*fill)(got_function);
 static bool race(const char *module, const struct hec_got_hook *hook, bool bound, void *context) {
-    fill(somebody_else);
+    fill(got_somebody_else);
     return agree(module, hook, bound, context);
 }
 
@@ -44,9 +36,9 @@ TEST(test_data) {
     void *library = got_load("got_library"), *table = got_load("got_table");
     char name[] = "libgot_table.so", other[] = "libgot_absent.so";
     got_function real = (got_function)dlsym(library, "got_call");
-    struct hec_got_hook hooks[] = {{"got_absent", NULL, (void *)shim},
-                                   {"got_other", dlsym(library, "got_other"), (void *)somebody_else},
-                                   {"got_call", (void *)real, (void *)shim}};
+    struct hec_got_hook hooks[] = {{"got_absent", NULL, (void *)got_shim},
+                                   {"got_other", dlsym(library, "got_other"), (void *)got_somebody_else},
+                                   {"got_call", (void *)real, (void *)got_shim}};
     int (*call)(int, int) = (int (*)(int, int))dlsym(table, "got_table_call");
     fill = (void (*)(got_function))dlsym(table, "got_table_fill");
     assert_true(call && fill && real);

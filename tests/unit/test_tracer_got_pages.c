@@ -4,10 +4,6 @@
 
 #include <sys/prctl.h>
 
-static int shim(int value) {
-    return value + 100;
-}
-
 static bool agree(const char *module, const struct hec_got_hook *hook, bool bound, void *context) {
     (void)hook;
     return bound && strstr(module, context) != NULL;
@@ -27,7 +23,7 @@ static void check_same(const char *name, size_t count) {
 /* The symbols of a library; the page of the symbol is executable, or there would be nothing to see. */
 static void check_symbols(const char *library, const char *file, bool executable) {
     void *handle = got_load(library);
-    struct hec_got_hook hook = {"got_call", dlsym(handle, "got_call"), (void *)shim};
+    struct hec_got_hook hook = {"got_call", dlsym(handle, "got_call"), (void *)got_shim};
     size_t pages = got_pages(file, before, PAGES_MAX);
     assert_true(pages > 0 && pages < PAGES_MAX);
     Dl_info info;
@@ -43,7 +39,7 @@ static void check_symbols(const char *library, const char *file, bool executable
 }
 
 TEST(test_slots) {
-    struct hec_got_hook hook = {"got_other", dlsym(got_load("got_library"), "got_other"), (void *)shim};
+    struct hec_got_hook hook = {"got_other", dlsym(got_load("got_library"), "got_other"), (void *)got_shim};
     static const char *const users[][2] = {{"got_user_now", "/libgot_user_now.so"},
                                            {"got_user_merged", "/libgot_user_merged.so"},
                                            {"got_user_lazy", "/libgot_user_lazy.so"}};
