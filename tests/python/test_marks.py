@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import pytest
@@ -11,14 +12,17 @@ from listener import BEGIN, END, KNOB, STEP, UNITS, Listener
 
 
 @pytest.fixture
-def listener(tmp_path_factory):
-    # a short path: a Unix socket has 107 bytes
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="hec-") as folder:
+def listener():
+    with tempfile.TemporaryDirectory(prefix="hec-") as folder:  # a short path: a Unix socket has 107 bytes
         made = Listener(folder)
         yield made
         made.close()
+
+
+@pytest.fixture
+def observed(source, libhec, listener):
+    """Runs programs beside the listener: what they print."""
+    return lambda program, knobs=None: run(source, program, libhec, listener.path, knobs)
 
 
 def run(source, program, libhec=None, socket=None, knobs=None, check=True, arguments=()):
@@ -60,8 +64,8 @@ ALL = """
     """
 
 
-def test_marks_arrive(source, libhec, listener):
-    run(source, ALL, libhec, listener.path)
+def test_marks_arrive(observed, listener):
+    observed(ALL)
     ((pid, records),) = listener.rings()
     assert {tid for _, tid, _, _ in records} == {pid}
     assert [(kind, name, value) for kind, _, name, value in records] == [
@@ -84,28 +88,22 @@ def test_marks_arrive(source, libhec, listener):
     ]
 
 
-def test_a_phase_ends_when_an_exception_leaves_it(source, libhec, listener):
-    run(
-        source,
-        """
+def test_a_phase_ends_when_an_exception_leaves_it(observed, listener):
+    program = """
         import hec
         try:
             with hec.phase("a"):
                 raise KeyError("seen by the program")
         except KeyError as error:
             print(error)
-        """,
-        libhec,
-        listener.path,
-    )
+    """
+    observed(program)
     ((_, records),) = listener.rings()
     assert [(kind, name) for kind, _, name, _ in records] == [(BEGIN, "a"), (END, "a")]
 
 
-def test_coroutines_are_marked_to_their_end(source, libhec, listener):
-    out = run(
-        source,
-        """
+def test_coroutines_are_marked_to_their_end(observed, listener):
+    program = """
         import asyncio, inspect, hec
 
         @hec.phase("request")
@@ -116,19 +114,15 @@ def test_coroutines_are_marked_to_their_end(source, libhec, listener):
 
         assert inspect.iscoroutinefunction(serve)
         print(asyncio.run(serve()))
-        """,
-        libhec,
-        listener.path,
-    )
-    assert out == "answer\n"
+    """
+    out = observed(program)
     ((_, records),) = listener.rings()
+    assert out == "answer\n"
     assert [kind for kind, *_ in records] == [BEGIN, UNITS, END]
 
 
-def test_forked_workers_are_processes_of_their_own(source, libhec, listener):
-    run(
-        source,
-        """
+def test_forked_workers_are_processes_of_their_own(observed, listener):
+    program = """
         import os, hec
         hec.step()
         for _ in range(2):
@@ -137,10 +131,8 @@ def test_forked_workers_are_processes_of_their_own(source, libhec, listener):
                 hec.units("item", 5)
                 os._exit(0 if hec.active() else 1)
             assert os.waitpid(child, 0)[1] == 0
-        """,
-        libhec,
-        listener.path,
-    )
+    """
+    observed(program)
     rings = listener.rings()
     assert len({pid for pid, _ in rings}) == 3
     assert [[(kind, name) for kind, _, name, _ in records] for _, records in rings] == [
@@ -165,9 +157,10 @@ KNOBS_READ = (
 )
 
 
-def test_knobs_have_the_type_of_their_default(source, libhec, listener):
-    assert run(source, KNOBS, libhec, listener.path, KNOB_LIST) == KNOBS_READ
+def test_knobs_have_the_type_of_their_default(observed, listener):
+    out = observed(KNOBS, KNOB_LIST)
     ((_, records),) = listener.rings()
+    assert out == KNOBS_READ
     assert [record[2:] for record in records] == [
         ("batch", (64, 1)),
         ("lr", (0.25, 1)),
@@ -212,10 +205,8 @@ def test_a_broken_installation_is_no_matter_of_the_program(source, libhec, tmp_p
     assert out == "False\n"
 
 
-def test_wrong_arguments_raise_nothing(source, libhec, listener):
-    run(
-        source,
-        """
+def test_wrong_arguments_raise_nothing(observed):
+    program = """
         import hec
         hec.step("many"); hec.step(samples=None); hec.step(samples=float("nan")); hec.step(-1)
         hec.units(None, 1); hec.units("x", object()); hec.units("\\ud800", 1); hec.units([], 1)
@@ -223,17 +214,16 @@ def test_wrong_arguments_raise_nothing(source, libhec, listener):
         with hec.phase(7): pass
         hec.knob(None, 1); hec.knob("a\\0b", "c\\0d"); hec.knob("x", "\\ud800")
         assert hec.active()
-        """,
-        libhec,
-        listener.path,
-    )
+    """
+    observed(program)
 
 
-def test_the_example_runs_observed_and_alone(source, libhec, listener):
+def test_the_example_runs_observed_and_alone(source, libhec, observed, listener):
     program = (source / "examples/marks.py").read_text()
     knobs = "steps=3;batch=2"
-    assert run(source, program, libhec, listener.path, knobs) == "3 steps of 2 samples, observed\n"
+    out = observed(program, knobs)
     ((_, records),) = listener.rings()
+    assert out == "3 steps of 2 samples, observed\n"
     steps = [(name, value) for kind, _, name, value in records if kind == STEP]
     assert steps == [("sample", 2.0)] * 3
     assert run(source, program, libhec, None, knobs) == "3 steps of 2 samples, not observed\n"

@@ -19,11 +19,6 @@ static bool is_one_of(const char *text, const char *const *list, size_t count) {
     return false;
 }
 
-static void near(double a, double b, double tolerance) {
-    if (!(fabs(a - b) <= tolerance))
-        fail_msg("%.12g is not %.12g within %g", a, b, tolerance);
-}
-
 TEST(tables_are_sane) {
     assert_true(sim_case_count() >= 13);
     for (int i = 0; i < sim_case_count(); i++) {
@@ -49,12 +44,12 @@ TEST(parts_sum_to_the_whole) {
                     seconds += truth.activity[a].seconds;
                     joules += truth.activity[a].joules;
                 }
-                near(truth.seconds, 10, 1e-9);
-                near(seconds, truth.seconds, 1e-6);
-                near(joules, truth.joules, 1e-6);
-                near(truth.work_seconds + truth.idle_seconds, truth.seconds, 1e-6);
-                near(truth.work_joules + truth.idle_joules, truth.joules, 1e-6);
-                near(truth.idle_joules, truth.idle_seconds * sim_profile_at(p)->context_mw / 1000.0, 1e-5);
+                assert_near(truth.seconds, 10, 1e-9);
+                assert_near(seconds, truth.seconds, 1e-6);
+                assert_near(joules, truth.joules, 1e-6);
+                assert_near(truth.work_seconds + truth.idle_seconds, truth.seconds, 1e-6);
+                assert_near(truth.work_joules + truth.idle_joules, truth.joules, 1e-6);
+                assert_near(truth.idle_joules, truth.idle_seconds * sim_profile_at(p)->context_mw / 1000.0, 1e-5);
                 assert_true(truth.joules < 10 * sim_profile_at(p)->power_max_mw / 1000.0 * 1.01);
             }
 }
@@ -66,18 +61,18 @@ TEST(truth_is_what_the_tables_say) {
     /* 20 ms startup, then steps of 103.7 ms: 70 waiting, 8 copying, 25.7 training */
     assert_int_equal(sim_case_truth(sim_case_find("data-starved"), 0.020 + 10 * 0.1037, h200, 0, 0, &truth), HEC_OK);
     assert_int_equal(truth.steps, 10);
-    near(truth.units, 1280, 0);
-    near(truth.idle_seconds, 0.020 + 0.7, 1e-9);
-    near(truth.work_joules, 0.08 * 130 + 0.257 * 531, 1e-6);
+    assert_near(truth.units, 1280, 0);
+    assert_near(truth.idle_seconds, 0.020 + 0.7, 1e-9);
+    assert_near(truth.work_joules, 0.08 * 130 + 0.257 * 531, 1e-6);
     /* held but for a burst of 50 ms */
     assert_int_equal(sim_case_truth(sim_case_find("healthy-gemm"), 1.02, h200, 0, 0, &truth), HEC_OK);
-    near(truth.capped_seconds, 0.95, 1e-9);
-    near(truth.joules, 0.02 * 120 + 0.05 * 846 + 0.95 * 690.9, 1e-6);
+    assert_near(truth.capped_seconds, 0.95, 1e-9);
+    assert_near(truth.joules, 0.02 * 120 + 0.05 * 846 + 0.95 * 690.9, 1e-6);
     assert_int_equal(sim_case_truth(sim_case_find("power-capped"), 1.02, h200, 0, 0, &truth), HEC_OK);
-    near(truth.joules, 0.02 * 120 + 0.05 * 846 + 0.95 * 394.8, 1e-6);
+    assert_near(truth.joules, 0.02 * 120 + 0.05 * 846 + 0.95 * 394.8, 1e-6);
     /* less than the startup */
     assert_int_equal(sim_case_truth(sim_case_find("fp32"), 0.01, h200, 0, 0, &truth), HEC_OK);
-    near(truth.joules, 1.2, 1e-9);
+    assert_near(truth.joules, 1.2, 1e-9);
     assert_int_equal(truth.steps, 0);
     assert_int_equal(sim_case_truth(sim_case_find("fp32"), -1, h200, 0, 0, &truth), HEC_ERR_USAGE);
     assert_int_equal(sim_case_truth(sim_case_find("fp32"), NAN, h200, 0, 0, &truth), HEC_ERR_USAGE);
@@ -93,7 +88,7 @@ TEST(seeds_jitter_and_reproduce) {
     sim_case_truth(mixed, 30, h200, 0, 0, &plain);
     assert_memory_equal(&a, &b, sizeof a);
     assert_true(a.joules != c.joules && a.joules != plain.joules);
-    near(a.joules / plain.joules, 1, 0.02); /* jitter, not another workload */
+    assert_near(a.joules / plain.joules, 1, 0.02); /* jitter, not another workload */
 }
 
 /* Energy and time of a window that holds the play: what exceeds idling is the play's, to a nanojoule a segment. */
@@ -102,11 +97,11 @@ static void check_against_world(struct sim_world *world, int device, const struc
     int64_t now = sim_world_now_ns(world), epoch = sim_world_epoch_ns(world);
     double whole = (double)sim_world_energy_nj(world, device, now) * 1e-9;
     double outside = ((double)(now - epoch) * 1e-9 - truth->seconds) * profile->idle_mw / 1000.0;
-    near(whole, truth->joules + outside, 1e-4);
+    assert_near(whole, truth->joules + outside, 1e-4);
     int64_t active[SIM_ACTIVITY_COUNT];
     sim_world_active(world, device, now, active);
     for (int a = SIM_WAIT_DATA; a < SIM_ACTIVITY_COUNT; a++)
-        near((double)active[a] * 1e-9, truth->activity[a].seconds, 1e-8);
+        assert_near((double)active[a] * 1e-9, truth->activity[a].seconds, 1e-8);
 }
 
 static void count_steps(void *context, double units) {
@@ -129,12 +124,12 @@ TEST(playing_leaves_the_energy_that_truth_says) {
         if (sim_play(played[i], &options, &truth, &why) != HEC_OK)
             fail_msg("%s", why.text);
         check_against_world(world, 1, &truth);
-        near(units, truth.units, 0);
+        assert_near(units, truth.units, 0);
         /* where the player was never late, it did what was predicted, but for closing the context a moment later */
         sim_case_truth(sim_case_find(played[i]), 0.4, sim_world_profile(world), 0, (uint64_t)i, &predicted);
         if (truth.late_seconds == 0) {
-            near(truth.work_joules, predicted.work_joules, 1e-6);
-            near(truth.units, predicted.units, 0);
+            assert_near(truth.work_joules, predicted.work_joules, 1e-6);
+            assert_near(truth.units, predicted.units, 0);
         }
         assert_int_equal(sim_world_cap_mw(world, 1), 700000); /* put back */
         struct sim_context contexts[SIM_CONTEXT_MAX];
@@ -152,14 +147,14 @@ TEST(a_cap_has_its_price) {
     assert_int_equal(sim_case_truth(tuned, 60, h200, 0, 0, &full), HEC_OK);
     assert_int_equal(sim_case_truth(tuned, 60, h200, 350000, 0, &low), HEC_OK);
     assert_int_equal(sim_case_truth(tuned, 60, h200, 200000, 0, &least), HEC_OK);
-    near(full.seconds, low.seconds, 1e-6);
+    assert_near(full.seconds, low.seconds, 1e-6);
     assert_true(low.units < 0.9 * full.units && low.units > 0.5 * full.units);
     assert_true(low.joules / low.units < 0.85 * full.joules / full.units);
     assert_true(least.joules / least.units > low.joules / low.units);
     assert_int_equal(sim_case_truth(starved, 60, h200, 0, 0, &full), HEC_OK);
     assert_int_equal(sim_case_truth(starved, 60, h200, 350000, 0, &low), HEC_OK);
-    near(low.units, full.units, 0);
-    near(low.joules, full.joules, 1e-6);
+    assert_near(low.units, full.units, 0);
+    assert_near(low.joules, full.joules, 1e-6);
 }
 
 TEST(playing_under_a_cap_is_exact_too) {
@@ -172,8 +167,8 @@ TEST(playing_under_a_cap_is_exact_too) {
     check_against_world(world, 1, &truth);
     sim_case_truth(sim_case_find("fp32"), 0.4, sim_world_profile(world), 300000, 0, &predicted);
     if (truth.late_seconds == 0) {
-        near(truth.work_joules, predicted.work_joules, 1e-6);
-        near(truth.units, predicted.units, 0);
+        assert_near(truth.work_joules, predicted.work_joules, 1e-6);
+        assert_near(truth.units, predicted.units, 0);
     }
     sim_world_destroy(world);
 }
@@ -283,8 +278,8 @@ TEST(lists_as_json) {
     struct sim_truth truth;
     sim_case_truth(sim_case_find("mixed"), 5, sim_profile_find("h200"), 0, 0, &truth);
     root = sim_truth_json(&truth, NULL);
-    near(json_number_value(json_object_get(root, "joules")), truth.joules, 0);
-    near(json_number_value(json_object_get(json_object_get(root, "work"), "seconds")), truth.work_seconds, 0);
+    assert_near(json_number_value(json_object_get(root, "joules")), truth.joules, 0);
+    assert_near(json_number_value(json_object_get(json_object_get(root, "work"), "seconds")), truth.work_seconds, 0);
     assert_non_null(json_object_get(json_object_get(root, "activities"), "wait_data"));
     json_decref(root);
 }
@@ -302,13 +297,13 @@ TEST(states_are_predicted) {
             seconds += shown.state[s].seconds;
             joules += shown.state[s].joules;
         }
-        near(seconds, truth.seconds, 1e-6);
-        near(joules, truth.joules, 1e-3);
-        near(shown.state[SIM_STATE_DATA].seconds, truth.activity[SIM_WAIT_DATA].seconds, 1e-9);
-        near(shown.state[SIM_STATE_ALLOC].joules, truth.activity[SIM_WAIT_ALLOC].joules, 1e-6);
+        assert_near(seconds, truth.seconds, 1e-6);
+        assert_near(joules, truth.joules, 1e-3);
+        assert_near(shown.state[SIM_STATE_DATA].seconds, truth.activity[SIM_WAIT_DATA].seconds, 1e-9);
+        assert_near(shown.state[SIM_STATE_ALLOC].joules, truth.activity[SIM_WAIT_ALLOC].joules, 1e-6);
         json_t *root = sim_ledger_json(&shown);
         assert_null(json_object_get(root, "queue"));
-        near(json_number_value(json_object_get(json_object_get(root, "startup"), "seconds")), 0.02, 1e-9);
+        assert_near(json_number_value(json_object_get(json_object_get(root, "startup"), "seconds")), 0.02, 1e-9);
         json_decref(root);
     }
 }
