@@ -150,4 +150,19 @@ static inline struct hec_activity store_relative(struct hec_activity a, int64_t 
     return a;
 }
 
+/* Into the file and into the list. */
+static inline void store_put(const struct hec_sink *s, struct store_list *list, struct hec_activity a,
+                             int64_t origin_ns) {
+    s->trace_activities(s->context, &a, 1);
+    a = store_relative(a, origin_ns);
+    store_list_add(list, &a, 1);
+}
+
+/* The file is closed, and has what is in the list. */
+static inline void store_finish(struct hec_writer *writer, const char *path, struct store_list *list) {
+    store_close(writer);
+    store_list_check_file(path, list);
+    store_list_free(list);
+}
+
 #endif

@@ -73,9 +73,7 @@ TEST(open_blocks_grow) {
         assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
     assert_int_equal(store_number(path, "SELECT count(*) FROM activity_block WHERE id<0"), 0);
     write_random(s, &list, 500, &t_ns);
-    store_close(writer);
-    store_list_check_file(path, &list);
-    store_list_free(&list);
+    store_finish(writer, path, &list);
 }
 
 /* The first track, and the first series, are silent until their blocks are closed, while only others have open ones; then
@@ -89,17 +87,13 @@ TEST(silent_for_a_while) {
         for (uint32_t track = i > 0 && i < 135 ? 2 : 1; track <= 2; track++) {
             struct hec_activity a = {.kind = HEC_ACTIVITY_API, .track = track, .start_ns = ORIGIN + i};
             a.end_ns = a.start_ns;
-            s->trace_activities(s->context, &a, 1);
+            store_put(s, &list, a, ORIGIN);
             s->sample(s->context, HEC_GPU_POWER, (int32_t)track, ORIGIN + i * HEC_NS_PER_S, 100);
-            a = store_relative(a, ORIGIN);
-            store_list_add(&list, &a, 1);
         }
         if (hec_writer_flush(writer, &why) != HEC_OK)
             fail_msg("%d: %s", i, why.text);
     }
-    store_close(writer);
-    store_list_check_file(path, &list);
-    store_list_free(&list);
+    store_finish(writer, path, &list);
     assert_int_equal(store_number(path, "SELECT sum(n) FROM block"), 140 + 6);
 }
 
@@ -172,13 +166,9 @@ TEST(late_activities) {
         if (i % 5000 == 4999)
             a.start_ns = ORIGIN + i;
         a.end_ns = a.start_ns + 500;
-        s->trace_activities(s->context, &a, 1);
-        a = store_relative(a, ORIGIN);
-        store_list_add(&list, &a, 1);
+        store_put(s, &list, a, ORIGIN);
     }
-    store_close(writer);
-    store_list_check_file(path, &list);
-    store_list_free(&list);
+    store_finish(writer, path, &list);
     /* nearly full blocks, although half of the activities were late */
     assert_true(store_number(path, "SELECT count(*) FROM activity_block") < 2 * 100000 / 4096 + 4);
 }
@@ -339,9 +329,7 @@ TEST(devices_of_calls) {
                                      .from = (uint8_t)i,
                                      .to = (uint8_t)(255 - i % 256),
                                      .device = (uint8_t)(known && i == 2999 ? 8 : 0)};
-            struct hec_activity relative = store_relative(a, ORIGIN);
-            s->trace_activities(s->context, &a, 1);
-            store_list_add(&list, &relative, 1);
+            store_put(s, &list, a, ORIGIN);
         }
         store_close(writer);
         struct hec_reader *reader = store_open(path);

@@ -116,14 +116,11 @@ TEST(many_tracks) {
     for (int64_t i = 0; i < 200 * TRACKS; i++) {
         struct hec_activity a = {.kind = HEC_ACTIVITY_API, .track = 1 + (uint32_t)store_random(TRACKS)};
         a.start_ns = a.end_ns = i * 100;
-        s->trace_activities(s->context, &a, 1);
-        store_list_add(&list, &a, 1);
+        store_put(s, &list, a, 0);
         if (i % 50000 == 0)
             assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
     }
-    store_close(writer);
-    store_list_check_file(path, &list);
-    store_list_free(&list);
+    store_finish(writer, path, &list);
 }
 
 /* Tables end; what has no room has no id, and kernels keep their names for longer than their configurations. */

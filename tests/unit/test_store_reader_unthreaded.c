@@ -14,9 +14,7 @@ static struct hec_reader *file(struct store_list *list, size_t count) {
     store_define(s);
     for (size_t i = 0; i < count; i++) {
         struct hec_activity a = store_random_activity(0, (int64_t)i * 1000);
-        s->trace_activities(s->context, &a, 1);
-        a = store_relative(a, 0);
-        store_list_add(list, &a, 1);
+        store_put(s, list, a, 0);
     }
     store_close(writer);
     return store_open(path);
