@@ -28,8 +28,8 @@
 #define READS_NS 20000
 
 /* The function behind the name; a version where libc has an older one of that name. */
-#define REAL(result, name, parameters)                                                                                 \
-    static result(*real) parameters;                                                                                   \
+#define REAL(name)                                                                                                     \
+    static __typeof__(&name) real;                                                                                     \
     if (!real)                                                                                                         \
     *(void **)&real = find(#name)
 
@@ -64,7 +64,7 @@ static int64_t instant(const struct timespec *ts) {
 EXPORT int clock_gettime(clockid_t id, struct timespec *ts) {
     if (id != CLOCK_MONOTONIC && id != CLOCK_REALTIME && id != CLOCK_MONOTONIC_COARSE && id != CLOCK_REALTIME_COARSE &&
         id != CLOCK_MONOTONIC_RAW) {
-        REAL(int, clock_gettime, (clockid_t, struct timespec *));
+        REAL(clock_gettime);
         return real(id, ts);
     }
     struct sim_clock *clock = clock_current();
@@ -102,7 +102,7 @@ static const char *file_of(const char *path) {
         va_start(rest, flags);                                                                                         \
         mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(rest, mode_t) : 0;                                      \
         va_end(rest);                                                                                                  \
-        REAL(int, name, (const char *, int, ...));                                                                     \
+        REAL(name);                                                                                                    \
         return real(file_of(path), flags, mode);                                                                       \
     }
 OPEN(open)
@@ -126,7 +126,7 @@ static int sleep_until(struct sim_clock *clock, int64_t until_ns, struct timespe
 EXPORT int clock_nanosleep(clockid_t id, int flags, const struct timespec *ts, struct timespec *left) {
     struct sim_clock *clock = clock_current();
     if (!clock || (id != CLOCK_MONOTONIC && id != CLOCK_REALTIME)) {
-        REAL(int, clock_nanosleep, (clockid_t, int, const struct timespec *, struct timespec *));
+        REAL(clock_nanosleep);
         return real(id, flags, ts, left);
     }
     bool absolute = flags & TIMER_ABSTIME;
@@ -160,13 +160,13 @@ static int wait_for(struct sim_clock *clock, int64_t until_ns, pthread_cond_t *c
 
 EXPORT int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
     struct sim_clock *clock = clock_current();
-    REAL(int, pthread_cond_wait, (pthread_cond_t *, pthread_mutex_t *));
+    REAL(pthread_cond_wait);
     return clock ? wait_for(clock, INT64_MAX, condition, mutex) : real(condition, mutex);
 }
 
 EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until) {
     struct sim_clock *clock = clock_current();
-    REAL(int, pthread_cond_timedwait, (pthread_cond_t *, pthread_mutex_t *, const struct timespec *));
+    REAL(pthread_cond_timedwait);
     if (clock)
         return wait_for(clock, instant(until), condition, mutex);
     return real(condition, mutex, until);
@@ -175,7 +175,7 @@ EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mu
 EXPORT int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t id,
                                   const struct timespec *until) {
     struct sim_clock *clock = clock_current();
-    REAL(int, pthread_cond_clockwait, (pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *));
+    REAL(pthread_cond_clockwait);
     if (clock)
         return wait_for(clock, instant(until), condition, mutex);
     return real(condition, mutex, id, until);
@@ -183,7 +183,7 @@ EXPORT int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mu
 
 EXPORT int pthread_cond_signal(pthread_cond_t *condition) {
     struct sim_clock *clock = clock_current();
-    REAL(int, pthread_cond_signal, (pthread_cond_t *));
+    REAL(pthread_cond_signal);
     if (clock)
         clock_signal(clock, condition, false);
     return real(condition);
@@ -191,7 +191,7 @@ EXPORT int pthread_cond_signal(pthread_cond_t *condition) {
 
 EXPORT int pthread_cond_broadcast(pthread_cond_t *condition) {
     struct sim_clock *clock = clock_current();
-    REAL(int, pthread_cond_broadcast, (pthread_cond_t *));
+    REAL(pthread_cond_broadcast);
     if (clock)
         clock_signal(clock, condition, true);
     return real(condition);
@@ -214,7 +214,7 @@ static bool poll_once(void *context, int64_t ns) {
 
 EXPORT int poll(struct pollfd *files, nfds_t count, int timeout_ms) {
     struct sim_clock *clock = clock_current();
-    REAL(int, poll, (struct pollfd *, nfds_t, int));
+    REAL(poll);
     if (!clock || timeout_ms <= 0)
         return real(files, count, timeout_ms);
     reads = 0;
@@ -231,14 +231,14 @@ struct waited {
 
 static bool epoll_once(void *context, int64_t ns) {
     struct waited *w = context;
-    REAL(int, epoll_wait, (int, struct epoll_event *, int, int));
+    REAL(epoll_wait);
     w->result = real(w->epoll, w->events, w->most, (int)((ns + 999999) / 1000000));
     return w->result != 0;
 }
 
 EXPORT int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout_ms) {
     struct sim_clock *clock = clock_current();
-    REAL(int, epoll_wait, (int, struct epoll_event *, int, int));
+    REAL(epoll_wait);
     if (!clock || timeout_ms <= 0)
         return real(epoll, events, most, timeout_ms);
     reads = 0;
@@ -265,7 +265,7 @@ static bool select_once(void *context, int64_t ns) {
 EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other,
                   struct timeval *restrict timeout) {
     struct sim_clock *clock = clock_current();
-    REAL(int, select, (int, fd_set *, fd_set *, fd_set *, struct timeval *));
+    REAL(select);
     if (!clock || !timeout || (timeout->tv_sec == 0 && timeout->tv_usec == 0))
         return real(count, in, out, other, timeout);
     reads = 0;
@@ -287,10 +287,10 @@ static bool lock_once(void *context, int64_t ns) {
     struct locked *l = context;
     struct timespec until = time_of(clock_real(CLOCK_MONOTONIC) + ns);
     if (l->mutex) {
-        REAL(int, pthread_mutex_clocklock, (pthread_mutex_t *, clockid_t, const struct timespec *));
+        REAL(pthread_mutex_clocklock);
         l->result = real(l->mutex, CLOCK_MONOTONIC, &until);
     } else {
-        REAL(int, sem_clockwait, (sem_t *, clockid_t, const struct timespec *));
+        REAL(sem_clockwait);
         l->result = real(l->semaphore, CLOCK_MONOTONIC, &until) ? errno : 0;
     }
     return l->result != ETIMEDOUT;
@@ -305,7 +305,7 @@ static int lock_until(struct sim_clock *clock, const struct timespec *until, str
 
 EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until) {
     struct sim_clock *clock = clock_current();
-    REAL(int, pthread_mutex_timedlock, (pthread_mutex_t *, const struct timespec *));
+    REAL(pthread_mutex_timedlock);
     if (!clock)
         return real(mutex, until);
     int errnum = pthread_mutex_trylock(mutex);
@@ -314,7 +314,7 @@ EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec
 
 EXPORT int sem_clockwait(sem_t *semaphore, clockid_t id, const struct timespec *until) {
     struct sim_clock *clock = clock_current();
-    REAL(int, sem_clockwait, (sem_t *, clockid_t, const struct timespec *));
+    REAL(sem_clockwait);
     if (!clock)
         return real(semaphore, id, until);
     int errnum = lock_until(clock, until, (struct locked){semaphore, NULL, ETIMEDOUT});
@@ -325,7 +325,7 @@ EXPORT int sem_clockwait(sem_t *semaphore, clockid_t id, const struct timespec *
 
 EXPORT int sem_timedwait(sem_t *semaphore, const struct timespec *until) {
     struct sim_clock *clock = clock_current();
-    REAL(int, sem_timedwait, (sem_t *, const struct timespec *));
+    REAL(sem_timedwait);
     return clock ? sem_clockwait(semaphore, CLOCK_REALTIME, until) : real(semaphore, until);
 }
 
@@ -338,19 +338,19 @@ static void signal_to(pid_t pid) {
 }
 
 EXPORT int kill(pid_t pid, int number) {
-    REAL(int, kill, (pid_t, int));
+    REAL(kill);
     signal_to(pid);
     return real(pid, number);
 }
 
 EXPORT int raise(int number) {
-    REAL(int, raise, (int));
+    REAL(raise);
     signal_to(getpid());
     return real(number);
 }
 
 EXPORT int pthread_kill(pthread_t thread, int number) {
-    REAL(int, pthread_kill, (pthread_t, int));
+    REAL(pthread_kill);
     signal_to(getpid());
     return real(thread, number);
 }
@@ -372,7 +372,7 @@ static void *start_thread(void *argument) {
 
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
     struct sim_clock *clock = clock_current();
-    REAL(int, pthread_create, (pthread_t *, const pthread_attr_t *, void *(*)(void *), void *));
+    REAL(pthread_create);
     struct start *start = clock ? malloc(sizeof *start) : NULL;
     if (!start)
         return real(thread, attributes, run, argument);
@@ -388,7 +388,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 
 EXPORT pid_t fork(void) {
     struct sim_clock *clock = clock_current();
-    REAL(pid_t, fork, (void));
+    REAL(fork);
     if (!clock)
         return real();
     struct sim_clock_slot *slot = clock_expect(clock);
@@ -426,9 +426,7 @@ static int spawn(spawner *how, pid_t *result, const char *file, const posix_spaw
 EXPORT int posix_spawn(pid_t *restrict pid, const char *restrict file,
                        const posix_spawn_file_actions_t *restrict actions, const posix_spawnattr_t *restrict attributes,
                        char *const argv[restrict], char *const envp[restrict]) {
-    REAL(int, posix_spawn,
-         (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
-          char *const[]));
+    REAL(posix_spawn);
     return spawn(real, pid, file, actions, attributes, argv, envp);
 }
 
@@ -436,8 +434,6 @@ EXPORT int posix_spawnp(pid_t *restrict pid, const char *restrict file,
                         const posix_spawn_file_actions_t *restrict actions,
                         const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
                         char *const envp[restrict]) {
-    REAL(int, posix_spawnp,
-         (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
-          char *const[]));
+    REAL(posix_spawnp);
     return spawn(real, pid, file, actions, attributes, argv, envp);
 }

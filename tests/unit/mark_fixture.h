@@ -110,11 +110,13 @@ __attribute__((unused)) static int result(pid_t pid) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* A program that ends well, with a collector around it. */
-__attribute__((unused)) static void observe(const char *knobs, int (*body)(void)) {
+/* A program that ends well, with a collector around it; what its pid was. */
+__attribute__((unused)) static pid_t observe(const char *knobs, int (*body)(void)) {
     marks_open();
-    assert_int_equal(result(start(marks.socket, knobs, body)), 0);
+    pid_t pid = start(marks.socket, knobs, body);
+    assert_int_equal(result(pid), 0);
     marks_finish();
+    return pid;
 }
 
 /* A ring that the test writes itself. */

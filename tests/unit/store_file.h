@@ -21,8 +21,9 @@ static inline struct hec_writer *store_create(const char *path, int64_t origin_n
     return writer;
 }
 
-/* Begins a file: its path, its writer, and the writer's sink. */
+/* Begins a file: its path, its writer, the writer's sink, and room for a sentence. */
 #define STORE_BEGIN(name, origin_ns)                                                                                   \
+    __attribute__((unused)) struct hec_why why = {""};                                                                 \
     const char *path = in_folder(name);                                                                                \
     struct hec_writer *writer = store_create(path, origin_ns);                                                         \
     const struct hec_sink *s = hec_writer_sink(writer)

@@ -171,10 +171,7 @@ static int forks(void) {
 }
 
 TEST(forked_children_are_processes_of_their_own) {
-    marks_open();
-    pid_t pid = start(marks.socket, NULL, forks);
-    assert_int_equal(result(pid), 0);
-    marks_finish();
+    pid_t pid = observe(NULL, forks);
     assert_true(kept_units("unit") == 2);
     assert_true(kept_units("sample") == 30);
     assert_int_equal(PHASES, 3);

@@ -109,7 +109,9 @@ static void poll_next(void) {
     poll_at(world.now_ns + SECOND);
 }
 
+/* The command is there. */
 static void start_root(void) {
+    self_has("100");
     open_it();
     world.options.root = ROOT;
     poll_at(world.now_ns);
@@ -155,7 +157,6 @@ TEST_BOTH(members_are_the_command_its_descendants_and_orphans) {
 
 TEST_BOTH(a_process_appears_later) {
     PUT(.pid = ROOT, .parent = SELF, .start = 200);
-    self_has("100");
     start_root();
     for (int i = 0; i < 4; i++) /* long enough for others to be taken as known strangers */
         poll_next();
@@ -170,7 +171,6 @@ TEST_BOTH(a_process_appears_later) {
 TEST_BOTH(a_waited_for_child_is_counted_once) {
     PUT(.pid = ROOT, .parent = SELF, .own_ticks = 10, .start = 200, .children = "101", .read = 1024);
     PUT(.pid = 101, .parent = ROOT, .own_ticks = 100, .start = 201, .read = 10240);
-    self_has("100");
     start_root();
     assert_int_equal(kept_value(HEC_TREE_CPU, 0), 110 * TICK_MS);
     assert_int_equal(kept_value(HEC_TREE_READ, 0), 11);
@@ -190,7 +190,6 @@ TEST_BOTH(a_waited_for_child_is_counted_once) {
 TEST_BOTH(a_child_that_nobody_waited_for_keeps_its_counts) {
     PUT(.pid = ROOT, .parent = SELF, .own_ticks = 10, .start = 200, .children = "101", .written = 1024);
     PUT(.pid = 101, .parent = ROOT, .own_ticks = 100, .start = 201, .written = 10240);
-    self_has("100");
     start_root();
     end(101); /* the parent ignores SIGCHLD: nothing is added to it */
     PUT(.pid = ROOT, .parent = SELF, .own_ticks = 11, .start = 200, .written = 1024);
@@ -210,7 +209,6 @@ TEST_BOTH(a_chain_that_ended_together_is_counted_once) {
     PUT(.pid = ROOT, .parent = SELF, .own_ticks = 1, .start = 200, .children = "101");
     PUT(.pid = 101, .parent = ROOT, .own_ticks = 20, .waited_ticks = 5, .start = 201, .children = "102");
     PUT(.pid = 102, .parent = 101, .own_ticks = 300, .start = 202);
-    self_has("100");
     start_root();
     assert_int_equal(kept_value(HEC_TREE_CPU, 0), 326 * TICK_MS);
     end(101);
@@ -223,7 +221,6 @@ TEST_BOTH(a_chain_that_ended_together_is_counted_once) {
 TEST_BOTH(a_zombie_is_not_live_but_counts) {
     PUT(.pid = ROOT, .parent = SELF, .start = 200, .children = "101");
     PUT(.pid = 101, .parent = ROOT, .own_ticks = 7, .start = 201, .rss_pages = 5);
-    self_has("100");
     start_root();
     PUT(.pid = 101, .parent = ROOT, .own_ticks = 9, .state = 'Z', .start = 201);
     poll_next();
@@ -241,7 +238,6 @@ TEST_BOTH(a_zombie_is_not_live_but_counts) {
 TEST_BOTH(a_pid_used_again_is_another_process) {
     PUT(.pid = ROOT, .parent = SELF, .start = 200, .children = "101");
     PUT(.pid = 101, .parent = ROOT, .own_ticks = 7, .start = 201);
-    self_has("100");
     start_root();
     /* 101 ended and is now a stranger's; the recorded files are replaced, as an open file of /proc would not be */
     end(101);
@@ -265,7 +261,6 @@ TEST(children_of_other_threads_are_found) {
     put_status("100/task/110/status", 'R', 5, 6);
     folder_text("100/task/110/children", "120 ");
     PUT(.pid = 120, .parent = ROOT, .start = 210);
-    self_has("100");
     start_root();
     assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 2);
     assert_int_equal(kept_value(HEC_TREE_THREADS_RUNNING, 0), 1);
@@ -274,7 +269,6 @@ TEST(children_of_other_threads_are_found) {
 TEST_BOTH(switches_of_ended_threads_stay) {
     PUT(.pid = ROOT, .parent = SELF, .start = 200, .threads = 2);
     put_status("100/task/110/status", 'S', 500, 60);
-    self_has("100");
     start_root();
     assert_int_equal(kept_value(HEC_TREE_SWITCHES_VOLUNTARY, 0), 501);
     assert_int_equal(kept_value(HEC_TREE_SWITCHES_INVOLUNTARY, 0), 61);
@@ -289,7 +283,6 @@ TEST_BOTH(switches_of_ended_threads_stay) {
 TEST_BOTH(unreadable_io_is_missing_for_good) {
     PUT(.pid = ROOT, .parent = SELF, .start = 200, .read = 4096, .children = "101");
     PUT(.pid = 101, .parent = ROOT, .start = 201, .read = 4096);
-    self_has("100");
     assert_int_equal(chmod(in_folder("101/io"), 0), 0);
     bool root = geteuid() == 0; /* to whom nothing is refused */
     if (root)
@@ -309,7 +302,6 @@ TEST_BOTH(unreadable_io_is_missing_for_good) {
 
 TEST_BOTH(a_kernel_without_io_accounting) {
     PUT(.pid = ROOT, .parent = SELF, .start = 200);
-    self_has("100");
     folder_delete("50/io");
     folder_delete("100/io");
     start_root();
@@ -365,7 +357,6 @@ TEST(polls_are_dense_at_first) {
 
 TEST(many_threads_are_looked_at_less_often_and_it_is_said) {
     PUT(.pid = ROOT, .parent = SELF, .start = 200, .threads = 90);
-    self_has("100");
     start_root();
     for (int i = 0; i < 8; i++)
         poll_next();
@@ -378,7 +369,6 @@ TEST(many_threads_are_looked_at_less_often_and_it_is_said) {
 TEST_BOTH(survivors_are_named) {
     PUT(.pid = ROOT, .parent = SELF, .start = 200, .children = "101");
     PUT(.pid = 101, .parent = ROOT, .name = "daemon", .start = 201);
-    self_has("100");
     start_root();
     end(ROOT);
     PUT(.pid = 101, .parent = SELF, .name = "daemon", .start = 201);

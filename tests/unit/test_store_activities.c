@@ -81,7 +81,6 @@ TEST(open_blocks_grow) {
 TEST(silent_for_a_while) {
     STORE_BEGIN("silent.hec", ORIGIN);
     struct store_list list = {0};
-    struct hec_why why = {""};
     store_define(s);
     for (int i = 0; i < 140; i++) {
         for (uint32_t track = i > 0 && i < 135 ? 2 : 1; track <= 2; track++) {
@@ -146,7 +145,6 @@ TEST(unwanted_blocks_are_not_read) {
     store_list_check(reader, &list, HEC_ACTIVITY_BIT(HEC_ACTIVITY_KERNEL));
     assert_null(hec_reader_left_out(reader));
     struct store_list got = {0};
-    struct hec_why why = {""};
     assert_int_equal(hec_reader_activities(reader, HEC_ACTIVITY_DEVICE, store_list_collect, &got, &why), HEC_OK);
     assert_non_null(strstr(hec_reader_left_out(reader), "block of activities"));
     store_list_free(&got);
@@ -214,7 +212,6 @@ TEST(nonsense) {
     assert_int_equal(s->trace_frame(s->context, &(struct hec_frame){.parent = STORE_NAMES + 1}), 0);
     s->tracer(s->context, &(struct hec_tracer){.mode = 99});
     int64_t lost = 0;
-    struct hec_why why = {""};
     assert_int_equal(hec_writer_close(writer, &lost, &why), HEC_OK);
     assert_int_equal(lost, 9 + 4 + 1);
     struct hec_reader *reader = store_open(path);

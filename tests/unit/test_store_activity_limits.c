@@ -24,7 +24,6 @@ static void add_kernels(const struct hec_sink *s, struct store_list *list, int64
 TEST(disk_full_for_a_while) {
     STORE_BEGIN("recovers.hec", 0);
     struct store_list list = {0};
-    struct hec_why why = {""};
     store_define(s);
     int64_t at = 0;
     int failures = 0;
@@ -57,7 +56,6 @@ TEST(disk_full_for_a_while) {
 TEST(disk_full_for_long) {
     STORE_BEGIN("drops.hec", 0);
     struct store_list before = {0};
-    struct hec_why why = {""};
     store_define(s);
     add_kernels(s, &before, 0, 6000); /* a closed block, and an open one of which the file has a part */
     assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
@@ -196,7 +194,6 @@ TEST(many_threads) {
             continue;
         /* whatever is committed refers to what is there */
         struct hec_reader *reader = store_open(path);
-        struct hec_why why = {""};
         int64_t values;
         if (store_read_all(reader, &values, &why) != HEC_OK)
             fail_msg("%s", why.text);
@@ -374,7 +371,6 @@ TEST(tiny_blocks) {
                  cases[i].blocks, cases[i].apart_ns, cases[i].n);
         store_change(path, sql);
         struct hec_reader *reader = store_open(path);
-        struct hec_why why = {""};
         size_t count = 0;
         int err = hec_reader_activities(reader, HEC_ACTIVITY_ALL, store_count, &count, &why);
         if (err != cases[i].err || !strstr(why.text, cases[i].sentence))

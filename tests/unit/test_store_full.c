@@ -19,7 +19,6 @@ static int note_failure(void *context, enum hec_event_kind kind, int device, int
 /* Full for a while: nothing is lost, and the file says that it happened. */
 TEST(recovers) {
     STORE_BEGIN("recovers.hec", 0);
-    struct hec_why why = {""};
     int64_t at = 0;
     for (int i = 0; i < 20; i++, at += 500) {
         add_power(s, at, at + 500);
@@ -61,7 +60,6 @@ TEST(recovers) {
 /* Full for longer than memory is for: the oldest is dropped, what the file had stays, and kept + lost = written. */
 TEST(drops_the_oldest_and_counts) {
     STORE_BEGIN("drops.hec", 0);
-    struct hec_why why = {""};
     int64_t at = 0;
     /* an odd number: the open block is partly in the file when the disk fills */
     for (int i = 0; i < 7; i++, at += 123) {
@@ -98,7 +96,6 @@ TEST(drops_the_oldest_and_counts) {
 /* Still full at the end: told, counted, and the file opens. */
 TEST(full_at_the_end) {
     STORE_BEGIN("end.hec", 0);
-    struct hec_why why = {""};
     add_power(s, 0, 1000);
     assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
     store_limit(4096);
@@ -139,7 +136,6 @@ static void read_image(struct hec_writer *writer, struct hec_image *image, struc
 /* The file cannot be finished: what it has and what waits is whole in memory, and the file stays as it was. */
 TEST(finishes_in_memory) {
     STORE_BEGIN("rescue.hec", 0);
-    struct hec_why why = {""};
     add_power(s, 0, 1000);
     assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
     store_limit(4096);
@@ -204,7 +200,6 @@ TEST(memory_is_bounded) {
 TEST(replaced_by_another) {
     char command[1024];
     STORE_BEGIN("taken.hec", 0);
-    struct hec_why why = {""};
     add_power(s, 0, 100);
     assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
     snprintf(command, sizeof command, "cd '%s' && rm taken.hec* && echo a > taken.hec && echo b > taken.hec-wal",
@@ -233,7 +228,6 @@ TEST(locked_by_another) {
     assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
     assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     add_power(s, 0, 100);
-    struct hec_why why = {""};
     assert_int_equal(hec_writer_flush(writer, &why), HEC_ERR_BUSY);
     assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(other);
@@ -290,7 +284,6 @@ TEST(many_threads) {
         assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
-    struct hec_why why = {""};
     int64_t lost = -1;
     assert_int_equal(hec_writer_close(writer, &lost, &why), HEC_OK);
     struct hec_reader *reader = store_open(path);

@@ -321,7 +321,6 @@ TEST(extremes_are_refused_by_the_writer) {
     assert_true(lost > 6000 - 4096);
 
     struct hec_reader *reader = store_open(path);
-    struct hec_why why = {""};
     int64_t values;
     if (store_read_all(reader, &values, &why) != 0)
         fail_msg("%s", why.text);

@@ -98,7 +98,6 @@ static void flood(const struct flood *f) {
             a.amount = (double)store_random(1 << 20);
         }
         s->trace_activities(s->context, &a, 1);
-        struct hec_why why = {""};
         if (i % 8192 == 8191 && hec_writer_flush(writer, &why) != HEC_OK)
             fail_msg("%s", why.text);
     }
@@ -136,7 +135,6 @@ TEST(series) {
             if (i % 700 == 0)
                 assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
         }
-        struct hec_why why = {""};
         assert_int_equal(hec_writer_close(writer, &lost, &why), HEC_OK);
         assert_true(rounds == 2 ? lost == 0 : lost > 10000);
         struct hec_reader *reader = store_open(path);
