@@ -9,7 +9,6 @@
 
 #include <dlfcn.h>
 
-static struct sim_world *world;
 static void *libcuda;
 
 /* A function of the double by its exported name. */
@@ -17,7 +16,7 @@ static void *libcuda;
 #define MUST(call) assert_int_equal(call, 0)
 
 static void make_machine(const char *text) {
-    world = make_world(text);
+    make_world(text);
     libcuda = dlopen(HEC_BINARY_DIR "/lib/hec/sim/libcuda.so.1", RTLD_NOW);
     if (!libcuda)
         fail_msg("%s", dlerror());

@@ -99,9 +99,12 @@ static int tear_down(void **state) {
 }
 
 static void begin(const char *device_prefix, bool processes) {
+    static char passwd[64], logs[64]; /* they are read later */
+    snprintf(passwd, sizeof passwd, "%s/passwd", folder);
+    snprintf(logs, sizeof logs, "%s/logs", folder);
     struct hec_identity_options options = {.proc_path = folder,
-                                           .passwd_path = in_folder("passwd"),
-                                           .containers_path = in_folder("logs"),
+                                           .passwd_path = passwd,
+                                           .containers_path = logs,
                                            .device_prefix = device_prefix,
                                            .processes = processes};
     assert_int_equal(hec_identity_open(&options, &identity), HEC_OK);

@@ -16,15 +16,6 @@
 #define WORLDS 42
 #define SECONDS 600
 
-static struct sim_world *world;
-static int64_t sim_mono(void) {
-    return sim_world_now_ns(world);
-}
-static int64_t sim_wall(void) {
-    return sim_world_now_ns(world) + sim_world_wall_offset_ns(world);
-}
-static const struct hec_clock_source simulated = {sim_mono, sim_wall};
-
 static const char *const parts[] = {"3g+3g",       "3g+2g+1g", "4g+2g+1g",   "1g+1g+1g+1g+1g+1g+1g",
                                     "2g+2g+2g+1g", "4g+3g",    "3g+1g+1g+1g"};
 static const enum sim_activity does[] = {SIM_GEMM_FP32,  SIM_ELEMENTWISE,       SIM_SMALL_KERNELS, SIM_TRAIN_TUNED,
@@ -81,11 +72,11 @@ static struct sums play(const char *divided, int count) {
                                           .interval_ns = S};
     char text[80];
     snprintf(text, sizeof text, "h200,clock=virtual,mig=%s", divided);
-    world = make_world(text);
-    hec_clock_set_source(&simulated);
+    make_world(text);
+    hec_clock_set_source(&world_clock);
     assert_int_equal(hec_identity_open(&(struct hec_identity_options){.processes = true}, &identity), HEC_OK);
     struct hec_node *node = hec_node_new(S, identity);
-    int64_t t = sim_mono(), end = t + SECONDS * S;
+    int64_t t = world_mono(), end = t + SECONDS * S;
     for (int i = 0; i < count; i++)
         draw(&tenants[i], t);
     hec_lane_open(&lane, HEC_LANE_GPU, all, &options, &node->sink);

@@ -500,31 +500,22 @@ TEST(test_error_kept) {
 
 /* ---- days ---- */
 
-static struct sim_world *world;
-static int64_t sim_mono(void) {
-    return sim_world_now_ns(world);
-}
-static int64_t sim_wall(void) {
-    return sim_world_now_ns(world) + sim_world_wall_offset_ns(world);
-}
-
 /* A day of simulated GPUs through the real collector, with load that comes and goes, against the truth of the simulation: two
  * every 10 s, or with HEC_AGENT_DAY=N so many every second (bench/agent/idle). */
 TEST(test_day) {
     static const struct hec_collector *const all[] = {&hec_collector_nvml, NULL};
-    static const struct hec_clock_source simulated = {sim_mono, sim_wall};
     const char *asked = getenv("HEC_AGENT_DAY");
     int devices = asked ? atoi(asked) : 2;
     char text[64];
     snprintf(text, sizeof text, "h200x%d,clock=virtual", devices);
-    world = make_world(text);
-    hec_clock_set_source(&simulated);
+    make_world(text);
+    hec_clock_set_source(&world_clock);
     renew();
     struct hec_observe_options options = {.nvml_path = HEC_BINARY_DIR "/lib/hec/sim/libnvidia-ml.so.1",
                                           .interval_ns = asked ? S : 10 * S};
     node->interval_ns = options.interval_ns;
     struct hec_lane_set lane;
-    int64_t t = sim_mono(), begin = t, busy_until = t, opened;
+    int64_t t = world_mono(), begin = t, busy_until = t, opened;
     hec_lane_open(&lane, HEC_LANE_GPU, all, &options, &node->sink);
     assert_int_equal(sim_context_open(world, 0, 0, getpid(), 1 << 20, &opened), HEC_OK);
     for (int round = 0; t < begin + 86400 * S; round++) {
@@ -556,8 +547,7 @@ TEST(test_day) {
     assert_in_range(node->devices[1]->total[HEC_NODE_IDLE_FREE_MJ], 82000 * INT64_C(86380), 82000 * INT64_C(86420));
     assert_true(node->devices[0]->total[HEC_NODE_BUSY_MJ] > node->devices[0]->total[HEC_NODE_IDLE_ALLOCATED_MJ]);
     hec_lane_close(&lane);
-    unsetenv(SIM_WORLD_ENV);
-    sim_world_destroy(world);
+    destroy_world(NULL);
     hec_clock_set_source(&fake_clock);
 }
 

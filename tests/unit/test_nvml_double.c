@@ -11,18 +11,6 @@
 
 #define S HEC_NS_PER_S
 
-static struct sim_world *world;
-
-static int64_t world_mono(void) {
-    return sim_world_now_ns(world);
-}
-
-static int64_t world_wall(void) {
-    return sim_world_now_ns(world) + sim_world_wall_offset_ns(world);
-}
-
-static const struct hec_clock_source world_clock = {world_mono, world_wall};
-
 static struct {
     int64_t energy_t, energy, slack_max_us, power_t;
     int misplaced, disordered;
@@ -49,17 +37,9 @@ static char library[512];
 static void make(const char *text) {
     memset(&got, 0, sizeof got);
     kept_clear();
-    world = make_world(text);
+    make_world(text);
     snprintf(library, sizeof library, "%s/lib/hec/%s", HEC_BINARY_DIR, sim_spec_library(sim_world_spec(world)));
     hec_clock_set_source(&world_clock);
-}
-
-static int unmake(void **state) {
-    (void)state;
-    hec_clock_set_source(NULL);
-    sim_world_destroy(world);
-    unsetenv(SIM_WORLD_ENV);
-    return 0;
 }
 
 static void observe(double seconds) {
@@ -167,4 +147,4 @@ TEST(test_probe) {
     free(list);
 }
 
-EACH_TEST(NULL, unmake)
+EACH_TEST(NULL, destroy_world)

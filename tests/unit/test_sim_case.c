@@ -92,7 +92,7 @@ TEST(seeds_jitter_and_reproduce) {
 }
 
 /* Energy and time of a window that holds the play: what exceeds idling is the play's, to a nanojoule a segment. */
-static void check_against_world(struct sim_world *world, int device, const struct sim_truth *truth) {
+static void check_against_world(int device, const struct sim_truth *truth) {
     const struct sim_profile *profile = sim_world_profile(world);
     int64_t now = sim_world_now_ns(world), epoch = sim_world_epoch_ns(world);
     double whole = (double)sim_world_energy_nj(world, device, now) * 1e-9;
@@ -111,7 +111,7 @@ static void count_steps(void *context, double units) {
 TEST(playing_leaves_the_energy_that_truth_says) {
     static const char *const played[] = {"mixed", "healthy-gemm", "power-capped"};
     for (int i = 0; i < 3; i++) {
-        struct sim_world *world = make_world("h200x2");
+        make_world("h200x2");
         double units = 0;
         struct sim_play_options options = {.seconds = 0.4,
                                            .device = 1,
@@ -123,7 +123,7 @@ TEST(playing_leaves_the_energy_that_truth_says) {
         struct hec_why why = {""};
         if (sim_play(played[i], &options, &truth, &why) != HEC_OK)
             fail_msg("%s", why.text);
-        check_against_world(world, 1, &truth);
+        check_against_world(1, &truth);
         assert_near(units, truth.units, 0);
         /* where the player was never late, it did what was predicted, but for closing the context a moment later */
         sim_case_truth(sim_case_find(played[i]), 0.4, sim_world_profile(world), 0, (uint64_t)i, &predicted);
@@ -134,7 +134,6 @@ TEST(playing_leaves_the_energy_that_truth_says) {
         assert_int_equal(sim_world_cap_mw(world, 1), 700000); /* put back */
         struct sim_context contexts[SIM_CONTEXT_MAX];
         assert_int_equal(sim_world_contexts(world, 1, contexts), 0);
-        sim_world_destroy(world);
     }
 }
 
@@ -158,19 +157,18 @@ TEST(a_cap_has_its_price) {
 }
 
 TEST(playing_under_a_cap_is_exact_too) {
-    struct sim_world *world = make_world("h200x2,cap=300");
+    make_world("h200x2,cap=300");
     struct sim_play_options options = {.seconds = 0.4, .device = 1, .world_path = sim_world_path(world)};
     struct sim_truth truth, predicted;
     struct hec_why why = {""};
     if (sim_play("fp32", &options, &truth, &why) != HEC_OK)
         fail_msg("%s", why.text);
-    check_against_world(world, 1, &truth);
+    check_against_world(1, &truth);
     sim_case_truth(sim_case_find("fp32"), 0.4, sim_world_profile(world), 300000, 0, &predicted);
     if (truth.late_seconds == 0) {
         assert_near(truth.work_joules, predicted.work_joules, 1e-6);
         assert_near(truth.units, predicted.units, 0);
     }
-    sim_world_destroy(world);
 }
 
 static void take_start(void *context, const char *name, int64_t start_ns, int64_t end_ns) {
@@ -183,7 +181,7 @@ static void take_start(void *context, const char *name, int64_t start_ns, int64_
 /* After the last edge of the sensors, modulo the 100 ms after which they are where they were. */
 static int64_t phase_of_first_step(uint64_t seed, int64_t begun_ns) {
     for (;;) { /* again where this machine was too busy to play in time, which the truth tells */
-        struct sim_world *world = make_world("h200");
+        make_world("h200");
         int64_t first_ns = 0;
         struct sim_play_options options = {.seconds = 0.1,
                                            .seed = seed,
@@ -194,7 +192,6 @@ static int64_t phase_of_first_step(uint64_t seed, int64_t begun_ns) {
         sim_world_spend(world, begun_ns);
         assert_int_equal(sim_play("data-starved", &options, &truth, NULL), HEC_OK);
         int64_t phase = (first_ns - sim_world_epoch_ns(world)) % 100000000;
-        sim_world_destroy(world);
         if (truth.late_seconds == 0)
             return phase;
     }
@@ -215,19 +212,18 @@ static void stop_soon(void *context, double units) {
 }
 
 TEST(early_end_is_exact_too) {
-    struct sim_world *world = make_world("h200");
+    make_world("h200");
     int steps = 0;
     struct sim_play_options options = {
         .seconds = 1000, .on_step = stop_soon, .context = &steps, .stop = &enough, .world_path = sim_world_path(world)};
     struct sim_truth truth;
     assert_int_equal(sim_play("data-starved", &options, &truth, NULL), HEC_OK);
     assert_true(truth.steps >= 3 && truth.seconds < 500);
-    check_against_world(world, 0, &truth);
-    sim_world_destroy(world);
+    check_against_world(0, &truth);
 }
 
 TEST(sigterm_ends_a_play) {
-    struct sim_world *world = make_world("h200");
+    make_world("h200");
     pid_t child = fork();
     if (child == 0) {
         struct sim_play_options options = {.seconds = 1000, .world_path = sim_world_path(world)};
@@ -243,11 +239,10 @@ TEST(sigterm_ends_a_play) {
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 7);
     assert_int_equal(sim_world_contexts(world, 0, contexts), 0);
-    sim_world_destroy(world);
 }
 
 TEST(refuses) {
-    struct sim_world *world = make_world("h200");
+    make_world("h200");
     struct sim_play_options options = {.seconds = 1, .world_path = sim_world_path(world)};
     struct hec_why why = {""};
     assert_int_equal(sim_play("no-such-case", &options, NULL, &why), HEC_ERR_USAGE);
@@ -260,7 +255,6 @@ TEST(refuses) {
     options.device = 0;
     assert_int_equal(sim_play("fp32", &options, NULL, &why), HEC_ERR_NOTFOUND);
     unsetenv("CUDA_VISIBLE_DEVICES");
-    sim_world_destroy(world);
 }
 
 TEST(lists_as_json) {
@@ -324,3 +318,5 @@ TEST(are_documented) {
             fail_msg("not in docs/simulated-gpu.md: %s", row);
     }
 }
+
+EACH_TEST(NULL, destroy_world)

@@ -22,12 +22,6 @@ static int set_up(void **state) {
     return 0;
 }
 
-static int tear_down(void **state) {
-    (void)state;
-    sim_world_destroy(world);
-    return 0;
-}
-
 static struct sim_cuda_device_truth truth(void) {
     struct sim_cuda_device_truth t;
     MUST(CU(hecSimCudaTruth)(0, &t));
@@ -398,4 +392,4 @@ TEST(unions) {
     }
 }
 
-ALL_TESTS(set_up, tear_down)
+ALL_TESTS(set_up, destroy_world)

@@ -19,21 +19,19 @@
 #define DOUBLE_PATH HEC_BINARY_DIR "/" HEC_LIBDIR "/hec/"
 
 static struct {
-    struct sim_world *world;
     struct hec_nvml nvml;
     hec_nvml_device device; /* the first */
     int64_t epoch;
 } bench;
 
 static void end(void) {
-    if (!bench.world)
+    if (!world)
         return;
     assert_int_equal(bench.nvml.shutdown(), 0);
     assert_int_equal(bench.nvml.shutdown(), SIM_NVML_UNINITIALIZED);
     hec_nvml_unload(&bench.nvml);
-    sim_world_destroy(bench.world);
-    unsetenv(SIM_WORLD_ENV);
     memset(&bench, 0, sizeof bench);
+    destroy_world(NULL);
 }
 
 /* A world with that description, bound and started, instead of the one before. */
@@ -41,11 +39,11 @@ static void begin(const char *text) {
     struct hec_why why = {""};
     char path[1024];
     end();
-    bench.world = make_world(text);
-    snprintf(path, sizeof path, DOUBLE_PATH "%s", sim_spec_library(sim_world_spec(bench.world)));
+    make_world(text);
+    snprintf(path, sizeof path, DOUBLE_PATH "%s", sim_spec_library(sim_world_spec(world)));
     if (hec_nvml_load(path, &bench.nvml, &why) != HEC_OK)
         fail_msg("%s", why.text);
-    bench.epoch = sim_world_epoch_ns(bench.world);
+    bench.epoch = sim_world_epoch_ns(world);
     assert_int_equal(bench.nvml.init(), 0);
     bench.nvml.device_by_index(0, &bench.device);
 }
@@ -58,15 +56,15 @@ static int tear_down(void **state) {
 EACH_TEST(NULL, tear_down)
 
 static int64_t at(int64_t since_ns) {
-    sim_world_set_now_ns(bench.world, bench.epoch + since_ns);
+    sim_world_set_now_ns(world, bench.epoch + since_ns);
     return bench.epoch + since_ns;
 }
 
 static void work(int device, pid_t pid, enum sim_activity activity, int64_t duration_ns) {
     struct sim_piece pieces[2];
     int64_t now;
-    assert_int_equal(sim_context_open(bench.world, device, 0, pid, INT64_C(1) << 30, &now), HEC_OK);
-    assert_true(sim_segment_append(bench.world, device, pid, activity, now, duration_ns, pieces) > 0);
+    assert_int_equal(sim_context_open(world, device, 0, pid, INT64_C(1) << 30, &now), HEC_OK);
+    assert_true(sim_segment_append(world, device, pid, activity, now, duration_ns, pieces) > 0);
 }
 
 static void *symbol(const char *name) {
@@ -266,12 +264,12 @@ TEST(energy_and_fields) {
     work(0, 1, SIM_GEMM_FP32, 10 * S);
     int64_t t = at(3 * S + 33 * MS);
     assert_int_equal(bench.nvml.energy(bench.device, &mj), 0);
-    assert_int_equal(mj, sim_sensor_energy_mj(bench.world, 0, t));
+    assert_int_equal(mj, sim_sensor_energy_mj(world, 0, t));
     struct hec_nvml_field fields[] = {{.id = 83}, {.id = 186}, {.id = 185}, {.id = 190}, {.id = 82}, {.id = 9999}};
     assert_int_equal(bench.nvml.field_values(bench.device, 6, fields), 0);
     assert_int_equal(fields[0].value.as_ulonglong, mj);
     assert_int_equal(fields[0].value_type, HEC_NVML_ULONGLONG);
-    assert_int_equal(fields[0].time_us, (t + sim_world_wall_offset_ns(bench.world)) / 1000);
+    assert_int_equal(fields[0].time_us, (t + sim_world_wall_offset_ns(world)) / 1000);
     assert_int_equal(fields[1].value.as_unsigned, 652000);
     assert_int_equal(fields[2].value.as_unsigned, 652000);
     assert_int_equal(fields[3].value.as_unsigned, 700000);
@@ -307,7 +305,7 @@ TEST(power_history) {
     for (unsigned i = 1; i < count; i++)
         assert_int_equal(samples[i].time_us - samples[i - 1].time_us, 20000);
     unsigned long long newest = samples[count - 1].time_us;
-    assert_int_equal(newest, (bench.epoch + 10 * S + sim_world_wall_offset_ns(bench.world)) / 1000);
+    assert_int_equal(newest, (bench.epoch + 10 * S + sim_world_wall_offset_ns(world)) / 1000);
     /* only what is newer */
     count = 200;
     assert_int_equal(bench.nvml.samples(bench.device, 0, newest, &type, &count, samples), SIM_NVML_NOT_FOUND);
@@ -435,7 +433,7 @@ TEST(mig_divides_the_first_device) {
     assert_int_equal(parent(mig, &other), 0);
     assert_ptr_equal(other, bench.device);
     int64_t now;
-    assert_int_equal(sim_context_open(bench.world, 0, 1, 55, 1 << 20, &now), HEC_OK);
+    assert_int_equal(sim_context_open(world, 0, 1, 55, 1 << 20, &now), HEC_OK);
     struct hec_nvml_process processes[8];
     assert_int_equal(bench.nvml.compute_processes(bench.device, &count, processes), 0);
     assert_int_equal(count, 1);
@@ -446,7 +444,7 @@ TEST(mig_divides_the_first_device) {
     /* counters by instance */
     int (*mig_sample)(hec_nvml_device, unsigned, hec_nvml_gpm_sample) = symbol("nvmlGpmMigSampleGet");
     struct sim_piece pieces[2];
-    sim_segment_append(bench.world, 0, 55, SIM_GEMM_FP32, now, S, pieces);
+    sim_segment_append(world, 0, 55, SIM_GEMM_FP32, now, S, pieces);
     for (unsigned instance = 1; instance <= 2; instance++) {
         hec_nvml_gpm_sample a, b;
         bench.nvml.gpm_sample_alloc(&a);
@@ -483,29 +481,29 @@ TEST(instances_work_side_by_side) {
         assert_int_equal(bench.nvml.attributes(mig[i], &attributes), 0);
         assert_int_equal(attributes.gpu_instance_slices, i ? 1 : 3);
         assert_int_equal(attributes.memory_mib, i ? 17971 : 71885);
-        assert_int_equal(sim_context_open(bench.world, 0, (int)i, 50 + (int)i, INT64_C(1) << (30 + i), &now), HEC_OK);
+        assert_int_equal(sim_context_open(world, 0, (int)i, 50 + (int)i, INT64_C(1) << (30 + i), &now), HEC_OK);
         assert_int_equal(bench.nvml.memory_v2(mig[i], &memory), 0);
         assert_int_equal(memory.used, 1ull << (30 + i));
     }
-    nj = sim_world_energy_nj(bench.world, 0, now);
+    nj = sim_world_energy_nj(world, 0, now);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(sim_segment_append(bench.world, 0, 50 + i, does[i], now, S, pieces), 1);
-        int32_t above = sim_activity_power_mw(sim_world_profile(bench.world), does[i]) - 120000;
+        assert_int_equal(sim_segment_append(world, 0, 50 + i, does[i], now, S, pieces), 1);
+        int32_t above = sim_activity_power_mw(sim_world_profile(world), does[i]) - 120000;
         assert_in_range(pieces[0].power_mw, 120000 + (int)(above * parts[i]) - 1, 120000 + (int)(above * parts[i]) + 1);
     }
     assert_int_equal(pieces[0].start_ns, now); /* it does not wait for the other */
-    at(now - sim_world_epoch_ns(bench.world) + S);
-    nj = sim_world_energy_nj(bench.world, 0, now + S) - nj;
+    at(now - sim_world_epoch_ns(world) + S);
+    nj = sim_world_energy_nj(world, 0, now + S) - nj;
     assert_true(fabs((double)nj * 1e-9 - 120 - 278 * parts[0] - 532 * parts[1]) < 0.001);
     assert_int_equal(bench.nvml.utilization(bench.device, &utilization), SIM_NVML_NOT_SUPPORTED);
     assert_int_equal(bench.nvml.encoder_utilization(bench.device, &percent, &period), SIM_NVML_NOT_SUPPORTED);
     assert_int_equal(bench.nvml.attributes(bench.device, &attributes), SIM_NVML_NOT_SUPPORTED);
-    assert_int_equal(sim_context_close(bench.world, 0, 50, &now), HEC_OK);
+    assert_int_equal(sim_context_close(world, 0, 50, &now), HEC_OK);
     int64_t active[SIM_ACTIVITY_COUNT];
-    sim_world_instance_active(bench.world, 0, 0, now, active);
+    sim_world_instance_active(world, 0, 0, now, active);
     assert_int_equal(active[SIM_TRAIN_BF16], S);
     assert_int_equal(active[SIM_CONTEXT], 0);
-    sim_world_instance_active(bench.world, 0, 1, now, active);
+    sim_world_instance_active(world, 0, 1, now, active);
     assert_int_equal(active[SIM_GEMM_FP32], S);
 }
 
@@ -576,10 +574,10 @@ TEST(calls_cost_time) {
     begin("h200,slow=nvmlDeviceGetPowerUsage:30");
     unsigned value;
     unsigned long long mj;
-    int64_t t0 = sim_world_now_ns(bench.world);
+    int64_t t0 = sim_world_now_ns(world);
     assert_int_equal(bench.nvml.energy(bench.device, &mj), 0);
-    int64_t t1 = sim_world_now_ns(bench.world);
+    int64_t t1 = sim_world_now_ns(world);
     assert_true(t1 - t0 >= 4300000);
     assert_int_equal(bench.nvml.power_usage(bench.device, &value), 0);
-    assert_true(sim_world_now_ns(bench.world) - t1 >= 30 * MS);
+    assert_true(sim_world_now_ns(world) - t1 >= 30 * MS);
 }

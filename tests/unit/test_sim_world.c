@@ -15,13 +15,14 @@
 #define S INT64_C(1000000000)
 
 /* Time since the epoch, in virtual time. */
-static int64_t at(struct sim_world *world, int64_t since_ns) {
+static int64_t at(int64_t since_ns) {
     sim_world_set_now_ns(world, sim_world_epoch_ns(world) + since_ns);
     return sim_world_epoch_ns(world) + since_ns;
 }
 
 TEST(is_found_by_others) {
-    struct sim_world *world = make_world("h200x2"), *other;
+    struct sim_world *other;
+    make_world("h200x2");
     struct hec_why why = {""};
     assert_int_equal(sim_world_attach(sim_world_path(world), &other, &why), HEC_OK);
     assert_int_equal(sim_world_spec(other)->count, 2);
@@ -32,12 +33,12 @@ TEST(is_found_by_others) {
     assert_int_equal(sim_world_set_cap_mw(world, 1, 100000), HEC_ERR_USAGE);
     assert_int_equal(sim_world_set_cap_mw(world, 1, 800000), HEC_ERR_USAGE);
     sim_world_detach(other);
-    setenv(SIM_WORLD_ENV, sim_world_path(world), 1);
     assert_int_equal(sim_world_attach(NULL, &other, NULL), HEC_OK);
     sim_world_detach(other);
     char path[300];
     snprintf(path, sizeof path, "%s", sim_world_path(world));
     sim_world_destroy(world);
+    world = NULL;
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(sim_world_attach(NULL, &other, &why), HEC_ERR_NOTFOUND);
     unsetenv(SIM_WORLD_ENV);
@@ -50,21 +51,22 @@ TEST(is_found_by_others) {
 /* Attach to such bytes in memory of their own. */
 static int attach_to(const char *bytes, size_t length, unsigned seals) {
     char path[64];
-    struct sim_world *world;
+    struct sim_world *attached;
     int fd = memfd_create("damaged", MFD_ALLOW_SEALING);
     assert_true(fd >= 0 && pwrite(fd, bytes, length, 0) == (ssize_t)length);
     assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int err = sim_world_attach(path, &world, NULL);
+    int err = sim_world_attach(path, &attached, NULL);
     if (err == HEC_OK)
-        sim_world_detach(world);
+        sim_world_detach(attached);
     close(fd);
     return err;
 }
 
 TEST(refuses_foreign_files) {
     enum { SEALED = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW };
-    struct sim_world *world = make_world("h200"), *other;
+    struct sim_world *other;
+    make_world("h200");
     struct stat status;
     int fd = open(sim_world_path(world), O_RDONLY);
     assert_int_equal(fstat(fd, &status), 0);
@@ -89,12 +91,11 @@ TEST(refuses_foreign_files) {
     assert_int_equal(sim_world_attach("/dev/null", &other, NULL), HEC_ERR_CORRUPT);
     close(fd);
     unlink(path);
-    sim_world_destroy(world);
 }
 
 /* A process of the command that cuts the memory off would end all others with SIGBUS: it cannot. */
 TEST(cannot_be_cut_off) {
-    struct sim_world *world = make_world("h200");
+    make_world("h200");
     int fd = open(sim_world_path(world), O_RDWR);
     struct stat before, after;
     assert_true(fd >= 0);
@@ -107,7 +108,6 @@ TEST(cannot_be_cut_off) {
     assert_int_equal(after.st_size, before.st_size);
     assert_int_equal(sim_world_spec(world)->count, 1);
     close(fd);
-    sim_world_destroy(world);
 }
 
 /* Who uses the machine of a killed hec goes on; nobody finds it any more. */
@@ -117,7 +117,7 @@ TEST(a_killed_maker_leaves_nothing) {
     assert_int_equal(pipe(ready), 0);
     pid_t child = fork();
     if (child == 0) {
-        struct sim_world *left = make_world("h200");
+        struct sim_world *left = new_world("h200");
         const char *name = sim_world_path(left);
         if (write(ready[1], name, strlen(name)) > 0)
             pause();
@@ -142,7 +142,7 @@ TEST(limits_outlive_a_run) {
     assert_non_null(getcwd(base, sizeof base));
     snprintf(path, sizeof path, "%s/state-%d", base, (int)getpid());
     snprintf(spec, sizeof spec, "h200x2,cap=600,outside=500,state=%s", path);
-    struct sim_world *one = make_world(spec), *other = make_world(spec), *seen;
+    struct sim_world *one = new_world(spec), *other = new_world(spec), *seen;
     assert_int_equal(sim_world_attach(sim_world_path(other), &seen, NULL), HEC_OK);
     assert_int_equal(sim_world_set_cap_mw(one, 1, 456789), HEC_OK);
     assert_int_equal(sim_world_set_clock_mhz(one, 1, 1200), HEC_OK);
@@ -158,13 +158,13 @@ TEST(limits_outlive_a_run) {
     assert_int_equal(sim_world_cap_mw(seen, 0), 600000);
     sim_world_detach(seen);
     sim_world_destroy(other);
-    one = make_world(spec);
+    one = new_world(spec);
     char boot[64];
     snprintf(boot, sizeof boot, "%s", sim_world_boot(one));
     assert_int_equal(sim_world_cap_mw(one, 1), 456789);
     sim_world_destroy(one);
     assert_int_equal(sim_state_restart(path, &(struct sim_setting){700000, 0}), HEC_OK);
-    one = make_world(spec);
+    one = new_world(spec);
     assert_int_equal(sim_world_cap_mw(one, 1), 700000);
     assert_string_not_equal(sim_world_boot(one), boot);
     sim_world_destroy(one);
@@ -180,48 +180,46 @@ TEST(limits_outlive_a_run) {
 }
 
 TEST(contexts_raise_the_idle_power) {
-    struct sim_world *world = make_world("h200,clock=virtual");
+    make_world("h200,clock=virtual");
     struct sim_context contexts[SIM_CONTEXT_MAX];
     struct sim_piece pieces[2];
     int64_t t;
-    at(world, 1 * S);
+    at(1 * S);
     assert_int_equal(sim_segment_append(world, 0, 42, SIM_GEMM_FP32, 0, MS, pieces), HEC_ERR_NOTFOUND);
     assert_int_equal(sim_context_open(world, 0, 0, 42, 1 << 30, &t), HEC_OK);
-    assert_int_equal(t, at(world, 1 * S));
-    at(world, 2 * S);
+    assert_int_equal(t, at(1 * S));
+    at(2 * S);
     assert_int_equal(sim_context_open(world, 0, 0, 43, 1 << 20, &t), HEC_OK);
     assert_int_equal(sim_world_contexts(world, 0, contexts), 2);
     assert_int_equal(sim_sensor_memory_bytes(world, 0), (1 << 30) + (1 << 20));
-    at(world, 3 * S);
+    at(3 * S);
     sim_context_close(world, 0, 42, &t);
-    at(world, 4 * S);
+    at(4 * S);
     sim_context_close(world, 0, 43, &t);
     assert_int_equal(sim_context_close(world, 0, 43, &t), HEC_ERR_NOTFOUND);
-    t = at(world, 6 * S);
+    t = at(6 * S);
     assert_int_equal(sim_world_energy_nj(world, 0, t), 1000000 * INT64_C(1000) * (82 * 3 + 120 * 3));
-    sim_world_destroy(world);
 }
 
 TEST(the_past_is_not_rewritten) {
-    struct sim_world *world = make_world("h200,clock=virtual");
+    make_world("h200,clock=virtual");
     struct sim_piece pieces[2];
-    int64_t t, now = at(world, 10 * S);
+    int64_t t, now = at(10 * S);
     sim_context_open(world, 0, 0, 42, 0, &t);
     assert_int_equal(sim_segment_append(world, 0, 42, SIM_GEMM_FP32, now - 5 * S, 10 * MS, pieces), 1);
     assert_int_equal(pieces[0].start_ns, now);
     /* closing takes the future back: from here on nothing */
     assert_int_equal(sim_segment_append(world, 0, 42, SIM_GEMM_FP32, now + 20 * MS, 1000 * MS, pieces), 1);
-    now = at(world, 10 * S + 100 * MS);
+    now = at(10 * S + 100 * MS);
     sim_context_close(world, 0, 42, &t);
     int64_t nj = sim_world_energy_nj(world, 0, now);
     assert_int_equal(nj,
                      sim_energy_of(82000, 10 * S) + sim_energy_of(652000, 90 * MS) + sim_energy_of(120000, 10 * MS));
     assert_int_equal(sim_world_energy_nj(world, 0, now + S) - nj, sim_energy_of(82000, S));
-    sim_world_destroy(world);
 }
 
 TEST(a_killed_process_loses_its_context) {
-    struct sim_world *world = make_world("h200");
+    make_world("h200");
     struct sim_context contexts[SIM_CONTEXT_MAX];
     int ready[2];
     assert_int_equal(pipe(ready), 0);
@@ -254,12 +252,11 @@ TEST(a_killed_process_loses_its_context) {
     waitpid(child, NULL, 0);
     close(ready[0]);
     close(ready[1]);
-    sim_world_destroy(world);
 }
 
 /* Writers killed at any moment leave a machine that works. */
 TEST(survives_killed_writers) {
-    struct sim_world *world = make_world("h200");
+    make_world("h200");
     for (int round = 0; round < 60; round++) {
         pid_t child = fork();
         if (child == 0) {
@@ -285,11 +282,10 @@ TEST(survives_killed_writers) {
         assert_int_equal(sum, now - sim_world_epoch_ns(world));
         assert_true(energy >= sim_energy_of(82000, sum) && energy <= sim_energy_of(700000, sum));
     }
-    sim_world_destroy(world);
 }
 
 TEST(counter_moves_in_quanta) {
-    struct sim_world *world = make_world("h200x2,clock=virtual");
+    make_world("h200x2,clock=virtual");
     struct sim_piece pieces[2];
     int64_t t, epoch = sim_world_epoch_ns(world);
     sim_context_open(world, 0, 0, 42, 0, &t);
@@ -298,7 +294,7 @@ TEST(counter_moves_in_quanta) {
     assert_int_equal(sim_sensor_energy_mj(world, 0, epoch), UINT64_C(295200000));
     uint64_t last = sim_sensor_energy_mj(world, 0, epoch);
     int changes = 0;
-    for (t = at(world, 0); t < epoch + 10 * S; t += MS / 4) {
+    for (t = at(0); t < epoch + 10 * S; t += MS / 4) {
         uint64_t mj = sim_sensor_energy_mj(world, 0, t);
         int64_t edge = sim_sensor_edge_ns(world, 0, t);
         assert_true(edge <= t && t - edge < 99940000);
@@ -313,11 +309,10 @@ TEST(counter_moves_in_quanta) {
     assert_int_equal(changes, 100);
     /* devices are not in phase */
     assert_int_not_equal(sim_sensor_edge_ns(world, 1, epoch + S), sim_sensor_edge_ns(world, 0, epoch + S));
-    sim_world_destroy(world);
 }
 
 TEST(counter_resets) {
-    struct sim_world *world = make_world("h200x2,clock=virtual,reset@2:1,reset@5:1");
+    make_world("h200x2,clock=virtual,reset@2:1,reset@5:1");
     int64_t epoch = sim_world_epoch_ns(world);
     assert_true(sim_sensor_energy_mj(world, 1, epoch + 2 * S - 1) > 295200000);
     assert_int_equal(sim_sensor_energy_mj(world, 1, epoch + 2 * S), 0);
@@ -326,11 +321,11 @@ TEST(counter_resets) {
     assert_in_range(mj, 82 * 2900, 82 * 3000);
     assert_true(sim_sensor_energy_mj(world, 1, epoch + 6 * S) <= 82 * 1000);
     assert_true(sim_sensor_energy_mj(world, 0, epoch + 6 * S) > 295200000);
-    sim_world_destroy(world);
 }
 
 TEST(power_history_is_the_mean_of_its_period) {
-    struct sim_world *world = make_world("h200,clock=virtual"), *noisy = make_world("h200,clock=virtual,noise=5");
+    struct sim_world *noisy = new_world("h200,clock=virtual,noise=5");
+    make_world("h200,clock=virtual");
     struct sim_piece pieces[2];
     int64_t t, epoch = sim_world_epoch_ns(world);
     sim_context_open(world, 0, 0, 42, 0, &t);
@@ -349,7 +344,6 @@ TEST(power_history_is_the_mean_of_its_period) {
     assert_true(fabs(sum / 5000) < 300 && fabs(sqrt(squares / 5000) - 5000) < 300);
     assert_int_equal(sim_sensor_history_mw(noisy, 0, 7), sim_sensor_history_mw(noisy, 0, 7));
     assert_int_equal(sim_sensor_energy_mj(noisy, 0, sim_world_epoch_ns(noisy)), UINT64_C(295200000));
-    sim_world_destroy(world);
     sim_world_destroy(noisy);
 }
 
@@ -369,7 +363,7 @@ TEST(sensors_are_found_out) {
                lag_ms = round(40 * sim_hash_unit(seed, run, 1));
         int edge_count = 0, count = 0, all = 0;
         snprintf(text, sizeof text, "h200,clock=virtual,sensor=%.0f:%.0f,noise=4,lose=20", window_ms, lag_ms);
-        struct sim_world *world = make_world(text);
+        make_world(text);
         epoch = sim_world_epoch_ns(world);
         sim_context_open(world, 0, 0, 42, 0, &created);
         for (size_t i = 0; i < sizeof wave_ms / sizeof wave_ms[0]; i += 2) {
@@ -378,7 +372,7 @@ TEST(sensors_are_found_out) {
             edges[edge_count++] = epoch + now + wave_ms[i] * MS;
             now += (wave_ms[i] + wave_ms[i + 1]) * MS;
         }
-        at(world, now);
+        at(now);
         for (int64_t k = 90; k <= sim_sensor_history_last(world, epoch + now); k++, all++)
             if (!sim_sensor_history_lost(world, 0, k) && count < 1000)
                 readings[count++] = (struct hec_sensor_reading){epoch + k * SIM_HISTORY_PERIOD_NS,
@@ -389,12 +383,11 @@ TEST(sensors_are_found_out) {
                       (double)found.delay_ns * 1e-6, lag_ms + window_ms / 2);
         assert_true(fabs((double)found.window_ns * 1e-6 - window_ms) <= 0.1 * window_ms + 5);
         assert_true(fabs((double)found.delay_ns * 1e-6 - lag_ms - window_ms / 2) <= 0.02 * window_ms + 4);
-        sim_world_destroy(world);
     }
 }
 
 TEST(state_follows_the_activity) {
-    struct sim_world *world = make_world("h200,clock=virtual");
+    make_world("h200,clock=virtual");
     struct sim_piece pieces[2];
     int64_t t, epoch = sim_world_epoch_ns(world);
     int cold = sim_sensor_temperature_c(world, 0, epoch);
@@ -410,19 +403,19 @@ TEST(state_follows_the_activity) {
     struct sim_counters mean;
     sim_sensor_counters(world, 0, epoch + S, epoch + 2 * S, &mean);
     assert_true(fabs(mean.hmma - 880) < 1e-6);
-    sim_world_destroy(world);
 }
 
 TEST(time_can_stand_still) {
-    struct sim_world *world = make_world("h200,clock=virtual,lost@5");
+    make_world("h200,clock=virtual,lost@5");
     int64_t epoch = sim_world_epoch_ns(world);
     assert_int_equal(sim_world_now_ns(world), epoch);
     sim_world_spend(world, 3600 * S); /* costs nothing */
     assert_int_equal(sim_world_now_ns(world), epoch);
-    at(world, 4 * S);
+    at(4 * S);
     sim_world_set_now_ns(world, epoch); /* never back */
     assert_int_equal(sim_world_now_ns(world), epoch + 4 * S);
     assert_false(sim_world_lost(world, 0, epoch + 5 * S - 1));
     assert_true(sim_world_lost(world, 0, epoch + 5 * S));
-    sim_world_destroy(world);
 }
+
+EACH_TEST(NULL, destroy_world)

@@ -13,8 +13,6 @@
 #define LIB HEC_BINARY_DIR "/lib/hec"
 #define RINGS 4
 
-static struct sim_world *world;
-
 /* What one program's rings told, summed up. */
 struct reported {
     int rings;
@@ -384,14 +382,8 @@ TEST(test_another_user) {
 
 static int set_up(void **state) {
     (void)state;
-    world = make_world("h200");
+    make_world("h200");
     return 0;
 }
 
-static int tear_down(void **state) {
-    (void)state;
-    sim_world_destroy(world);
-    return 0;
-}
-
-ALL_TESTS(set_up, tear_down)
+ALL_TESTS(set_up, destroy_world)
