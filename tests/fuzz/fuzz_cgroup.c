@@ -6,11 +6,9 @@
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    char *text = malloc(size + 1); /* of the exact length, so that a read too far is seen */
+    char *text = strndup((const char *)data, size); /* of the exact length, so that a read too far is seen */
     if (!text)
         return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     struct hec_cgroup cgroup;
     hec_cgroup_parse(text, &cgroup);
     size_t uid = strlen(cgroup.pod_uid), container = strlen(cgroup.container), job = strlen(cgroup.job);

@@ -24,11 +24,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct hec_why why;
     struct hec_buf out;
     struct hec_exposition page;
-    char *value = malloc(size + 1);
+    char *value = strndup((const char *)data, size);
     if (!value)
         return 0;
-    memcpy(value, data, size);
-    value[size] = '\0';
     if (hec_dcgm_list_parse(&list, (const char *)data, size, size % 2, &why) < 0)
         list.count = 0;
     hec_buf_init(&out, 1u << 24);

@@ -6,11 +6,9 @@
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    char *text = malloc(size + 1); /* of the exact length, so that a read too far is seen */
+    char *text = strndup((const char *)data, size); /* of the exact length, so that a read too far is seen */
     if (!text)
         return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     struct sim_spec spec;
     struct hec_why why = {""};
     int err = sim_spec_parse(text, &spec, &why);

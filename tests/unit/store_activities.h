@@ -82,6 +82,12 @@ static inline int store_count(void *context, const struct hec_activity *activiti
     return 0;
 }
 
+static inline int store_stop_at_once(void *context, const struct hec_activity *activities, size_t count) {
+    (void)activities, (void)count;
+    ++*(int *)context;
+    return 42;
+}
+
 #define STORE_TRACKS 7
 #define STORE_NAMES 40
 

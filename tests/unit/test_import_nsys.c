@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #define PID 1234
-#define GLOBAL(pid, tid) (INT64_C(0x0100000000000000) | (int64_t)(pid) << 24 | (tid))
+#define GLOBAL(pid, tid) (0x0100000000000000LL | (long long)(pid) << 24 | (tid))
 
 static sqlite3 *db;
 
@@ -37,17 +37,17 @@ static int import_database(void) {
     return import_file(in_folder("t.sqlite"));
 }
 
-static void call(int64_t start, int64_t end, int pid, int tid, int correlation, int name) {
-    run("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%lld,%lld,0,%lld,%d,%d,0,NULL)", (long long)start,
-        (long long)end, (long long)GLOBAL(pid, tid), correlation, name);
+static void call(long long start, long long end, int pid, int tid, int correlation, int name) {
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%lld,%lld,0,%lld,%d,%d,0,NULL)", start, end, GLOBAL(pid, tid),
+        correlation, name);
 }
 
-static void kernel(int64_t start, int64_t end, int pid, int device, int correlation, const char *extra) {
+static void kernel(long long start, long long end, int pid, int device, int correlation, const char *extra) {
     run("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start,end,deviceId,contextId,streamId,correlationId,globalPid,"
         "demangledName,shortName,registersPerThread,gridX,gridY,gridZ,blockX,blockY,blockZ,staticSharedMemory,"
         "dynamicSharedMemory%s) VALUES (%lld,%lld,%d,1,7,%d,%lld,1,2,32,10,2,1,256,1,1,1024,4096%s)",
-        *extra ? ",localMemoryPerThread,localMemoryTotal,gridId,mangledName,graphNodeId" : "", (long long)start,
-        (long long)end, device, correlation, (long long)GLOBAL(pid, 0), extra);
+        *extra ? ",localMemoryPerThread,localMemoryTotal,gridId,mangledName,graphNodeId" : "", start, end, device,
+        correlation, GLOBAL(pid, 0), extra);
 }
 
 static void check_kernel(const struct hec_activity *a) {
@@ -67,11 +67,10 @@ TEST(test_2021) {
     call(1000, 1500, PID, 1240, 5, 4);
     kernel(2000, 5000, PID, 0, 5, "");
     call(5100, 5200, PID, 1240, 6, 5);
-    run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (5300,5900,0,1,7,6,%lld,1048576,1,NULL,0,2)",
-        (long long)GLOBAL(PID, 0));
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (5300,5900,0,1,7,6,%lld,1048576,1,NULL,0,2)", GLOBAL(PID, 0));
     run("INSERT INTO NVTX_EVENTS (start,end,eventType,text,globalTid) VALUES (900,6000,59,'forward',%lld)",
-        (long long)GLOBAL(PID, 1240));
-    run("INSERT INTO ThreadNames VALUES (8,NULL,%lld)", (long long)GLOBAL(PID, 1240));
+        GLOBAL(PID, 1240));
+    run("INSERT INTO ThreadNames VALUES (8,NULL,%lld)", GLOBAL(PID, 1240));
     assert_int_equal(import_database(), HEC_OK);
     assert_int_equal(kept.activities, 3); /* both calls are part of what they caused */
     const struct hec_activity *a = kept_nth(HEC_ACTIVITY_KERNEL, 0);
@@ -177,8 +176,8 @@ TEST(test_2025) {
     fill_2022();
     run("UPDATE TARGET_INFO_GPU SET computeMajor=8, computeMinor=0");
     run("INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (0,0,%d,'GPU-0',108),(1,0,%d,'GPU-1',108)", PID, PID + 1);
-    run("INSERT INTO PROCESSES VALUES (%lld,%d,'python3'),(%lld,%d,'python3')", (long long)GLOBAL(PID, 0), PID,
-        (long long)GLOBAL(PID + 1, 0), PID + 1);
+    run("INSERT INTO PROCESSES VALUES (%lld,%d,'python3'),(%lld,%d,'python3')", GLOBAL(PID, 0), PID, GLOBAL(PID + 1, 0),
+        PID + 1);
     assert_int_equal(import_database(), HEC_OK);
     check_2022();
     assert_int_equal(kept.device[0].cuda_major, 8);

@@ -404,12 +404,6 @@ TEST(copies) {
     store_list_free(&list);
 }
 
-static int stop_at_once(void *context, const struct hec_activity *activities, size_t count) {
-    (void)activities, (void)count;
-    ++*(int *)context;
-    return 42;
-}
-
 TEST(visitors_may_stop) {
     STORE_BEGIN("stop.hec", ORIGIN);
     struct store_list list = {0};
@@ -420,7 +414,7 @@ TEST(visitors_may_stop) {
     store_close(writer);
     struct hec_reader *reader = store_open(path);
     int calls = 0;
-    assert_int_equal(hec_reader_activities(reader, HEC_ACTIVITY_ALL, stop_at_once, &calls, NULL), 42);
+    assert_int_equal(hec_reader_activities(reader, HEC_ACTIVITY_ALL, store_stop_at_once, &calls, NULL), 42);
     assert_int_equal(calls, 1);
     hec_reader_close(reader);
 }

@@ -42,17 +42,11 @@ TEST(each_visitor_sees_all) {
     hec_reader_close(reader);
 }
 
-static int stop(void *context, const struct hec_activity *activities, size_t count) {
-    (void)activities, (void)count;
-    ++*(int *)context;
-    return 42;
-}
-
 TEST(visitors_may_stop) {
     struct store_list list = {0};
     struct hec_reader *reader = file(&list, 20000);
     int calls = 0;
-    assert_int_equal(hec_reader_activities(reader, HEC_ACTIVITY_ALL, stop, &calls, NULL), 42);
+    assert_int_equal(hec_reader_activities(reader, HEC_ACTIVITY_ALL, store_stop_at_once, &calls, NULL), 42);
     assert_int_equal(calls, 1);
     store_list_free(&list);
     hec_reader_close(reader);
