@@ -2,6 +2,7 @@
  * mount, no scratch folder; the receipt so far can be verified; the user's folders are bit for bit as before. After both were killed:
  * when the next one has started. trials9 HEC [ROUNDS [SEED [UID]]], in the current folder. */
 #include "rounds.h"
+#include "user_folders.h"
 
 #include "base/clock.h"
 #include "base/live.h"
@@ -9,7 +10,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -21,17 +21,6 @@ static char base[512];
 static time_t began;
 static uid_t owner;
 static int receipts;
-
-static int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int shell(const char *format, ...) {
-    char text[4096];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    int status = system(text);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
-}
 
 /* What a trial does to the folders, and what it leaves running: a child, a daemon of its own session that has lost its parent, and one
  * that starts another all the time. */
@@ -45,19 +34,6 @@ static const char trial[] =
 /* Of the folder that holds the receipt, and of that for temporary files. */
 static void restore_times(void) {
     shell("touch -d 2001-01-01 '%s/home/project' '%s/tmp'", base, base);
-}
-
-static void fingerprint(char text[256]) {
-    char command[2048];
-    snprintf(command, sizeof command,
-             "cd '%s' && { find home data tmp -printf '%%p %%y %%m %%U %%G %%T@ %%s %%l\\n' | sort; find home data tmp "
-             "-type f -exec sha256sum {} + | sort; } | sha256sum",
-             base);
-    FILE *pipe = popen(command, "r");
-    if (!pipe || !fgets(text, 256, pipe))
-        snprintf(text, 256, "none");
-    if (pipe)
-        pclose(pipe);
 }
 
 static void set(const char *name, const char *folder) {
@@ -175,7 +151,7 @@ static int one_round(const char *hec, int number, uid_t user, const char *expect
         verified = receipt_holds(hec);
     unlink("home/project/" RECEIPT);
     restore_times();
-    fingerprint(found);
+    fingerprint(base, found);
     if (!*what && !verified)
         what = "the receipt cannot be verified";
     if (!*what && strcmp(found, expected) != 0)
@@ -210,7 +186,7 @@ int main(int argc, char **argv) {
         chdir(base) != 0)
         return 2;
     restore_times();
-    fingerprint(expected);
+    fingerprint(base, expected);
     if (shell("cd home/project && '%s' ab --sim h200 --warm-up 0 --pairs 2 -u 1 -f -o " RECEIPT
               " -- true ::: true >../../first 2>&1 && rm " RECEIPT,
               hec))

@@ -1,5 +1,6 @@
 /* The scratch layer, as root and as another user: what a program sees in it, and that nothing of it is left. */
 #include "launch/layer.h"
+#include "tests/e2e/user_folders.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -23,30 +24,6 @@ static char base[200]; /* in the folder of the test: /tmp and /var/tmp are cover
 
 static void in_base(char path[256], const char *name) {
     snprintf(path, 256, "%s%s%s", name[0] == '/' ? "" : base, name[0] == '/' ? "" : "/", name);
-}
-
-static int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int shell(const char *format, ...) {
-    char text[4096];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    int status = system(text);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
-}
-
-/* Names, kinds, modes, owners, times and content of all that a trial must not change. */
-static void fingerprint(char text[256]) {
-    char command[1024];
-    snprintf(command, sizeof command,
-             "cd %s && { find home data tmp -printf '%%p %%y %%m %%U %%G %%T@ %%s %%l\\n' | sort; find home data tmp "
-             "-type f -exec sha256sum {} + | sort; } | sha256sum",
-             base);
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    assert_non_null(fgets(text, 256, pipe));
-    pclose(pipe);
 }
 
 struct trial {
@@ -159,13 +136,13 @@ static int as_user(const struct trial *t) {
 static int run(const struct trial *t) {
     char before[256], after[256];
     int status;
-    fingerprint(before);
+    assert_true(fingerprint(base, before));
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
         _exit(as_user(t));
     waitpid(pid, &status, 0);
-    fingerprint(after);
+    assert_true(fingerprint(base, after));
     assert_string_equal(after, before);
     assert_int_equal(
         shell("! ls -d %s/tmp/hec-* %s/scratch/hec-* 2>/dev/null && ! grep -q ' %s/' /proc/self/mountinfo && "
@@ -232,7 +209,7 @@ TEST(test_scratch_folder_by_choice) {
 
 TEST(test_shared_folders_are_written_for_real) {
     char before[256];
-    fingerprint(before);
+    assert_true(fingerprint(base, before));
     const struct trial t = {
         .folder = ".",
         .home = "home",
