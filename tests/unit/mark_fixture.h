@@ -37,20 +37,20 @@ static int marks_end(void **state) {
 }
 EACH_TEST(marks_begin, marks_end)
 
-__attribute__((unused)) static void marks_open(void) {
+static inline void marks_open(void) {
     struct hec_why why;
     marks.options.mark_socket = marks.socket;
     assert_int_equal(hec_collector_marks.open(&marks.options, &keeping, &marks.collector, &why), HEC_OK);
 }
 
-__attribute__((unused)) static void marks_poll(void) {
+static inline void marks_poll(void) {
     int64_t now_ns = hec_clock_mono_ns();
     int64_t next_ns = hec_collector_marks.poll(marks.collector, now_ns);
     assert_true(next_ns > now_ns && next_ns <= now_ns + HEC_NS_PER_S);
 }
 
 /* The window ends then: everything that programs told is in `kept` afterwards, and it is what marks can be. */
-__attribute__((unused)) static void marks_finish_at(int64_t end_ns) {
+static inline void marks_finish_at(int64_t end_ns) {
     hec_collector_marks.finish(marks.collector, end_ns);
     hec_collector_marks.close(marks.collector);
     assert_int_equal(access(marks.socket, F_OK), -1);
@@ -71,7 +71,7 @@ __attribute__((unused)) static void marks_finish_at(int64_t end_ns) {
     }
 }
 
-__attribute__((unused)) static void marks_finish(void) {
+static inline void marks_finish(void) {
     marks_finish_at(hec_clock_mono_ns());
 }
 
@@ -81,13 +81,13 @@ __attribute__((unused)) static void marks_finish(void) {
 #define STEP(n) kept_nth(HEC_ACTIVITY_STEP, n)
 
 /* Whether it is on the track of that thread; 0: on that of the process. */
-__attribute__((unused)) static bool is_of(const struct hec_activity *activity, int32_t pid, int32_t tid) {
+static inline bool is_of(const struct hec_activity *activity, int32_t pid, int32_t tid) {
     const struct hec_track *track = kept_track(activity->track);
     return track->pid == pid && track->stream == tid;
 }
 
 /* Start a program: `body` in a child whose environment is that of an observed command. Its result is the exit code. */
-__attribute__((unused)) static pid_t start(const char *socket, const char *knobs, int (*body)(void)) {
+static inline pid_t start(const char *socket, const char *knobs, int (*body)(void)) {
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid != 0)
@@ -104,14 +104,14 @@ __attribute__((unused)) static pid_t start(const char *socket, const char *knobs
     _exit(body());
 }
 
-__attribute__((unused)) static int result(pid_t pid) {
+static inline int result(pid_t pid) {
     int status = -1;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* A program that ends well, with a collector around it; what its pid was. */
-__attribute__((unused)) static pid_t observe(const char *knobs, int (*body)(void)) {
+static inline pid_t observe(const char *knobs, int (*body)(void)) {
     marks_open();
     pid_t pid = start(marks.socket, knobs, body);
     assert_int_equal(result(pid), 0);
@@ -120,7 +120,7 @@ __attribute__((unused)) static pid_t observe(const char *knobs, int (*body)(void
 }
 
 /* A ring that the test writes itself. */
-__attribute__((unused)) static struct hec_ring ring_to_marks(enum hec_ring_role role, uint32_t records) {
+static inline struct hec_ring ring_to_marks(enum hec_ring_role role, uint32_t records) {
     struct hec_ring ring;
     int fd;
     assert_int_equal(hec_ring_create(records, role, &ring, &fd), HEC_OK);

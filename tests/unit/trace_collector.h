@@ -80,11 +80,11 @@ static void give_attached(struct process *process, int64_t attached_ns) {
           .attached_ns = attached_ns});
 }
 
-__attribute__((unused)) static void give_process(struct process *process) {
+static inline void give_process(struct process *process) {
     give_attached(process, 0);
 }
 
-__attribute__((unused)) static void give_config(struct process *process, uint32_t id, const char *name) {
+static inline void give_config(struct process *process, uint32_t id, const char *name) {
     give_name(process, 1000 + id, name);
     GIVE(process, HEC_TRACE_CONFIG, 2, 10, 0, hec_trace_config,
          {.id = id, .name = 1000 + id, .grid = {8, 1, 1}, .block = {256, 1, 1}, .registers = 32});
