@@ -103,8 +103,7 @@ static struct sums play(const char *divided, int count) {
     }
     hec_lane_close(&lane);
     hec_node_free(node);
-    hec_clock_set_source(NULL);
-    sim_world_destroy(world);
+    destroy_world(NULL);
     return sums;
 }
 
