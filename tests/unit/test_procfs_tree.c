@@ -109,12 +109,16 @@ static void poll_next(void) {
     poll_at(world.now_ns + SECOND);
 }
 
-/* The command is there. */
-static void start_root(void) {
-    self_has("100");
+static void watch_root(void) {
     open_it();
     world.options.root = ROOT;
     poll_at(world.now_ns);
+}
+
+/* The command is there. */
+static void start_root(void) {
+    self_has("100");
+    watch_root();
 }
 
 /* Again by the files of parents, as on a kernel without those of children. */
@@ -283,11 +287,12 @@ TEST_BOTH(switches_of_ended_threads_stay) {
 TEST_BOTH(unreadable_io_is_missing_for_good) {
     PUT(.pid = ROOT, .parent = SELF, .start = 200, .read = 4096, .children = "101");
     PUT(.pid = 101, .parent = ROOT, .start = 201, .read = 4096);
+    self_has("100");
     assert_int_equal(chmod(in_folder("101/io"), 0), 0);
     bool root = geteuid() == 0; /* to whom nothing is refused */
     if (root)
         assert_int_equal(seteuid(65534), 0);
-    start_root();
+    watch_root();
     end(101);
     poll_next();
     if (root)
@@ -302,9 +307,10 @@ TEST_BOTH(unreadable_io_is_missing_for_good) {
 
 TEST_BOTH(a_kernel_without_io_accounting) {
     PUT(.pid = ROOT, .parent = SELF, .start = 200);
+    self_has("100");
     folder_delete("50/io");
     folder_delete("100/io");
-    start_root();
+    watch_root();
     assert_true(kept_last(HEC_TREE_READ, 0).missing);
     assert_non_null(kept_event(HEC_EVENT_SOURCE_UNAVAILABLE, "CONFIG_TASK_IO_ACCOUNTING"));
     assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 1);
