@@ -225,5 +225,6 @@ int main(int argc, char **argv) {
     unlink(PATH);
     unlink(PATH "-wal");
     unlink(PATH "-shm");
+    unlink(PATH "-journal"); /* of a file that was being made */
     return 0;
 }
