@@ -103,39 +103,44 @@ static void assert_unlike(enum hec_condition what, const char *a, const char *b)
     fail_msg("%s is not told", hec_condition_name(what));
 }
 
+TEST(test_texts_alike) {
+    const struct {
+        char *text; /* in one of the runs */
+        const char *with;
+        enum hec_condition what;
+        const char *a, *b;
+    } cases[] = {
+        {devices[1][0].readings.device.name, "NVIDIA H100", HEC_CONDITION_DEVICE, "NVIDIA H200", "NVIDIA H100"},
+        {devices[0][0].readings.device.driver, "", HEC_CONDITION_DRIVER, "unknown", "580.95"},
+        {runs[1].cpu, "EPYC", HEC_CONDITION_CPU, "Xeon", "EPYC"},
+        {runs[1].simulated, "h200", HEC_CONDITION_MEASURED, "on a real machine", "simulated (h200)"},
+        {runs[0].imported, "kineto", HEC_CONDITION_MEASURED, "imported (kineto)", "on a real machine"},
+        {runs[0].python, "3.11.2", HEC_CONDITION_PYTHON, "3.11.2", "unknown"},
+        {runs[1].kernel, "Linux 6.1.0", HEC_CONDITION_KERNEL, "unknown", "Linux 6.1.0"},
+        {runs[1].blocks.unit, "token", HEC_CONDITION_UNIT, "sample", "token"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin(1, 1);
+        strcpy(cases[i].text, cases[i].with);
+        assert_unlike(cases[i].what, cases[i].a, cases[i].b);
+    }
+    assert_string_equal(hec_side_unit(versus.side), ""); /* of the last */
+}
+
 TEST(test_alike) {
     begin(2, 2);
     runs[1].seconds = 11;
     hec_conditions_compare(versus.side, &versus.unlikes);
     assert_int_equal(versus.unlikes.count, 0);
     begin(1, 1);
-    strcpy(devices[1][0].readings.device.name, "NVIDIA H100");
-    assert_unlike(HEC_CONDITION_DEVICE, "NVIDIA H200", "NVIDIA H100");
-    begin(1, 1);
     devices[1][1].readings.used = true;
     assert_unlike(HEC_CONDITION_DEVICE, "NVIDIA H200", "2 x NVIDIA H200");
-    begin(1, 1);
-    strcpy(devices[0][0].readings.device.driver, "");
-    assert_unlike(HEC_CONDITION_DRIVER, "unknown", "580.95");
     begin(1, 1);
     devices[1][0].readings.power_limit_w = 500.2;
     assert_unlike(HEC_CONDITION_POWER_LIMIT, "700 W", "500 W");
     devices[1][0].readings.power_limit_w = 699.8; /* a mean of readings */
     hec_conditions_compare(versus.side, &versus.unlikes);
     assert_int_equal(versus.unlikes.count, 0);
-    begin(1, 1);
-    strcpy(runs[1].cpu, "EPYC");
-    assert_unlike(HEC_CONDITION_CPU, "Xeon", "EPYC");
-    begin(1, 1);
-    strcpy(runs[1].simulated, "h200");
-    assert_unlike(HEC_CONDITION_MEASURED, "on a real machine", "simulated (h200)");
-    begin(1, 1);
-    strcpy(runs[0].imported, "kineto");
-    assert_unlike(HEC_CONDITION_MEASURED, "imported (kineto)", "on a real machine");
-    begin(1, 1);
-    strcpy(runs[1].blocks.unit, "token");
-    assert_unlike(HEC_CONDITION_UNIT, "sample", "token");
-    assert_string_equal(hec_side_unit(versus.side), "");
     begin(1, 1);
     runs[1].blocks.work = HEC_WORK_EVENLY;
     assert_unlike(HEC_CONDITION_STEPS, "known", "none known");
@@ -147,11 +152,6 @@ TEST(test_alike) {
     runs[0].complete = runs[1].complete = false;
     runs[1].in_progress = true;
     assert_unlike(HEC_CONDITION_OUTCOME, "cut off", "still in progress");
-    begin(1, 1);
-    strcpy(runs[0].python, "3.11.2");
-    strcpy(runs[1].kernel, "Linux 6.1.0");
-    assert_unlike(HEC_CONDITION_PYTHON, "3.11.2", "unknown");
-    assert_unlike(HEC_CONDITION_KERNEL, "unknown", "Linux 6.1.0");
     begin(2, 1); /* within a side; listed, and no reason to refuse */
     strcpy(runs[1].command, "python other.py");
     runs[2].events[0] = (struct hec_event_summary){.kind = HEC_EVENT_KNOB, .text = "batch=64"};

@@ -510,8 +510,7 @@ static struct hec_gaps gaps;
 static int64_t now_us;
 static bool steady;
 
-/* The first of a gap: the thread had been at it for so long. */
-static void drains(enum hec_state state, enum hec_state_wait wait, double us, uint32_t hidden_us) {
+static void piece(enum hec_state state, double us, enum hec_state_wait wait, uint32_t hidden_us) {
     const struct hec_state_piece p = {.start_ns = now_us * 1000,
                                       .end_ns = now_us * 1000 + (int64_t)(us * 1e3),
                                       .state = (uint8_t)state,
@@ -522,8 +521,22 @@ static void drains(enum hec_state state, enum hec_state_wait wait, double us, ui
     now_us += 1000000;
 }
 
-static void piece(enum hec_state state, double us) {
-    drains(state, HEC_STATE_WAIT_OTHER, us, 0);
+/* "host 100, sync small 30 of 40": states, what is waited for, microseconds, and for how long the thread had been at it before. */
+static void pieces(const char *text) {
+    static const char *const waits[HEC_STATE_WAIT_COUNT] = {"other", "read", "small", "data", "within"};
+    for (; *text; text += strcspn(text, ",") + (strchr(text, ',') ? 2 : 0)) {
+        char name[16], waited[16] = "other";
+        double us;
+        unsigned hidden_us = 0;
+        int state = 0, wait = 0;
+        if (sscanf(text, "%15[a-z] %lf of %u", name, &us, &hidden_us) < 2)
+            assert_true(sscanf(text, "%15[a-z] %15[a-z] %lf of %u", name, waited, &us, &hidden_us) >= 3);
+        while (strcmp(hec_state_name((enum hec_state)state), name) != 0)
+            assert_true(++state < HEC_STATE_COUNT);
+        while (strcmp(waits[wait], waited) != 0)
+            assert_true(++wait < HEC_STATE_WAIT_COUNT);
+        piece((enum hec_state)state, us, (enum hec_state_wait)wait, hidden_us);
+    }
 }
 
 static void gaps_begin(bool of_steps) {
@@ -546,24 +559,11 @@ static void has(enum hec_state state, enum hec_cause cause, double us) {
 
 TEST(test_gaps) {
     gaps_begin(true);
-    piece(HEC_STATE_HOST, 100); /* brief: launching */
-    piece(HEC_STATE_COMPUTE, 1000);
-    piece(HEC_STATE_HOST, 150); /* not: in two parts, for a stack was sampled */
-    piece(HEC_STATE_HOST, 50);
-    piece(HEC_STATE_DATA, 5000);
-    piece(HEC_STATE_COMPUTE, 1000);
-    piece(HEC_STATE_DATA, 7000); /* a gap with a load: all but data */
-    piece(HEC_STATE_HOST, 20000);
-    piece(HEC_STATE_STARTUP, 10000);
-    piece(HEC_STATE_LAUNCH, 1000);
-    piece(HEC_STATE_COPY, 3000);
-    piece(HEC_STATE_CHECKPOINT, 2000);
-    piece(HEC_STATE_COPY, 4000); /* weights */
-    piece(HEC_STATE_CHECKPOINT, 2000);
-    piece(HEC_STATE_COMPUTE, 1000);
-    piece(HEC_STATE_COPY, 8000);
-    drains(HEC_STATE_COPY, HEC_STATE_WAIT_READ, 2, 0);
-    drains(HEC_STATE_COPY, HEC_STATE_WAIT_WITHIN, 70, 0);
+    /* brief: launching; not: in two parts, for a stack was sampled */
+    pieces("host 100, compute 1000, host 150, host 50, data 5000, compute 1000, ");
+    /* a gap with a load: all but data; a copy of weights */
+    pieces("data 7000, host 20000, startup 10000, launch 1000, copy 3000, checkpoint 2000, copy 4000, checkpoint 2000, "
+           "compute 1000, copy 8000, copy read 2, copy within 70");
     const struct hec_gap_facts *g = ended();
     assert_int_equal(g->loads, 1);
     assert_true(fabs(g->load_s - 31e-3) < 1e-12);
@@ -579,23 +579,10 @@ TEST(test_gaps) {
 /* Launching belongs to what drained the queue, for as long as that had been hidden. */
 TEST(test_gaps_drained) {
     gaps_begin(true);
-    drains(HEC_STATE_SYNC, HEC_STATE_WAIT_OTHER, 30, 100);
-    piece(HEC_STATE_LAUNCH, 20);
-    piece(HEC_STATE_COMPUTE, 10);
-    piece(HEC_STATE_HOST, 70);
-    piece(HEC_STATE_COMPUTE, 10);
-    piece(HEC_STATE_LAUNCH, 25); /* 10 of it */
-    piece(HEC_STATE_COMPUTE, 10);
-    drains(HEC_STATE_SYNC, HEC_STATE_WAIT_SMALL, 30, 40);
-    drains(HEC_STATE_LAUNCH, HEC_STATE_WAIT_SMALL, 5, 0); /* the call copies */
-    piece(HEC_STATE_LAUNCH, 40);
-    piece(HEC_STATE_COMPUTE, 10);
-    drains(HEC_STATE_HOST, HEC_STATE_WAIT_OTHER, 500, 400); /* that code is hidden is no harm */
-    piece(HEC_STATE_LAUNCH, 50);
-    piece(HEC_STATE_COMPUTE, 10);
-    drains(HEC_STATE_ALLOC, HEC_STATE_WAIT_OTHER, 30, 50000); /* the queue holds 10 ms */
-    piece(HEC_STATE_LAUNCH, 15000);
-    piece(HEC_STATE_COMPUTE, 10);
+    pieces("sync 30 of 100, launch 20, compute 10, host 70, compute 10, launch 25, compute 10, "); /* 10 of the last */
+    pieces("sync small 30 of 40, launch small 5, launch 40, compute 10, ");                        /* the call copies */
+    pieces("host 500 of 400, launch 50, compute 10, ");    /* that code is hidden is no harm */
+    pieces("alloc 30 of 50000, launch 15000, compute 10"); /* the queue holds 10 ms */
     ended();
     has(HEC_STATE_SYNC, HEC_CAUSE_SYNC, 30);
     has(HEC_STATE_LAUNCH, HEC_CAUSE_SYNC, 20 + 10);
@@ -610,16 +597,8 @@ TEST(test_gaps_drained) {
 /* Without steps, loads are start-up, and so are long waits that nothing names. */
 TEST(test_gaps_unsteady) {
     gaps_begin(false);
-    piece(HEC_STATE_SYNC, 200000); /* 0.35 s in all */
-    piece(HEC_STATE_HOST, 150000);
-    piece(HEC_STATE_COMPUTE, 1000);
-    piece(HEC_STATE_DATA, 400000);
-    piece(HEC_STATE_SYNC, 1000);
-    piece(HEC_STATE_COMPUTE, 1000);
-    piece(HEC_STATE_HOST, 1000);
-    piece(HEC_STATE_STARTUP, 1000);
-    piece(HEC_STATE_COMPUTE, 1000);
-    piece(HEC_STATE_SYNC, 290000);
+    pieces("sync 200000, host 150000, compute 1000, data 400000, sync 1000, compute 1000, "); /* first 0.35 s in all */
+    pieces("host 1000, startup 1000, compute 1000, sync 290000");
     ended();
     has(HEC_STATE_SYNC, HEC_CAUSE_SYNC, 290000);
     has(HEC_STATE_HOST, HEC_CAUSE_HOST, 0);
@@ -633,7 +612,7 @@ static const struct hec_gap_facts *steps_with(void (*wait)(int step)) {
     gaps_begin(true);
     for (int step = 0; step < 400; step++) {
         wait(step);
-        piece(HEC_STATE_COMPUTE, 3);
+        pieces("compute 3");
     }
     wait(400);
     hec_gaps_end(&gaps);
@@ -643,38 +622,32 @@ static const struct hec_gap_facts *steps_with(void (*wait)(int step)) {
 /* Hugging Face's generate: prefill and the first tokens load their kernels, one a launch; much later one rare branch does. */
 static void lazy_loads(int step) {
     for (int i = 0; i < (step < 30 ? 30 - step : step == 300); i++) {
-        piece(HEC_STATE_STARTUP, 9);
-        piece(HEC_STATE_LAUNCH, 0.01);
-        piece(HEC_STATE_COMPUTE, 0.002);
+        pieces("startup 9, launch 0.01, compute 0.002");
     }
-    piece(HEC_STATE_HOST, 0.5);
+    pieces("host 0.5");
 }
 
 /* The first validation loads what it needs, half-way; later ones do not. */
 static void loads_of_validation(int step) {
     if (step >= 200 && step < 210)
-        piece(HEC_STATE_STARTUP, 40);
-    piece(HEC_STATE_HOST, 0.5);
+        pieces("startup 40");
+    pieces("host 0.5");
 }
 
 static void recompiles(int step) {
-    piece(HEC_STATE_HOST, step % 50 == 49 ? 900 : 0.5);
-    if (step % 50 == 49)
-        piece(HEC_STATE_STARTUP, 30);
+    pieces(step % 50 == 49 ? "host 900, startup 30" : "host 0.5");
 }
 
 /* CUDA C: weights are allocated and copied, layer by layer; frees come after the last kernel, between copies to the host. */
 static void allocates_once(int step) {
     for (int i = 0; i < (step == 0 || step == 400 ? 16 : 0); i++) {
-        piece(HEC_STATE_ALLOC, 12);
-        piece(HEC_STATE_COPY, 4);
+        pieces("alloc 12, copy 4");
     }
-    piece(HEC_STATE_LAUNCH, 0.01);
+    pieces("launch 0.01");
 }
 
 static void allocates_each_step(int step) {
-    piece(HEC_STATE_ALLOC, step ? 0.4 : 90); /* the first one makes the pool */
-    piece(HEC_STATE_LAUNCH, 0.01);
+    pieces(step ? "alloc 0.4, launch 0.01" : "alloc 90, launch 0.01"); /* the first one makes the pool */
 }
 
 TEST(test_what_recurs) {
