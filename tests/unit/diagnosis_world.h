@@ -87,9 +87,7 @@ static inline void busy(struct world *w, const struct segment *s, int64_t start,
     double watts = s->state == HEC_STATE_COMPUTE ? w->kernel_watts[s->kernel] * s->own : w->watts[s->state];
     a->name = s->state == HEC_STATE_COMM ? KERNELS + 1 : s->state == HEC_STATE_COMPUTE ? (uint32_t)s->kernel + 1 : 0;
     a->amount = 1e6;
-    a->launch_ns = launch_ns;
-    a->launch_end_ns = launch_ns + 5 * US;
-    a->launch_track = w->thread;
+    fake_tl_launched(a, launch_ns, launch_ns + 5 * US, w->thread);
     spend(w, s->state, start, end, watts * (1 + w->spread * normal(w)));
 }
 

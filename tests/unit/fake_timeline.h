@@ -160,6 +160,24 @@ static inline struct hec_activity *fake_tl_add(struct fake_timeline *t, enum hec
     return &t->activities[at];
 }
 
+/* Launched by a call of a thread. */
+static inline void fake_tl_launched(struct hec_activity *a, int64_t from_ns, int64_t to_ns, uint32_t thread) {
+    a->launch_ns = from_ns;
+    a->launch_end_ns = to_ns;
+    a->launch_track = thread;
+}
+
+/* A copy of so many bytes. */
+static inline struct hec_activity *fake_tl_copy(struct fake_timeline *t, uint32_t stream, int64_t start_ns,
+                                                int64_t end_ns, double bytes, enum hec_memory_kind from,
+                                                enum hec_memory_kind to) {
+    struct hec_activity *a = fake_tl_add(t, HEC_ACTIVITY_COPY, stream, start_ns, end_ns);
+    a->amount = bytes;
+    a->from = (uint8_t)from;
+    a->to = (uint8_t)to;
+    return a;
+}
+
 /* ---- at random ---- */
 
 static uint64_t random_state;

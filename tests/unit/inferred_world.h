@@ -211,9 +211,7 @@ static inline int64_t inferred_device(struct inferred_world *w, const struct inf
         a->amount = copied ? copied->bytes : 0;
         a->from = copied ? (uint8_t)(copied->up ? HEC_MEMORY_PAGEABLE : HEC_MEMORY_DEVICE) : 0;
         a->to = copied ? (uint8_t)(copied->up ? HEC_MEMORY_DEVICE : HEC_MEMORY_PAGEABLE) : 0;
-        a->launch_ns = call;
-        a->launch_end_ns = call_end;
-        a->launch_track = w->thread[i];
+        fake_tl_launched(a, call, call_end, w->thread[i]);
     }
     if (!copied)
         inferred_ran(w, start, start + length);

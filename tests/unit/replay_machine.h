@@ -74,9 +74,7 @@ static inline void operate(struct machine *m, enum hec_activity_kind kind, int t
     if (!m->t)
         return;
     struct hec_activity *a = fake_tl_add(m->t, kind, m->stream, start, m->tail);
-    a->launch_ns = begin;
-    a->launch_end_ns = m->now;
-    a->launch_track = m->thread[thread > 0];
+    fake_tl_launched(a, begin, m->now, m->thread[thread > 0]);
     a->name = kind != HEC_ACTIVITY_KERNEL ? 0 : thread == COMM ? m->comm : thread == SUM ? m->sum : m->kernel;
     if (kind == HEC_ACTIVITY_COPY) {
         a->amount = (double)ns * 10; /* 10 GB/s */
@@ -112,9 +110,7 @@ static inline void read_number(struct machine *m, const struct program *p, int n
     m->now = begin + 3 * US;
     if (m->t) {
         struct hec_activity *a = fake_tl_add(m->t, HEC_ACTIVITY_COPY, m->stream, start, m->tail);
-        a->launch_ns = begin;
-        a->launch_end_ns = m->now;
-        a->launch_track = m->thread[0];
+        fake_tl_launched(a, begin, m->now, m->thread[0]);
         a->amount = 2;
         a->from = HEC_MEMORY_DEVICE;
         a->to = HEC_MEMORY_PINNED;

@@ -52,9 +52,7 @@ static struct hec_call_facts gather(int device) {
 /* Something on a device, started 10 us after its call of 4 us. */
 static struct hec_activity *launch(enum hec_activity_kind kind, uint32_t on, int64_t start_ns, int64_t length_ns) {
     struct hec_activity *a = fake_tl_add(&t, kind, on, start_ns, start_ns + length_ns);
-    a->launch_ns = start_ns - 10 * US;
-    a->launch_end_ns = start_ns - 6 * US;
-    a->launch_track = thread;
+    fake_tl_launched(a, start_ns - 10 * US, start_ns - 6 * US, thread);
     return a;
 }
 
@@ -111,9 +109,7 @@ TEST(a_program_ahead_of_its_device) {
         a->detail = HEC_STEP_MODULE;
         a = fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 2 * S + i * S / 2, 2 * S + (i + 1) * S / 2);
         a->name = gemm;
-        a->launch_track = thread;
-        a->launch_ns = S + i * 10 * MS + 5 * MS;
-        a->launch_end_ns = a->launch_ns + 5 * US;
+        fake_tl_launched(a, S + i * 10 * MS + 5 * MS, S + i * 10 * MS + 5 * MS + 5 * US, thread);
     }
     struct hec_call_facts f = gather(0);
     assert_int_equal(f.api[HEC_API_LAUNCH].count, 9);
@@ -230,9 +226,7 @@ TEST(the_nodes_of_a_graph_have_one_call) {
                                                  S + node * MS + graph * 300 * US + 10 * US);
             a->name = gemm;
             a->flags = HEC_ACTIVITY_IN_GRAPH;
-            a->launch_track = thread;
-            a->launch_ns = S - MS + graph * 100 * US;
-            a->launch_end_ns = a->launch_ns + 20 * US;
+            fake_tl_launched(a, S - MS + graph * 100 * US, S - MS + graph * 100 * US + 20 * US, thread);
         }
     struct hec_activity *whole = launch(HEC_ACTIVITY_GRAPH, stream, 2 * S, MS);
     whole->amount = NAN;

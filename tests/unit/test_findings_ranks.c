@@ -25,9 +25,7 @@ static void kernel(struct rank *r, uint32_t name, bool communicates, int64_t len
     struct hec_activity *a =
         fake_tl_add(&timeline, HEC_ACTIVITY_KERNEL, communicates ? r->comm : r->stream, start, start + length);
     a->name = name;
-    a->launch_ns = launch;
-    a->launch_end_ns = launch + 5 * US;
-    a->launch_track = r->thread;
+    fake_tl_launched(a, launch, launch + 5 * US, r->thread);
     r->host += 6 * US;
     r->device = start + length;
 }

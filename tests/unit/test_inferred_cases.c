@@ -156,9 +156,7 @@ TEST(a_window) {
     burst(one, 1000, 1100, 20);
     fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, 2000 * US, 3000 * US);
     struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 2500 * US, 2900 * US);
-    a->launch_ns = 2100 * US;
-    a->launch_end_ns = 2105 * US;
-    a->launch_track = one;
+    fake_tl_launched(a, 2100 * US, 2105 * US, one);
     wait_for(one, HEC_SYNC_STREAM, 2110, 2905);
     burst(one, 4000, 4100, 20);
     wait_for(one, HEC_SYNC_STREAM, 4100, 5005);

@@ -126,9 +126,7 @@ TEST(test_reach) {
         for (int i = 0; i < 2 && rare_stream; i++) { /* used at its beginning and at its end alone */
             struct hec_activity *a =
                 fake_tl_add(&t, HEC_ACTIVITY_MEMSET, stream, begin[i] + 10 * US, begin[i] + 20 * US);
-            a->launch_ns = begin[i] + US;
-            a->launch_end_ns = begin[i] + 2 * US;
-            a->launch_track = t.activities[0].launch_track;
+            fake_tl_launched(a, begin[i] + US, begin[i] + 2 * US, t.activities[0].launch_track);
         }
         assert_int_equal(read_schedule(&t, &s), 0);
         assert_true(s.reach > 0 && (s.reach > s.count / 2) == rare_stream);

@@ -332,9 +332,7 @@ TEST(small) {
     snprintf(t->tracks[process - 1].name, sizeof t->tracks[0].name, "python");
     struct hec_activity *a = fake_tl_add(t, HEC_ACTIVITY_KERNEL, stream, 100, 200);
     a->name = fake_tl_kernel(t, "_Z1fIfEvT_", 64);
-    a->launch_ns = 50;
-    a->launch_end_ns = 58;
-    a->launch_track = thread;
+    fake_tl_launched(a, 50, 58, thread);
     a = fake_tl_add(t, HEC_ACTIVITY_COPY, stream, 200, 250);
     a->from = HEC_MEMORY_PINNED;
     a->to = HEC_MEMORY_DEVICE;
@@ -450,9 +448,8 @@ TEST(overlapping) {
         a->name = on ? r : k;
         sum += (uint64_t)length;
         if (!on) { /* launched in another order than run */
-            a->launch_ns = start - (int64_t)(rng >> 10) % 100;
-            a->launch_end_ns = a->launch_ns + 2;
-            a->launch_track = id[1];
+            int64_t launch = start - (int64_t)(rng >> 10) % 100;
+            fake_tl_launched(a, launch, launch + 2, id[1]);
             sum += 2;
             launches++;
         }
@@ -547,10 +544,7 @@ TEST(csv) {
     struct hec_activity *a = fake_tl_add(t, HEC_ACTIVITY_KERNEL, stream, 100, 250);
     a->name = fake_tl_kernel(t, "_Z1fIfLi4EEvT_", 64);
     a->launch_ns = 50;
-    a = fake_tl_add(t, HEC_ACTIVITY_COPY, stream, 300, 310);
-    a->from = HEC_MEMORY_PAGEABLE;
-    a->to = HEC_MEMORY_DEVICE;
-    a->amount = 1048576;
+    a = fake_tl_copy(t, stream, 300, 310, 1048576, HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE);
     fake_tl_add(t, HEC_ACTIVITY_RANGE, thread, 400, 410)->name = fake_tl_name(t, "say \"hi\", twice\nor so");
     const char *rows = export_csv();
     assert_memory_equal(written.data, "kind,start_ns,duration_ns,device,", 33);

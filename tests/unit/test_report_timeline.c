@@ -28,10 +28,7 @@ static void fill(int device) {
                        256);
     uint32_t nccl = fake_tl_kernel(t, second_kernel, 544);
     for (int64_t at = 0; at < 60000 * MS; at += 100 * MS) {
-        struct hec_activity *a = fake_tl_add(t, HEC_ACTIVITY_COPY, stream, at, at + 10 * MS);
-        a->from = HEC_MEMORY_PAGEABLE;
-        a->to = HEC_MEMORY_DEVICE;
-        a->amount = 5e7;
+        struct hec_activity *a = fake_tl_copy(t, stream, at, at + 10 * MS, 5e7, HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE);
         a->launch_ns = at - 2 * MS;
         fake_tl_add(t, HEC_ACTIVITY_KERNEL, stream, at + 10 * MS, at + 70 * MS)->name = gemm;
         fake_tl_add(t, HEC_ACTIVITY_KERNEL, side, at + 60 * MS, at + 80 * MS)->name = nccl;

@@ -21,9 +21,7 @@ static struct hec_activity *device(enum hec_activity_kind kind, uint32_t kernel,
     struct hec_activity *a = fake_tl_add(&t, kind, stream, start * US, end * US);
     a->name = kernel;
     if (by) {
-        a->launch_ns = launch * US;
-        a->launch_end_ns = (launch + 5) * US;
-        a->launch_track = by;
+        fake_tl_launched(a, launch * US, (launch + 5) * US, by);
     }
     return a;
 }

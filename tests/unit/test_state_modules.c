@@ -26,9 +26,7 @@ static void range(struct world *w, enum hec_activity_kind kind, int thread, cons
 static void launch(struct world *w, enum hec_activity_kind kind, int thread, int64_t at, int64_t start, int64_t end) {
     struct hec_activity *a = fake_tl_add(&w->t, kind, w->stream, start, end);
     a->name = kind == HEC_ACTIVITY_KERNEL;
-    a->launch_ns = at;
-    a->launch_end_ns = at + 1;
-    a->launch_track = w->threads[thread];
+    fake_tl_launched(a, at, at + 1, w->threads[thread]);
 }
 
 static int modules(const struct hec_timeline_input *input, int most, struct hec_source_modules *out,
