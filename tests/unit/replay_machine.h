@@ -18,24 +18,23 @@
 
 /* A step: data, a copy to the device, kernels that two threads launch in turns or one does, each followed by what a layer does. */
 struct program {
-    const char *what;
     int kernels, threads;
-    int64_t code, launch, kernel; /* ns of the host between launches, of a launch, of a kernel */
-    int64_t data, checkpoint;     /* ns a step */
-    int wait_every;               /* kernels; 0: never but at the end of a step where last_wait */
+    double code, launch, kernel; /* us of the host between launches, of a launch, of a kernel */
+    double data, checkpoint;     /* us a step */
+    int wait_every;              /* kernels; 0: never but at the end of a step where last_wait */
     bool last_wait;
-    int64_t copy;     /* ns on the device a step; 0: none */
-    bool pageable;    /* then the call returns when it is done */
-    int64_t early;    /* or ns before */
-    bool rare;        /* two waits of all return 30 ms late */
-    int alloc_every;  /* kernels: a call of 100 us that waits for the device */
-    int64_t own_code; /* ns a step, of the program's own code in one piece */
-    int64_t around;   /* ns of code on either side of each wait and allocation */
-    int reads;        /* numbers a step, each a sum, a copy to the host and a wait */
-    bool one_go;      /* they are summed one right after the other, and none is read */
-    int64_t blocks;   /* of 128 threads, of a kernel: an H200 holds 2112 at once */
-    int queue;        /* launches that the device's queue holds; 0: any */
-    int64_t comm;     /* ns a step: one kernel of 24 blocks that communicates, at its end */
+    double copy;     /* us on the device a step; 0: none */
+    bool pageable;   /* then the call returns when it is done */
+    double early;    /* or us before */
+    bool rare;       /* two waits of all return 30 ms late */
+    int alloc_every; /* kernels: a call of 100 us that waits for the device */
+    double own_code; /* us a step, of the program's own code in one piece */
+    double around;   /* us of code on either side of each wait and allocation */
+    int reads;       /* numbers a step, each a sum, a copy to the host and a wait */
+    bool one_go;     /* they are summed one right after the other, and none is read */
+    int64_t blocks;  /* of 128 threads, of a kernel: an H200 holds 2112 at once */
+    int queue;       /* launches that the device's queue holds; 0: any */
+    double comm;     /* us a step: one kernel of 24 blocks that communicates, at its end */
 };
 
 struct machine {
@@ -50,6 +49,10 @@ struct machine {
 };
 
 enum { COMM = -2, SUM = -1 }; /* other kernels than a layer's, of the first thread */
+
+static inline int64_t ns(double us) {
+    return llround(us * 1e3);
+}
 
 /* +-20 %, the same sequence for the same program. */
 static inline int64_t jitter(struct machine *m, int64_t ns) {
@@ -100,8 +103,8 @@ static inline void wait_for(struct machine *m, enum hec_activity_kind kind, int 
 /* 2 bytes, as PyTorch reads them; its copy call is recorded beside the copy. */
 static inline void read_number(struct machine *m, const struct program *p, int nth) {
     bool hidden = p->one_go && nth > 0;
-    m->now += hidden ? 0 : jitter(m, p->code);
-    operate(m, HEC_ACTIVITY_KERNEL, SUM, hidden ? 0 : jitter(m, p->launch), 3 * US, false, false);
+    m->now += hidden ? 0 : jitter(m, ns(p->code));
+    operate(m, HEC_ACTIVITY_KERNEL, SUM, hidden ? 0 : jitter(m, ns(p->launch)), 3 * US, false, false);
     if (p->one_go)
         return;
     m->now += US;
@@ -121,7 +124,7 @@ static inline void read_number(struct machine *m, const struct program *p, int n
 /* Seconds from the end of the fourth step to that of the last, of host and device. */
 static inline double play(const struct program *p, struct fake_timeline *t) {
     struct machine m = {
-        .t = t, .random = 7, .now = START, .early = p->early, .rare = p->rare ? 300 : 0, .queue = p->queue};
+        .t = t, .random = 7, .now = START, .early = ns(p->early), .rare = p->rare ? 300 : 0, .queue = p->queue};
     int64_t from = 0, ended = START, last = START;
     if (t) {
         fake_tl_init(t);
@@ -138,32 +141,33 @@ static inline double play(const struct program *p, struct fake_timeline *t) {
         m.checkpoint = fake_tl_name(t, "checkpoint");
     }
     for (int step = 0; step < STEPS; step++) {
-        spend(&m, p->data, m.data, jitter(&m, p->data));
-        spend(&m, p->own_code, 0, jitter(&m, p->own_code));
-        int64_t copy = jitter(&m, p->copy ? p->copy : 1);
-        if (p->copy)
+        spend(&m, ns(p->data), m.data, jitter(&m, ns(p->data)));
+        spend(&m, ns(p->own_code), 0, jitter(&m, ns(p->own_code)));
+        int64_t copy = jitter(&m, p->copy > 0 ? ns(p->copy) : 1);
+        if (p->copy > 0)
             operate(&m, HEC_ACTIVITY_COPY, 0, 5 * US, copy, p->pageable, p->pageable);
         for (int k = 0; k < p->kernels; k++) {
             int thread = p->threads == 2 && k >= p->kernels / 2;
-            int64_t code = jitter(&m, p->code), launch = jitter(&m, p->launch), kernel = jitter(&m, p->kernel);
+            int64_t code = jitter(&m, ns(p->code)), launch = jitter(&m, ns(p->launch)),
+                    kernel = jitter(&m, ns(p->kernel));
             m.now += code;
             operate(&m, HEC_ACTIVITY_KERNEL, thread, launch, kernel, false, false);
             bool waits = p->wait_every && k % p->wait_every == p->wait_every - 1;
             bool allocates = p->alloc_every && k % p->alloc_every == p->alloc_every - 1;
-            m.now += waits || allocates ? p->around : 0;
+            m.now += waits || allocates ? ns(p->around) : 0;
             if (waits)
                 wait_for(&m, HEC_ACTIVITY_SYNC, thread, 2 * US);
             if (allocates)
                 wait_for(&m, HEC_ACTIVITY_API, thread, 100 * US);
-            m.now += waits || allocates ? p->around : 0;
+            m.now += waits || allocates ? ns(p->around) : 0;
         }
         for (int k = 0; k < p->reads; k++)
             read_number(&m, p, k);
-        if (p->comm)
-            operate(&m, HEC_ACTIVITY_KERNEL, COMM, 5 * US, p->comm, false, false);
+        if (p->comm > 0)
+            operate(&m, HEC_ACTIVITY_KERNEL, COMM, 5 * US, ns(p->comm), false, false);
         if (p->last_wait)
             wait_for(&m, HEC_ACTIVITY_SYNC, 0, 2 * US);
-        spend(&m, p->checkpoint, m.checkpoint, jitter(&m, p->checkpoint));
+        spend(&m, ns(p->checkpoint), m.checkpoint, jitter(&m, ns(p->checkpoint)));
         if (t)
             fake_tl_add(t, HEC_ACTIVITY_STEP, m.process, ended, m.now)->detail = HEC_STEP_OPTIMIZER;
         ended = m.now;

@@ -1,103 +1,70 @@
 /* The replay against the machine of replay_machine.h: programs as they are, and with the change that an edit stands for. */
 #include "replay_machine.h"
 
+/* Rows: an edit and its value, a program, and the one that the edit makes of it. */
+#define P(...)                                                                                                         \
+    { __VA_ARGS__ }
+#define ROW(edit, value, what, program, changed)                                                                       \
+    { what, {HEC_EDIT_##edit, value}, program, changed }
 static const struct {
-    struct program program;
+    const char *what;
     struct hec_whatif_edit edit;
-    struct program changed; /* what differs in it */
+    struct program program, changed;
 } rows[] = {
-    {{"a wait after each layer", 40, 1, 30 * US, 5 * US, 50 * US, .wait_every = 1, .last_wait = true},
-     {HEC_EDIT_WAITS, NAN},
-     {"", 40, 1, 30 * US, 5 * US, 50 * US}},
-    {{"a wait after each layer, by two threads in turns", 40, 2, 30 * US, 5 * US, 50 * US, .wait_every = 2},
-     {HEC_EDIT_WAITS, NAN},
-     {"", 40, 2, 30 * US, 5 * US, 50 * US}},
-    {{"one wait a step, which costs nothing", 40, 1, 10 * US, 5 * US, 200 * US, .last_wait = true},
-     {HEC_EDIT_WAITS, NAN},
-     {"", 40, 1, 10 * US, 5 * US, 200 * US}},
-    {{"starved", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true},
-     {HEC_EDIT_DATA, 0},
-     {"", 20, 1, 10 * US, 5 * US, 100 * US, .last_wait = true}},
-    {{"a loader of half the time", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true},
-     {HEC_EDIT_DATA, 0.5},
-     {"", 20, 1, 10 * US, 5 * US, 100 * US, .data = 4 * MS, .last_wait = true}},
-    {{"a loader that the device hides", 20, 1, 10 * US, 5 * US, 400 * US, .data = 2 * MS},
-     {HEC_EDIT_DATA, 0},
-     {"", 20, 1, 10 * US, 5 * US, 400 * US}},
-    {{"checkpoints", 20, 1, 10 * US, 5 * US, 100 * US, .checkpoint = 5 * MS, .last_wait = true},
-     {HEC_EDIT_CHECKPOINT, NAN},
-     {"", 20, 1, 10 * US, 5 * US, 100 * US, .last_wait = true}},
-    {{"tiny kernels", 200, 1, 10 * US, 6 * US, 4 * US, .last_wait = true},
-     {HEC_EDIT_GRAPHS, NAN},
-     {"", 200, 1, 0, 0, 4 * US, .last_wait = true}},
-    {{"the program's own code", 20, 1, 10 * US, 5 * US, 100 * US, .own_code = 5 * MS, .last_wait = true},
-     {HEC_EDIT_HOST, NAN},
-     {"", 20, 1, 10 * US, 5 * US, 100 * US, .last_wait = true}},
-    {{"pageable copies", 20, 1, 10 * US, 5 * US, 100 * US, .copy = 4 * MS, .pageable = true, .last_wait = true},
-     {HEC_EDIT_PINNED, 50},
-     {"", 20, 1, 10 * US, 5 * US, 100 * US, .copy = 800 * US, .last_wait = true}},
-    {{"which return before they end", 20, 1, 10 * US, 5 * US, 100 * US, .copy = 4 * MS, .pageable = true,
-      .early = 18 * US},
-     {HEC_EDIT_COMPUTE, 0.2},
-     {"", 20, 1, 10 * US, 5 * US, 20 * US, .copy = 4 * MS, .pageable = true, .early = 18 * US}},
-    {{"returns that once in a while take much longer", 40, 1, 30 * US, 5 * US, 50 * US, .wait_every = 4, .rare = true},
-     {HEC_EDIT_COMPUTE, 0.5},
-     {"", 40, 1, 30 * US, 5 * US, 25 * US, .wait_every = 4, .rare = true}},
-    {{"allocations", 20, 1, 10 * US, 5 * US, 100 * US, .alloc_every = 2},
-     {HEC_EDIT_ALLOC, NAN},
-     {"", 20, 1, 10 * US, 5 * US, 100 * US}},
-    {{"allocations in the midst of code of their own", 20, 1, 10 * US, 5 * US, 20 * US, .alloc_every = 2,
-      .around = 30 * US},
-     {HEC_EDIT_ALLOC, NAN},
-     {"", 20, 1, 10 * US, 5 * US, 20 * US}},
-    {{"allocations in the midst of the program's own code", 10, 1, 20 * US, 5 * US, 10 * US, .alloc_every = 5,
-      .around = 300 * US},
-     {HEC_EDIT_ALLOC, NAN},
-     {"", 10, 1, 20 * US, 5 * US, 10 * US, .own_code = 1200 * US}},
-    {{"waits with the calls that make them, and not the code around", 40, 1, 20 * US, 5 * US, 10 * US, .wait_every = 2,
-      .around = 50 * US},
-     {HEC_EDIT_WAITS, NAN},
-     {"", 40, 1, 20 * US, 5 * US, 10 * US, .own_code = 1600 * US}},
-    {{"waits in the midst of the program's own code", 10, 1, 20 * US, 5 * US, 10 * US, .wait_every = 5,
-      .around = 300 * US},
-     {HEC_EDIT_WAITS, NAN},
-     {"", 10, 1, 20 * US, 5 * US, 10 * US, .own_code = 1200 * US}},
-    {{"numbers read in a row", 40, 1, 15 * US, 5 * US, 10 * US, .reads = 30},
-     {HEC_EDIT_WAITS, NAN},
-     {"", 40, 1, 15 * US, 5 * US, 10 * US, .reads = 30, .one_go = true}},
-    {{"a number read a step, whose sum is still launched", 2, 1, 15 * US, 5 * US, 10 * US, .reads = 1},
-     {HEC_EDIT_WAITS, NAN},
-     {"", 2, 1, 15 * US, 5 * US, 10 * US, .reads = 1, .one_go = true}},
-    {{"kernels of half the time where the host sets the pace", 100, 1, 20 * US, 5 * US, 10 * US},
-     {HEC_EDIT_COMPUTE, 0.5},
-     {"", 100, 1, 20 * US, 5 * US, 5 * US}},
-    {{"and where the device does", 100, 1, 2 * US, 5 * US, 100 * US, .last_wait = true},
-     {HEC_EDIT_PRODUCTS, 0.5},
-     {"", 100, 1, 2 * US, 5 * US, 50 * US, .last_wait = true}},
-    {{"far ahead of the device, which is behind by more than a step all the while", 20, 1, 5 * US, 5 * US, 2 * MS},
-     {HEC_EDIT_COMPUTE, 0.1},
-     {"", 20, 1, 5 * US, 5 * US, 200 * US}},
-    {{"and whose queue is full", 20, 1, 5 * US, 5 * US, 2 * MS, .queue = 100},
-     {HEC_EDIT_COMPUTE, 0.01},
-     {"", 20, 1, 5 * US, 5 * US, 20 * US, .queue = 100}},
-    {{"four times the samples, for which the device has room", 40, 1, 15 * US, 5 * US, 10 * US, .data = MS,
-      .copy = 100 * US, .last_wait = true, .blocks = 264},
-     {HEC_EDIT_BATCH, 4},
-     {"", 40, 1, 15 * US, 5 * US, 10 * US, .data = 4 * MS, .copy = 400 * US, .last_wait = true}},
-    {{"which fill the device twice", 40, 1, 15 * US, 5 * US, 50 * US, .last_wait = true, .blocks = 1056},
-     {HEC_EDIT_BATCH, 4},
-     {"", 40, 1, 15 * US, 5 * US, 100 * US, .last_wait = true}},
-    {{"of a device that is full", 40, 1, 15 * US, 5 * US, 50 * US, .last_wait = true, .blocks = 5000},
-     {HEC_EDIT_BATCH, 4},
-     {"", 40, 1, 15 * US, 5 * US, 200 * US, .last_wait = true}},
-    {{"communication, and kernels that leave it room", 40, 1, 2 * US, 5 * US, 50 * US, .last_wait = true, .blocks = 264,
-      .comm = MS},
-     {HEC_EDIT_COMM, NAN},
-     {"", 40, 1, 2 * US, 5 * US, 50 * US, .last_wait = true}},
-    {{"and kernels that need two rounds beside it", 40, 1, 2 * US, 5 * US, 50 * US, .last_wait = true, .blocks = 2112,
-      .comm = MS},
-     {HEC_EDIT_COMM, NAN},
-     {"", 40, 1, 2 * US, 5 * US, 62500, .last_wait = true}}, /* half of their work is done in that time */
+    ROW(WAITS, NAN, "a wait after each layer", P(40, 1, 30, 5, 50, .wait_every = 1, .last_wait = true),
+        P(40, 1, 30, 5, 50)),
+    ROW(WAITS, NAN, "a wait after each layer, by two threads in turns", P(40, 2, 30, 5, 50, .wait_every = 2),
+        P(40, 2, 30, 5, 50)),
+    ROW(WAITS, NAN, "one wait a step, which costs nothing", P(40, 1, 10, 5, 200, .last_wait = true),
+        P(40, 1, 10, 5, 200)),
+    ROW(DATA, 0, "starved", P(20, 1, 10, 5, 100, .data = 8000, .last_wait = true),
+        P(20, 1, 10, 5, 100, .last_wait = true)),
+    ROW(DATA, 0.5, "a loader of half the time", P(20, 1, 10, 5, 100, .data = 8000, .last_wait = true),
+        P(20, 1, 10, 5, 100, .data = 4000, .last_wait = true)),
+    ROW(DATA, 0, "a loader that the device hides", P(20, 1, 10, 5, 400, .data = 2000), P(20, 1, 10, 5, 400)),
+    ROW(CHECKPOINT, NAN, "checkpoints", P(20, 1, 10, 5, 100, .checkpoint = 5000, .last_wait = true),
+        P(20, 1, 10, 5, 100, .last_wait = true)),
+    ROW(GRAPHS, NAN, "tiny kernels", P(200, 1, 10, 6, 4, .last_wait = true), P(200, 1, 0, 0, 4, .last_wait = true)),
+    ROW(HOST, NAN, "the program's own code", P(20, 1, 10, 5, 100, .own_code = 5000, .last_wait = true),
+        P(20, 1, 10, 5, 100, .last_wait = true)),
+    ROW(PINNED, 50, "pageable copies", P(20, 1, 10, 5, 100, .copy = 4000, .pageable = true, .last_wait = true),
+        P(20, 1, 10, 5, 100, .copy = 800, .last_wait = true)),
+    ROW(COMPUTE, 0.2, "which return before they end", P(20, 1, 10, 5, 100, .copy = 4000, .pageable = true, .early = 18),
+        P(20, 1, 10, 5, 20, .copy = 4000, .pageable = true, .early = 18)),
+    ROW(COMPUTE, 0.5, "returns that once in a while take much longer",
+        P(40, 1, 30, 5, 50, .wait_every = 4, .rare = true), P(40, 1, 30, 5, 25, .wait_every = 4, .rare = true)),
+    ROW(ALLOC, NAN, "allocations", P(20, 1, 10, 5, 100, .alloc_every = 2), P(20, 1, 10, 5, 100)),
+    ROW(ALLOC, NAN, "allocations in the midst of code of their own",
+        P(20, 1, 10, 5, 20, .alloc_every = 2, .around = 30), P(20, 1, 10, 5, 20)),
+    ROW(ALLOC, NAN, "allocations in the midst of the program's own code",
+        P(10, 1, 20, 5, 10, .alloc_every = 5, .around = 300), P(10, 1, 20, 5, 10, .own_code = 1200)),
+    ROW(WAITS, NAN, "waits with the calls that make them, and not the code around",
+        P(40, 1, 20, 5, 10, .wait_every = 2, .around = 50), P(40, 1, 20, 5, 10, .own_code = 1600)),
+    ROW(WAITS, NAN, "waits in the midst of the program's own code", P(10, 1, 20, 5, 10, .wait_every = 5, .around = 300),
+        P(10, 1, 20, 5, 10, .own_code = 1200)),
+    ROW(WAITS, NAN, "numbers read in a row", P(40, 1, 15, 5, 10, .reads = 30),
+        P(40, 1, 15, 5, 10, .reads = 30, .one_go = true)),
+    ROW(WAITS, NAN, "a number read a step, whose sum is still launched", P(2, 1, 15, 5, 10, .reads = 1),
+        P(2, 1, 15, 5, 10, .reads = 1, .one_go = true)),
+    ROW(COMPUTE, 0.5, "kernels of half the time where the host sets the pace", P(100, 1, 20, 5, 10),
+        P(100, 1, 20, 5, 5)),
+    ROW(PRODUCTS, 0.5, "and where the device does", P(100, 1, 2, 5, 100, .last_wait = true),
+        P(100, 1, 2, 5, 50, .last_wait = true)),
+    ROW(COMPUTE, 0.1, "far ahead of the device, which is behind by more than a step all the while",
+        P(20, 1, 5, 5, 2000), P(20, 1, 5, 5, 200)),
+    ROW(COMPUTE, 0.01, "and whose queue is full", P(20, 1, 5, 5, 2000, .queue = 100), P(20, 1, 5, 5, 20, .queue = 100)),
+    ROW(BATCH, 4, "four times the samples, for which the device has room",
+        P(40, 1, 15, 5, 10, .data = 1000, .copy = 100, .last_wait = true, .blocks = 264),
+        P(40, 1, 15, 5, 10, .data = 4000, .copy = 400, .last_wait = true)),
+    ROW(BATCH, 4, "which fill the device twice", P(40, 1, 15, 5, 50, .last_wait = true, .blocks = 1056),
+        P(40, 1, 15, 5, 100, .last_wait = true)),
+    ROW(BATCH, 4, "of a device that is full", P(40, 1, 15, 5, 50, .last_wait = true, .blocks = 5000),
+        P(40, 1, 15, 5, 200, .last_wait = true)),
+    ROW(COMM, NAN, "communication, and kernels that leave it room",
+        P(40, 1, 2, 5, 50, .last_wait = true, .blocks = 264, .comm = 1000), P(40, 1, 2, 5, 50, .last_wait = true)),
+    ROW(COMM, NAN, "and kernels that need two rounds beside it",
+        P(40, 1, 2, 5, 50, .last_wait = true, .blocks = 2112, .comm = 1000),
+        P(40, 1, 2, 5, 62.5, .last_wait = true)), /* half of their work is done in that time */
 };
 
 struct asked {
@@ -124,14 +91,13 @@ TEST(test_programs) {
         struct fake_timeline t;
         double before = play(&rows[i].program, &t), after = play(&rows[i].changed, NULL);
         double times = rows[i].edit.edit == HEC_EDIT_BATCH ? rows[i].edit.value : 1;
-        check(&t, rows[i].program.what, &rows[i].edit, 1, 1 - after / before / times, 0.02);
+        check(&t, rows[i].what, &rows[i].edit, 1, 1 - after / before / times, 0.02);
     }
 }
 
 /* Two causes: each alone saves less than both together, and both together what the machine says. */
 TEST(test_together) {
-    static const struct program both = {"", 40, 1, 30 * US, 5 * US, 50 * US, .data = 2 * MS, .wait_every = 1},
-                                neither = {"", 40, 1, 30 * US, 5 * US, 50 * US};
+    static const struct program both = {40, 1, 30, 5, 50, .data = 2000, .wait_every = 1}, neither = {40, 1, 30, 5, 50};
     const struct hec_whatif_edit edits[] = {{HEC_EDIT_WAITS, NAN}, {HEC_EDIT_DATA, NAN}};
     struct fake_timeline t;
     double truth = 1 - play(&neither, NULL) / play(&both, &t);
@@ -160,7 +126,7 @@ static void hide_steps(struct fake_timeline *t, int every, struct hec_step_list 
 }
 
 TEST(test_found_steps) {
-    static const struct program program = {"", 40, 1, 10 * US, 5 * US, 50 * US, .last_wait = true};
+    static const struct program program = {40, 1, 10, 5, 50, .last_wait = true};
     for (int every = 1; every <= 2; every++) {
         struct fake_timeline t;
         struct hec_schedule told, found;
@@ -185,7 +151,7 @@ TEST(test_found_steps) {
 
 /* A share of the waits stays. */
 TEST(test_share) {
-    static const struct program p = {"", 40, 1, 30 * US, 5 * US, 50 * US, .wait_every = 1};
+    static const struct program p = {40, 1, 30, 5, 50, .wait_every = 1};
     struct fake_timeline t;
     double last = 1;
     play(&p, &t);
@@ -232,10 +198,10 @@ static void take_apart(struct fake_timeline *t, bool lose) {
 }
 
 TEST(test_calls_apart) {
-    static const struct program ahead = {"", 100, 1, 2 * US, 5 * US, 100 * US, .last_wait = true},
-                                faster = {"", 100, 1, 2 * US, 5 * US, 50 * US, .last_wait = true},
-                                tiny = {"", 200, 1, 10 * US, 6 * US, 4 * US, .last_wait = true},
-                                graph = {"", 200, 1, 0, 0, 4 * US, .last_wait = true};
+    static const struct program ahead = {100, 1, 2, 5, 100, .last_wait = true},
+                                faster = {100, 1, 2, 5, 50, .last_wait = true},
+                                tiny = {200, 1, 10, 6, 4, .last_wait = true},
+                                graph = {200, 1, 0, 0, 4, .last_wait = true};
     static const struct {
         const struct program *before, *after;
         struct hec_whatif_edit edit;
@@ -255,8 +221,7 @@ TEST(test_calls_apart) {
 
 /* Where launches wait for a full queue, a launch that nobody recorded is not in the midst of the wait of another. */
 TEST(test_launches_missing) {
-    static const struct program full = {"", 20, 1, 5 * US, 5 * US, 2 * MS, .queue = 100},
-                                faster = {"", 20, 1, 5 * US, 5 * US, 100 * US, .queue = 100};
+    static const struct program full = {20, 1, 5, 5, 2000, .queue = 100}, faster = {20, 1, 5, 5, 100, .queue = 100};
     struct fake_timeline t;
     double truth = 1 - play(&faster, NULL) / play(&full, &t);
     for (size_t i = 0, kernels = 0; i < t.count; i++)
@@ -321,14 +286,14 @@ TEST(test_graphs_apart) {
 TEST(test_damaged) {
     static const struct program p = {.kernels = 40,
                                      .threads = 2,
-                                     .code = 30 * US,
-                                     .launch = 5 * US,
-                                     .kernel = 50 * US,
-                                     .data = MS,
+                                     .code = 30,
+                                     .launch = 5,
+                                     .kernel = 50,
+                                     .data = 1000,
                                      .wait_every = 4,
-                                     .copy = MS,
+                                     .copy = 1000,
                                      .alloc_every = 5,
-                                     .around = 9 * US,
+                                     .around = 9,
                                      .reads = 8};
     struct hec_whatif_question question = {
         .edits = {{HEC_EDIT_GRAPHS, NAN}, {HEC_EDIT_WAITS, NAN}, {HEC_EDIT_ALLOC, NAN}}, .count = 3};

@@ -13,7 +13,7 @@ static int columns_of(const uint8_t lane[HEC_WHATIF_COLUMNS], enum hec_lane what
 
 /* A step as it was and without its data: 8 ms of loading, and 20 kernels of 100 us. */
 TEST(test_lanes) {
-    static const struct program p = {"", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true};
+    static const struct program p = {20, 1, 10, 5, 100, .data = 8000, .last_wait = true};
     struct hec_whatif_question question = {.edits = {{HEC_EDIT_DATA, 0}}, .count = 1};
     struct fake_timeline t;
     struct hec_whatif whatif;
@@ -36,7 +36,7 @@ TEST(test_lanes) {
 
 /* Without its waits the host is steps ahead of the device: what is drawn is as long as a step, and the device works in all of it. */
 TEST(test_lanes_of_one_ahead) {
-    static const struct program p = {"", 20, 1, 10 * US, 5 * US, 100 * US, .wait_every = 1};
+    static const struct program p = {20, 1, 10, 5, 100, .wait_every = 1};
     struct hec_whatif_question question = {.edits = {{HEC_EDIT_WAITS, NAN}}, .count = 1};
     struct fake_timeline t;
     struct hec_whatif whatif;
@@ -80,7 +80,7 @@ static void predictor_end(void) {
 /* 8 ms of loading on one core, and 2 ms of kernels. More workers are more cores: a program that has 2 loads in 4 ms at best, which is
  * no shorter step than that, and no step to be drawn. */
 TEST(test_cores) {
-    static const struct program p = {"", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true};
+    static const struct program p = {20, 1, 10, 5, 100, .data = 8000, .last_wait = true};
     static const struct {
         int usable;
         double saves;
@@ -113,8 +113,8 @@ TEST(test_next) {
         struct program program;
         enum hec_cause next;
         double saves;
-    } cases[] = {{{"", 20, 1, 10 * US, 5 * US, 400 * US, .data = 6 * MS}, HEC_CAUSE_DATA, 0.55},
-                 {{"", 20, 1, 2 * US, 2 * US, 400 * US, .data = 200 * US}, HEC_CAUSE_NONE, NAN}};
+    } cases[] = {{{20, 1, 10, 5, 400, .data = 6000}, HEC_CAUSE_DATA, 0.55},
+                 {{20, 1, 2, 2, 400, .data = 200}, HEC_CAUSE_NONE, NAN}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hec_finding finding = {
             .cause = HEC_CAUSE_MEMORY, .lever = {.id = HEC_LEVER_FUSE}, .seconds = {0.7, 0.8, 0.9}};

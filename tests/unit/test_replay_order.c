@@ -106,16 +106,16 @@ static void compare_reach(struct hec_schedule *s) {
 TEST(test_reach) {
     static const struct program p = {.kernels = 40,
                                      .threads = 2,
-                                     .code = 30 * US,
-                                     .launch = 5 * US,
-                                     .kernel = 50 * US,
-                                     .data = MS,
+                                     .code = 30,
+                                     .launch = 5,
+                                     .kernel = 50,
+                                     .data = 1000,
                                      .wait_every = 4,
-                                     .copy = MS,
+                                     .copy = 1000,
                                      .pageable = true,
                                      .alloc_every = 5,
                                      .reads = 8,
-                                     .comm = MS};
+                                     .comm = 1000};
     for (int rare_stream = 0; rare_stream < 2; rare_stream++) {
         struct fake_timeline t;
         struct hec_schedule s;
