@@ -7,12 +7,13 @@
 #include "diagnose/result.h"
 #include "fake_run.h"
 #include "fake_timeline.h"
+#include "power_world.h"
 
 #include <stddef.h>
 
 #define US INT64_C(1000)
 #define MS INT64_C(1000000)
-#define LENGTH_MS 45000 /* at most */
+#define LENGTH_MS 45000 /* at most: of POWER_MS */
 #define STEP_SEGMENTS 24
 #define KERNELS 3 /* names: classes of kernels */
 #define SHAPES 8  /* kernels whose watts differ, taken in turn */
@@ -36,49 +37,25 @@ struct world {
     struct fake_run run;
     struct fake_timeline t;
     uint32_t stream, thread, data, checkpoint;
-    uint64_t seed;
-    double length_ms, level, watts[HEC_STATE_COUNT], share[HEC_STATE_COUNT], kernel_watts[KERNELS];
-    double low_ms, high_ms, spread, drift, warm, warm_s;
-    /* the sensor: none of it is known to the estimator */
-    double window_ms, spacing_ms, noise, lag_ms, filter_ms, dropped, slack_ms;
+    struct power_world p;
+    double level, watts[HEC_STATE_COUNT], share[HEC_STATE_COUNT], kernel_watts[KERNELS];
+    double low_ms, high_ms, spread, warm, warm_s;
+    double window_ms, spacing_ms, dropped; /* and the rest of the sensor: none of it is known to the estimator */
     double shape[SHAPES];
     int shapes;                         /* kernels so far */
     struct segment step[STEP_SEGMENTS]; /* of runs whose steps are alike */
     int segments, at;                   /* 0: no steps */
-    double factor[LENGTH_MS], power[LENGTH_MS], seen[LENGTH_MS];
-    double joules[HEC_STATE_COUNT], total;
+    double joules[HEC_STATE_COUNT];
     int64_t ns[HEC_STATE_COUNT];
 };
-
-static inline double unit(struct world *w) {
-    w->seed ^= w->seed << 13;
-    w->seed ^= w->seed >> 7;
-    w->seed ^= w->seed << 17;
-    return ((double)(w->seed >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static inline double between(struct world *w, double low, double high) {
-    return low + (high - low) * unit(w);
-}
-
-static inline double normal(struct world *w) {
-    return sqrt(-2 * log(unit(w))) * cos(6.283185307179586 * unit(w));
-}
 
 /* ---- what happens ---- */
 
 /* Power over [start, end), of a state. */
 static inline void spend(struct world *w, int state, int64_t start, int64_t end, double watts) {
+    double part = hec_state_idle((enum hec_state)state) ? 0.3 : 1; /* idling hardly varies */
     w->ns[state] += end - start;
-    while (start < end) {
-        int64_t bin = start / MS, stop = (bin + 1) * MS < end ? (bin + 1) * MS : end;
-        double part = hec_state_idle((enum hec_state)state) ? 0.3 : 1; /* idling hardly varies */
-        double joules = (double)(stop - start) * 1e-9 * watts * (1 + part * (w->factor[bin] - 1));
-        w->joules[state] += joules;
-        w->total += joules;
-        w->power[bin] += joules * 1000;
-        start = stop;
-    }
+    w->joules[state] += power_spend(&w->p, part, start, end, watts);
 }
 
 static inline void busy(struct world *w, const struct segment *s, int64_t start, int64_t end, int64_t launch_ns) {
@@ -88,7 +65,7 @@ static inline void busy(struct world *w, const struct segment *s, int64_t start,
     a->name = s->state == HEC_STATE_COMM ? KERNELS + 1 : s->state == HEC_STATE_COMPUTE ? (uint32_t)s->kernel + 1 : 0;
     a->amount = 1e6;
     fake_tl_launched(a, launch_ns, launch_ns + 5 * US, w->thread);
-    spend(w, s->state, start, end, watts * (1 + w->spread * normal(w)));
+    spend(w, s->state, start, end, watts * (1 + w->spread * power_normal(&w->p)));
 }
 
 /* A gap, and what the host did in it until it launched the next, 8 us before the end. */
@@ -103,17 +80,17 @@ static inline void idle(struct world *w, int state, int64_t start, int64_t end) 
     if (state == HEC_STATE_DATA || state == HEC_STATE_CHECKPOINT)
         fake_tl_add(&w->t, HEC_ACTIVITY_PHASE, w->thread, start, until)->name =
             state == HEC_STATE_DATA ? w->data : w->checkpoint;
-    spend(w, state, start, until, w->watts[state] * (1 + 0.2 * w->spread * normal(w)));
+    spend(w, state, start, until, w->watts[state] * (1 + 0.2 * w->spread * power_normal(&w->p)));
     spend(w, HEC_STATE_LAUNCH, until, end, w->watts[HEC_STATE_LAUNCH]);
 }
 
 static inline struct segment draw(struct world *w, int previous) {
-    bool gap = previous >= 0 && !hec_state_idle((enum hec_state)previous) && unit(w) < 0.6;
+    bool gap = previous >= 0 && !hec_state_idle((enum hec_state)previous) && power_random(&w->p) < 0.6;
     double sum = 0;
     for (int i = 0; i < HEC_STATE_COUNT; i++)
         sum += hec_state_idle((enum hec_state)i) == gap ? w->share[i] : 0;
-    double at = unit(w) * sum;
-    struct segment s = {.state = HEC_STATE_COMPUTE, .kernel = (int)(unit(w) * KERNELS)};
+    double at = power_random(&w->p) * sum;
+    struct segment s = {.state = HEC_STATE_COMPUTE, .kernel = (int)(power_random(&w->p) * KERNELS)};
     s.own = w->shape[w->shapes++ % SHAPES]; /* always in the same order */
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
         at -= hec_state_idle((enum hec_state)i) == gap ? w->share[i] : 0;
@@ -122,7 +99,7 @@ static inline struct segment draw(struct world *w, int previous) {
             break;
         }
     }
-    s.ms = between(w, w->low_ms, w->high_ms);
+    s.ms = power_between(&w->p, w->low_ms, w->high_ms);
     return s;
 }
 
@@ -130,13 +107,14 @@ static inline struct segment next(struct world *w, int previous) {
     if (!w->segments)
         return draw(w, previous);
     struct segment s = w->step[w->at++ % w->segments];
-    s.ms = fmax(s.ms * (1 + 0.05 * normal(w)), 0.1);
+    s.ms = fmax(s.ms * (1 + 0.05 * power_normal(&w->p)), 0.1);
     return s;
 }
 
 static inline void happen(struct world *w) {
-    int64_t end = (int64_t)w->length_ms * MS, now = (int64_t)between(w, 300, 1500) * MS, launch = now - 8 * US;
-    int64_t last = end - (int64_t)between(w, 50, 400) * MS;
+    int64_t end = (int64_t)w->p.length_ms * MS, now = (int64_t)power_between(&w->p, 300, 1500) * MS,
+            launch = now - 8 * US;
+    int64_t last = end - (int64_t)power_between(&w->p, 50, 400) * MS;
     int previous = -1;
     spend(w, HEC_STATE_STARTUP, 0, now / 3, 0.68 * w->level); /* no context yet */
     spend(w, HEC_STATE_STARTUP, now / 3, now, w->level);
@@ -170,21 +148,12 @@ static inline void happen(struct world *w) {
 
 /* ---- what is read ---- */
 
-static inline double mean_of(const double *by_ms, double from, double to) {
-    double sum = 0;
-    for (int i = (int)from; i < to; i++)
-        sum += by_ms[i] * (fmin(to, i + 1) - fmax(from, i));
-    return sum / (to - from);
-}
-
 static inline void read_power(struct world *w) {
-    double state = w->power[0], keep = w->filter_ms > 0 ? exp(-1 / w->filter_ms) : 0;
-    for (int i = 0; i < w->length_ms; i++)
-        w->seen[i] = state = keep * state + (1 - keep) * w->power[i];
-    for (double t = w->spacing_ms; t <= w->length_ms; t += w->spacing_ms) {
-        double to = fmin(fmax(t - w->lag_ms, 1), w->length_ms), from = fmax(to - w->window_ms, 0);
-        double watts = mean_of(w->seen, from, to) * (1 + w->noise * normal(w));
-        if (unit(w) >= w->dropped)
+    power_filter(&w->p);
+    for (double t = w->spacing_ms; t <= w->p.length_ms; t += w->spacing_ms) {
+        double to = fmin(fmax(t - w->p.lag_ms, 1), w->p.length_ms), from = fmax(to - w->window_ms, 0);
+        double watts = power_sum(w->p.seen, from, to) / (to - from) * (1 + w->p.noise * power_normal(&w->p));
+        if (power_random(&w->p) >= w->dropped)
             fake_add(&w->run, HEC_GPU_POWER, 0, t / 1000, llround(watts * 1e3));
     }
 }
@@ -195,12 +164,12 @@ static inline void read_all(struct world *w) {
     *device = fake_device(0);
     device->name[0] = 0; /* its idle level is drawn: a part of which nobody knows one */
     read_power(w);
-    for (double t = 40; t < w->length_ms; t += 99.94) {
-        double current = t - w->slack_ms * unit(w);
-        sum += mean_of(w->power, at, current) * (current - at);
+    for (double t = 40; t < w->p.length_ms; t += 99.94) {
+        double current = t - w->p.slack_ms * power_random(&w->p);
+        sum += power_sum(w->p.power, at, current);
         at = current;
         fake_add(&w->run, HEC_GPU_ENERGY, 0, t / 1000, llround(1e6 + floor(sum)));
-        fake_add(&w->run, HEC_GPU_ENERGY_SLACK, 0, t / 1000, llround(w->slack_ms * 1e3));
+        fake_add(&w->run, HEC_GPU_ENERGY_SLACK, 0, t / 1000, llround(w->p.slack_ms * 1e3));
     }
     fake_used(&w->run, 0, 77);
 }
@@ -210,46 +179,42 @@ static inline void make(struct world *w, uint64_t seed, const struct cell *cell)
     static const char *const names[KERNELS + 1] = {"ampere_sgemm_128x64_tn", "triton_poi_fused_add_0",
                                                    "softmax_warp_forward", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"};
     memset(w, 0, sizeof *w);
-    w->seed = seed * 0x9E3779B97F4A7C15u + 1;
-    for (int i = 0; i < 8; i++)
-        unit(w);
-    w->length_ms = floor(between(w, 20000, LENGTH_MS));
-    w->level = between(w, 60, 140);
-    double work = between(w, 200, 650), slow = normal(w);
+    power_begin(&w->p, seed);
+    w->p.length_ms = (int)floor(power_between(&w->p, 20000, LENGTH_MS));
+    w->level = power_between(&w->p, 60, 140);
+    double work = power_between(&w->p, 200, 650), slow = power_normal(&w->p);
     for (int i = 0; i < KERNELS; i++)
-        w->kernel_watts[i] = work * between(w, 1 - cell->kernel_spread / 2, 1 + cell->kernel_spread / 2);
+        w->kernel_watts[i] = work * power_between(&w->p, 1 - cell->kernel_spread / 2, 1 + cell->kernel_spread / 2);
     for (int i = 0; i < SHAPES; i++)
-        w->shape[i] = between(w, 1 - cell->kernel_spread / 2, 1 + cell->kernel_spread / 2);
+        w->shape[i] = power_between(&w->p, 1 - cell->kernel_spread / 2, 1 + cell->kernel_spread / 2);
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
-        w->watts[i] = w->level * (1 + 0.02 * normal(w));
-        w->share[i] = unit(w) < 0.5 ? between(w, 0.2, 1) : 0;
+        w->watts[i] = w->level * (1 + 0.02 * power_normal(&w->p));
+        w->share[i] = power_random(&w->p) < 0.5 ? power_between(&w->p, 0.2, 1) : 0;
     }
-    w->watts[HEC_STATE_COMM] = between(w, 1.5 * w->level, 400);
-    w->watts[HEC_STATE_COPY] = w->level * between(w, 1.02, 1.12);
+    w->watts[HEC_STATE_COMM] = power_between(&w->p, 1.5 * w->level, 400);
+    w->watts[HEC_STATE_COPY] = w->level * power_between(&w->p, 1.02, 1.12);
     w->share[HEC_STATE_COMPUTE] = 1;
     w->share[HEC_STATE_HOST] += 0.1;
     w->share[HEC_STATE_STARTUP] = w->share[HEC_STATE_TAIL] = w->share[HEC_STATE_UNKNOWN] = 0;
     w->low_ms = 1;
-    w->high_ms = between(w, 20, 150);
-    w->spread = 0.02 * unit(w);
-    w->drift = 0.01;
-    w->warm = between(w, 0, 0.03); /* leakage rises with the temperature */
-    w->warm_s = between(w, 5, 30);
-    w->noise = between(w, 0.003, 0.02);
+    w->high_ms = power_between(&w->p, 20, 150);
+    w->spread = 0.02 * power_random(&w->p);
+    w->warm = power_between(&w->p, 0, 0.03); /* leakage rises with the temperature */
+    w->warm_s = power_between(&w->p, 5, 30);
+    w->p.noise = power_between(&w->p, 0.003, 0.02);
     w->window_ms = cell->window_ms;
-    w->spacing_ms = cell->window_ms > 20 && unit(w) < 0.5 ? 100 : 20;
-    w->lag_ms = between(w, -5, 30);
-    w->filter_ms = 15 * unit(w);
-    w->dropped = unit(w) < 0.5 ? 0 : between(w, 0, 0.05);
-    w->slack_ms = between(w, 1, 10);
-    for (int i = 0; i < w->length_ms; i++) {
-        slow = slow * exp(-1 / 300.0) + sqrt(1 - exp(-2 / 300.0)) * normal(w);
-        w->factor[i] = (1 + w->drift * slow) * (1 - w->warm * exp(-i / (1000 * w->warm_s)));
-    }
+    w->spacing_ms = cell->window_ms > 20 && power_random(&w->p) < 0.5 ? 100 : 20;
+    w->p.lag_ms = power_between(&w->p, -5, 30);
+    w->p.filter_ms = 15 * power_random(&w->p);
+    w->dropped = power_random(&w->p) < 0.5 ? 0 : power_between(&w->p, 0, 0.05);
+    w->p.slack_ms = power_between(&w->p, 1, 10);
+    power_drift(&w->p, slow, 0.01);
+    for (int i = 0; i < w->p.length_ms; i++)
+        w->p.factor[i] *= 1 - w->warm * exp(-i / (1000 * w->warm_s));
     if (cell->step_ms > 0) {
         double sum = 0;
         int previous = -1;
-        w->segments = 4 + 2 * (int)(unit(w) * 5);
+        w->segments = 4 + 2 * (int)(power_random(&w->p) * 5);
         for (int i = 0; i < w->segments; i++) {
             w->step[i] = draw(w, i == 0 || i == w->segments - 1 ? -1 : previous);
             previous = w->step[i].state;
@@ -258,9 +223,9 @@ static inline void make(struct world *w, uint64_t seed, const struct cell *cell)
         for (int i = 0; i < w->segments; i++)
             w->step[i].ms *= cell->step_ms / sum;
     }
-    fake_init(&w->run, w->length_ms / 1000);
+    fake_init(&w->run, w->p.length_ms / 1000.0);
     fake_tl_init(&w->t);
-    w->t.input.end_ns = (int64_t)w->length_ms * MS;
+    w->t.input.end_ns = (int64_t)w->p.length_ms * MS;
     w->stream = fake_tl_track(&w->t, HEC_TRACK_STREAM, 77, 0, 7);
     w->thread = fake_tl_track(&w->t, HEC_TRACK_THREAD, 77, -1, 77);
     for (int i = 0; i <= KERNELS; i++)
@@ -304,7 +269,7 @@ static inline void judge_row(const struct world *w, const struct hec_ledger_row 
     if (getenv("HEC_TEST_ROWS"))
         printf("%-10s %7.3f s %8.1f J found %8.1f J [%8.1f %8.1f] %s\n", hec_state_name((enum hec_state)state), seconds,
                joules, row->joules, low, high, covered ? "" : "OUT");
-    if (joules < 0.02 * w->total)
+    if (joules < 0.02 * w->p.total)
         return;
     reported->large++;
     reported->off += error > 0.03;
@@ -317,8 +282,9 @@ static inline int calibration(void *context, const struct hec_device *device, st
     struct world *w = (struct world *)((char *)context - offsetof(struct world, run));
     (void)device;
     hec_peaks_init(out);
-    out->peak[HEC_PEAK_SENSOR_WINDOW].value = 1e6 * (w->window_ms * between(w, 0.9, 1.1) + w->filter_ms);
-    out->peak[HEC_PEAK_SENSOR_DELAY].value = 1e6 * (w->lag_ms + w->filter_ms + w->window_ms / 2 + between(w, -4, 4));
+    out->peak[HEC_PEAK_SENSOR_WINDOW].value = 1e6 * (w->window_ms * power_between(&w->p, 0.9, 1.1) + w->p.filter_ms);
+    out->peak[HEC_PEAK_SENSOR_DELAY].value =
+        1e6 * (w->p.lag_ms + w->p.filter_ms + w->window_ms / 2 + power_between(&w->p, -4, 4));
     return 0;
 }
 
@@ -342,8 +308,8 @@ static inline void run_one(struct world *w, uint64_t seed, const struct cell *ce
         if (getenv("HEC_TEST_ROWS"))
             printf(
                 "-- seed %llu: %g ms, steps of %g ms, +-%g: %s; level %.1f W, lag %.0f, filter %.0f, spacing %.0f ms\n",
-                (unsigned long long)seed, cell->window_ms, cell->step_ms, cell->kernel_spread, how, w->level, w->lag_ms,
-                w->filter_ms, w->spacing_ms);
+                (unsigned long long)seed, cell->window_ms, cell->step_ms, cell->kernel_spread, how, w->level,
+                w->p.lag_ms, w->p.filter_ms, w->spacing_ms);
         for (int i = 0; i < HEC_STATE_COUNT; i++) {
             joules += d->rows[i].ns ? d->rows[i].joules : 0;
             judge_row(w, &d->rows[i], i, score, reported);

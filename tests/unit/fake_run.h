@@ -206,35 +206,28 @@ static inline void fake_init(struct fake_run *run, double seconds) {
 static inline void fake_worker(struct fake_run *run, int index, double watts, int engine, int sm, int occupancy) {
     double end = (double)run->input.end_ns / 1e9;
     run->devices[run->device_count++] = fake_device(index);
-    for (long k = -50;; k++) { /* every 20 ms, to 40 ms beyond the end */
-        double t = (double)k * 0.02;
-        if (t > end + 0.04)
-            break;
-        double middle = t - 0.01;
+    for (long k = -50; (double)k * 0.02 <= end + 0.04; k++) { /* every 20 ms, to 40 ms beyond the end */
+        double t = (double)k * 0.02, middle = t - 0.01;
         fake_add(run, HEC_GPU_POWER, index, t, llround(1000 * (middle < 1 ? 82 : middle < 3 ? 120 : watts)));
     }
-    for (long k = -3;; k++) {
+    for (long k = -3; (double)k * 0.1 + 0.03 <= end; k++) {
         double t = (double)k * 0.1 + 0.03;
-        if (t > end)
-            break;
         double joules = 82 * (t < 1 ? t : 1) + 120 * (t < 1 ? 0 : t < 3 ? t - 1 : 2) + (t < 3 ? 0 : (t - 3) * watts);
         fake_add(run, HEC_GPU_ENERGY, index, t, llround(1e6 + 1000 * joules));
         fake_add(run, HEC_GPU_ENERGY_SLACK, index, t, 0);
     }
-    for (long k = 1;; k++) { /* GPM windows of 125 ms: whole numbers of them fit the seconds above */
-        double t = (double)k * 0.125;
-        if (t > end + 1e-9)
-            break;
-        bool work = t > 3 + 1e-9;
-        fake_add(run, HEC_GPM_GR_ACTIVE, index, t, work ? engine : 0);
-        fake_add(run, HEC_GPU_UTIL, index, t, work ? 1000 : 0);
-        fake_add(run, HEC_GPM_SM_ACTIVE, index, t, work ? sm : 0);
-        fake_add(run, HEC_GPM_SM_OCCUPANCY, index, t, work ? occupancy : 0);
-        fake_add(run, HEC_GPM_TENSOR_ACTIVE, index, t, work ? sm / 3 : 0);
-        fake_add(run, HEC_GPM_DRAM_ACTIVE, index, t, work ? sm / 2 : 0);
-        fake_add(run, HEC_GPM_PCIE_RX, index, t, work ? 100000 : 100);
-        fake_add(run, HEC_GPM_PCIE_TX, index, t, work ? 50000 : 100);
-    }
+    const struct {
+        enum hec_metric metric;
+        int64_t idle, work;
+    } counters[] = {{HEC_GPM_GR_ACTIVE, 0, engine},     {HEC_GPU_UTIL, 0, 1000},
+                    {HEC_GPM_SM_ACTIVE, 0, sm},         {HEC_GPM_SM_OCCUPANCY, 0, occupancy},
+                    {HEC_GPM_TENSOR_ACTIVE, 0, sm / 3}, {HEC_GPM_DRAM_ACTIVE, 0, sm / 2},
+                    {HEC_GPM_PCIE_RX, 100, 100000},     {HEC_GPM_PCIE_TX, 100, 50000}};
+    for (size_t i = 0; i < sizeof counters / sizeof counters[0];
+         i++) /* windows of 125 ms: whole numbers fit the seconds */
+        for (long k = 1; (double)k * 0.125 <= end + 1e-9; k++)
+            fake_add(run, counters[i].metric, index, (double)k * 0.125,
+                     (double)k * 0.125 > 3 + 1e-9 ? counters[i].work : counters[i].idle);
     for (long k = 0; (double)k * 0.5 <= end; k++)
         fake_add(run, HEC_GPU_CONTEXTS, index, (double)k * 0.5, k >= 2);
     fake_fill(run, HEC_GPU_POWER_LIMIT, index, 0, end, 1, 700000);

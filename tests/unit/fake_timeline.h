@@ -2,7 +2,6 @@
 #ifndef TESTS_UNIT_FAKE_TIMELINE_H
 #define TESTS_UNIT_FAKE_TIMELINE_H
 
-#include "diagnose/states/inferred/inferred.h"
 #include "diagnose/states/ledger.h"
 #include "diagnose/timeline/pass.h"
 
@@ -314,32 +313,6 @@ static inline int fake_pass_ledger(const struct hec_timeline_input *input, const
     err = fake_pass_ledger_of(&pass, limits, out);
     hec_pass_close(&pass);
     return err;
-}
-
-/* What calls show of a run, up to where it can be known by any variant. */
-struct fake_inferred {
-    struct hec_pass pass;
-    struct hec_inferred *inferred;
-};
-
-/* False: nothing is inferred. */
-static inline bool fake_inferred_begin(struct fake_inferred *f, struct hec_meter *meter,
-                                       const struct hec_timeline_input *input) {
-    struct hec_pass_consumer consumer;
-    bool any = false;
-    int err = hec_pass_open(input, &f->pass, NULL);
-    if (!err)
-        err = hec_inferred_begin(&f->pass, &f->inferred, &consumer);
-    if (!err)
-        err = hec_pass_run(&f->pass, &consumer, 1, NULL);
-    if (!err)
-        err = hec_inferred_decide(f->inferred, meter, 0, &any, NULL);
-    return !err && any;
-}
-
-static inline void fake_inferred_free(struct fake_inferred *f) {
-    hec_inferred_free(f->inferred);
-    hec_pass_close(&f->pass);
 }
 
 #endif

@@ -36,38 +36,30 @@ static void add(struct world *w, int class, double ms, double *at_ms) {
 static void make(struct world *w, const struct loop *loop, uint64_t seed) {
     double at_ms = 0, watts[GROUPS] = {0, IDLE_W, COPY_W, 0, loop->gemm_w, loop->small_w, loop->small_w};
     memset(w, 0, sizeof *w);
-    w->seed = seed * 0x9E3779B97F4A7C15u + 1;
-    w->noise = 0.01;
-    w->lag_ms = 20;
-    w->filter_ms = 5;
-    w->slack_ms = 2;
-    for (int i = 0; i < 8; i++)
-        world_random(w);
+    power_begin(&w->p, seed);
+    w->p.noise = 0.01;
+    w->p.lag_ms = 20;
+    w->p.filter_ms = 5;
+    w->p.slack_ms = 2;
     while (at_ms < 30000) {
-        double jitter = 0.8 + 0.4 * world_random(w);
+        double jitter = 0.8 + 0.4 * power_random(&w->p);
         double idle_ms = jitter * (loop->idle_ms > 0 ? loop->idle_ms : loop->ms);
         add(w, HEC_JOINT_IDLE, w->pieces == 0 && loop->first_ms > 0 ? loop->first_ms : idle_ms, &at_ms);
         if (loop->sliver_part > 0) {
             for (double left = jitter * loop->ms; left > 0; left -= PART_MS)
-                add(w, world_random(w) < loop->sliver_part ? SLIVER : GEMM, PART_MS, &at_ms);
+                add(w, power_random(&w->p) < loop->sliver_part ? SLIVER : GEMM, PART_MS, &at_ms);
         } else
             add(w, GEMM, jitter * loop->ms, &at_ms);
         add(w, HEC_JOINT_COPY, 0.5 * (1.8 - jitter) * loop->ms, &at_ms);
         add(w, SMALL, (1.8 - jitter) * loop->ms, &at_ms);
     }
-    w->length_ms = (int)at_ms;
+    w->p.length_ms = (int)at_ms;
     for (int i = 0; i < w->pieces; i++) {
         const struct world_piece *p = &w->piece[i];
-        int64_t stop;
-        for (int64_t now = p->start_ns; now < p->end_ns; now = stop) {
-            int64_t bin = now / 1000000;
-            stop = (bin + 1) * 1000000 < p->end_ns ? (bin + 1) * 1000000 : p->end_ns;
-            double seconds = (double)(stop - now) * 1e-9, joules = seconds * watts[p->class];
-            w->joules[p->class] += joules;
-            w->seconds[p->class] += seconds;
-            w->total += joules;
-            w->power[bin] += joules * 1000;
-        }
+        double joules = power_spread(w->p.power, NULL, 0, p->start_ns, p->end_ns, watts[p->class]);
+        w->joules[p->class] += joules;
+        w->seconds[p->class] += (double)(p->end_ns - p->start_ns) * 1e-9;
+        w->p.total += joules;
     }
 }
 
@@ -132,7 +124,7 @@ static void set_up(struct scene *s, const struct loop *loop, uint64_t seed) {
     put_class(s, HEC_KERNEL_CLASS_ELEMENTWISE, ns[SMALL] - tight);
     put_class(s, HEC_KERNEL_CLASS_NORM, ns[SLIVER]);
     s->energy.valid = true;
-    s->energy.joules = s->world.total + (double)untraced * 1e-9 * IDLE_W;
+    s->energy.joules = s->world.p.total + (double)untraced * 1e-9 * IDLE_W;
     s->energy.bound_joules = 0.002 * s->energy.joules;
     price_before(s);
 }

@@ -198,30 +198,18 @@ static struct hec_quality judged(struct setting s, uint64_t seed) {
 }
 
 TEST(corruptions_are_caught) {
-    static const struct setting corrupt[] = {{ZERO_OUTPUT, 1},
-                                             {NO_GRADIENT, 1},
-                                             {NO_GRADIENT, 0.5},
-                                             {GRADIENT_SCALE, 0.1},
-                                             {GRADIENT_SCALE, 0.5},
-                                             {GRADIENT_SCALE, 4},
-                                             {GRADIENT_SCALE, 64},
-                                             {GRADIENT_SCALE, -1},
-                                             {LOSS_SCALE, 0.5},
-                                             {LOSS_SCALE, 16},
-                                             {OUTPUT_SCALE, 16},
-                                             {OUTPUT_SCALE, 0.06},
-                                             {SKIP, 2},
-                                             {SKIP, 4},
-                                             {REPEAT, 16},
-                                             {REPEAT, 4},
-                                             {FROZEN, 1},
-                                             {FROZEN, 2},
-                                             {SHUFFLED, 1},
-                                             {SHUFFLED, 0.3}};
+    static const struct {
+        enum fault fault;
+        double by[6]; /* up to a 0 */
+    } faults[] = {{ZERO_OUTPUT, {1}},      {NO_GRADIENT, {1, 0.5}},    {GRADIENT_SCALE, {0.1, 0.5, 4, 64, -1}},
+                  {LOSS_SCALE, {0.5, 16}}, {OUTPUT_SCALE, {16, 0.06}}, {SKIP, {2, 4}},
+                  {REPEAT, {16, 4}},       {FROZEN, {1, 2}},           {SHUFFLED, {1, 0.3}}};
     int caught = 0;
+    uint64_t seed = 1000;
     rerun(&a, (struct setting){NONE}, first);
-    for (int i = 0; i < 20; i++)
-        caught += judged(corrupt[i], 1000 + 10 * (uint64_t)i).verdict == HEC_QUALITY_FAIL;
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        for (const double *by = faults[i].by; *by != 0; by++, seed += 10)
+            caught += judged((struct setting){faults[i].fault, *by}, seed).verdict == HEC_QUALITY_FAIL;
     printf("caught %d of 20\n", caught);
     assert_int_equal(caught, 20);
 }

@@ -26,11 +26,11 @@ static void solve(void) {
 
 /* The samples and windows of the world up to then, of 20 and of 100 ms, and without noise. */
 static void read_until(int64_t power_ns, int64_t window_ns, int64_t at[2]) {
-    for (; at[0] < power_ns && at[0] < (int64_t)world.length_ms * 1000000; at[0] += 20000000)
-        hec_unmix_power(unmix, at[0], 20000000, world.power[at[0] / 1000000 - 10]);
-    for (; at[1] < window_ns && at[1] < (int64_t)world.length_ms * 1000000; at[1] += 100000000) {
+    for (; at[0] < power_ns && at[0] < (int64_t)world.p.length_ms * 1000000; at[0] += 20000000)
+        hec_unmix_power(unmix, at[0], 20000000, world.p.power[at[0] / 1000000 - 10]);
+    for (; at[1] < window_ns && at[1] < (int64_t)world.p.length_ms * 1000000; at[1] += 100000000) {
         double from = (double)at[1] / 1e6;
-        hec_unmix_window(unmix, at[1], at[1] + 100000000, world_between(world.power, from, from + 100) / 1000, 0);
+        hec_unmix_window(unmix, at[1], at[1] + 100000000, power_sum(world.p.power, from, from + 100) / 1000, 0);
     }
 }
 
@@ -46,17 +46,17 @@ TEST(test_six_activities) {
     }
     world.piece_low_ms = 10;
     world.piece_high_ms = 150;
-    world.lag_ms = 10;
-    world.filter_ms = 0;
+    world.p.lag_ms = 10;
+    world.p.filter_ms = 0;
     world.spread = 0.02;
     world_make(&world);
     begin(6, 0, 700);
     world_power(&world, unmix);
     world_windows(&world, unmix);
     world_pieces(&world, unmix);
-    hec_unmix_total(unmix, world.total, 0.005 * world.total);
+    hec_unmix_total(unmix, world.p.total, 0.005 * world.p.total);
     solve();
-    assert_near(result.joules, world.total, 1e-9 * world.total);
+    assert_near(result.joules, world.p.total, 1e-9 * world.p.total);
     assert_near(result.lag_ns, -10e6, 2e6);
     assert_true(result.power_r2 > 0.95 && result.window_r2 > 0.95);
     for (int c = 0; c < 6; c++) {
@@ -68,7 +68,7 @@ TEST(test_six_activities) {
         assert_int_equal(class->above_limit, c == 0); /* reported as it is, not cut off */
         assert_near(class->joules, class->value * class->seconds, 1e-9 * class->joules);
     }
-    hec_unmix_total(unmix, world.total, 0.05 * world.total); /* a looser total widens the intervals */
+    hec_unmix_total(unmix, world.p.total, 0.05 * world.p.total); /* a looser total widens the intervals */
     assert_int_equal(hec_unmix_solve(unmix, &other), 0);
     for (int c = 0; c < 6; c++)
         assert_true(other.class[c].high - other.class[c].low > result.class[c].high - result.class[c].low);
@@ -221,12 +221,12 @@ TEST(test_little_and_unseen) {
         hec_unmix_piece(unmix, little ? 3 : p->class, p->start_ns, p->end_ns);
     }
     assert_int_equal(hec_unmix_extra(unmix, 4, 2.5), 0);
-    hec_unmix_total(unmix, world.total + 2.5 * 200, 0);
+    hec_unmix_total(unmix, world.p.total + 2.5 * 200, 0);
     solve();
     assert_int_equal(result.class[3].flaw, HEC_UNMIX_LITTLE);
     assert_int_equal(result.class[4].flaw, HEC_UNMIX_UNSEEN);
     assert_true(result.class[4].seconds == 2.5);
-    assert_near(result.joules, world.total + 500, 1e-6);
+    assert_near(result.joules, world.p.total + 500, 1e-6);
     for (int c = 0; c < 3; c++) {
         assert_int_equal(result.class[c].flaw, HEC_UNMIX_GOOD);
         assert_near(result.class[c].value, world.joules[c] / world.seconds[c], 0.03 * world.watts[c]);
@@ -293,7 +293,7 @@ TEST(test_awkward_input) {
 /* A trace that was on half of the time: the readings of those halves, the time of the others, and the total of all. */
 TEST(test_part_of_the_time) {
     world_draw(&world, 11);
-    world.length_ms = 60000;
+    world.p.length_ms = 60000;
     world.classes = 4;
     world_make(&world);
     begin(4, 0, NAN);
@@ -306,10 +306,10 @@ TEST(test_part_of_the_time) {
         else
             hec_unmix_piece(unmix, p->class, p->start_ns, p->end_ns);
     }
-    hec_unmix_total(unmix, world.total, 0.01 * world.total);
+    hec_unmix_total(unmix, world.p.total, 0.01 * world.p.total);
     solve();
     assert_true(result.power_left > 300 && result.power_used > 1000);
-    assert_near(result.joules, world.total, 1e-9 * world.total);
+    assert_near(result.joules, world.p.total, 1e-9 * world.p.total);
     for (int c = 0; c < 4; c++) {
         assert_near(result.class[c].seconds, world.seconds[c], 1e-6);
         assert_near(result.class[c].value, world.joules[c] / world.seconds[c], 0.03 * world.watts[c]);

@@ -39,7 +39,7 @@ static void run(bool power, bool windows, struct score *score) {
     if (windows)
         world_windows(&w, unmix);
     world_pieces(&w, unmix);
-    hec_unmix_total(unmix, w.total, 0);
+    hec_unmix_total(unmix, w.p.total, 0);
     assert_int_equal(hec_unmix_solve(unmix, &result), 0);
     if (!result.valid) { /* power alone, and the sensor's delay not distinct */
         assert_true(power && !windows && !result.lag_known);
@@ -48,14 +48,14 @@ static void run(bool power, bool windows, struct score *score) {
         hec_unmix_free(unmix);
         return;
     }
-    assert_near(result.joules, w.total, 1e-9 * w.total);
+    assert_near(result.joules, w.p.total, 1e-9 * w.p.total);
     for (int c = 0; c < w.classes; c++) {
         if (w.seconds[c] > 0)
-            count_class(&result.class[c], w.joules[c] / w.seconds[c], w.joules[c] >= 0.05 * w.total, score);
+            count_class(&result.class[c], w.joules[c] / w.seconds[c], w.joules[c] >= 0.05 * w.p.total, score);
         assert_near(result.class[c].seconds, w.seconds[c], 1e-6);
     }
     if (power && result.lag_known)
-        assert_near(result.lag_ns, -1e6 * (w.lag_ms + w.filter_ms), 10e6);
+        assert_near(result.lag_ns, -1e6 * (w.p.lag_ms + w.p.filter_ms), 10e6);
     hec_unmix_free(unmix);
 }
 
