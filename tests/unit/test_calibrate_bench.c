@@ -358,14 +358,17 @@ static int teardown(void **state) {
     return allocations != 0 || event_count != 0; /* everything was given back */
 }
 
-static int bench(struct hec_peaks *peaks, struct hec_why *why) {
+static struct hec_peaks peaks;
+static struct hec_why why;
+
+static int bench(void) {
     struct hec_cuda_bench with = {
         .cuda = &fake, .throttled = throttled, .idle_watts = watts, .pause = rest, .report = report};
     with.load = load;
     with.watch = watch;
     with.sensor = sensor;
-    hec_peaks_init(peaks);
-    return hec_cuda_bench(&with, peaks, why);
+    hec_peaks_init(&peaks);
+    return hec_cuda_bench(&with, &peaks, &why);
 }
 
 static void near(const struct hec_peak *peak, double expected, double relative) {
@@ -374,9 +377,7 @@ static void near(const struct hec_peak *peak, double expected, double relative) 
 }
 
 TEST_WITH(test_figures, setup, teardown) {
-    struct hec_peaks peaks;
-    struct hec_why why = {""};
-    assert_int_equal(bench(&peaks, &why), HEC_OK);
+    assert_int_equal(bench(), HEC_OK);
     for (int i = 0; i < HEC_PEAK_COUNT; i++)
         assert_int_equal(reported[i], 0);
     for (int i = HEC_PEAK_FP64; i <= HEC_PEAK_INT8; i++) {
@@ -403,7 +404,6 @@ TEST_WITH(test_figures, setup, teardown) {
 /* Whatever the sensor, its window and its delay come out; a filter counts as the mean that is most like it. */
 TEST_WITH(test_sensor, setup, teardown) {
     static const double windows_ms[] = {20, 25, 100, 1000};
-    struct hec_peaks peaks;
     uint64_t seed = getenv("HEC_TEST_SEED") ? strtoull(getenv("HEC_TEST_SEED"), NULL, 10) : 1;
     print_message("seed %llu\n", (unsigned long long)seed);
     for (int i = 0; i < 4; i++) {
@@ -419,7 +419,7 @@ TEST_WITH(test_sensor, setup, teardown) {
         power.spacing_ms = windows_ms[i] > 20 && unit() < 0.5 ? 100 : 20;
         power.lag_ms = -10 + 50 * unit();
         power.filter_ms = i % 2 ? 15 * unit() : 0;
-        assert_int_equal(bench(&peaks, NULL), HEC_OK);
+        assert_int_equal(bench(), HEC_OK);
         double window = peaks.peak[HEC_PEAK_SENSOR_WINDOW].value * 1e-6;
         double delay = peaks.peak[HEC_PEAK_SENSOR_DELAY].value * 1e-6;
         double expected = power.lag_ms + power.filter_ms + power.window_ms / 2;
@@ -432,33 +432,30 @@ TEST_WITH(test_sensor, setup, teardown) {
     no_host_memory = true;
     power.load_w = power.idle_w;
     power.noise_w = 5;
-    assert_int_equal(bench(&peaks, NULL), HEC_OK);
+    assert_int_equal(bench(), HEC_OK);
     assert_true(isnan(peaks.peak[HEC_PEAK_SENSOR_WINDOW].value) && reported[HEC_PEAK_SENSOR_WINDOW] == 1);
 }
 
 /* Lowered clocks are labelled. */
 TEST_WITH(test_throttled, setup, teardown) {
-    struct hec_peaks peaks;
     lowered = true;
-    assert_int_equal(bench(&peaks, NULL), HEC_OK);
+    assert_int_equal(bench(), HEC_OK);
     assert_true(peaks.peak[HEC_PEAK_BF16].throttled && peaks.peak[HEC_PEAK_BF16].sustained_throttled);
     assert_true(peaks.peak[HEC_PEAK_DRAM_READ].throttled);
 }
 
 /* A driver that does not know wgmma: the next row, which is named. */
 TEST_WITH(test_old_driver, setup, teardown) {
-    struct hec_peaks peaks;
     module_code = HEC_CUDA_UNSUPPORTED_PTX_VERSION;
-    assert_int_equal(bench(&peaks, NULL), HEC_OK);
+    assert_int_equal(bench(), HEC_OK);
     assert_string_equal(peaks.peak[HEC_PEAK_BF16].method, "mma.sync");
     assert_int_equal(reported[HEC_PEAK_BF16], 0);
 }
 
 /* An older device has no such unit: unknown, never zero. */
 TEST_WITH(test_older_device, setup, teardown) {
-    struct hec_peaks peaks;
     capability = 75;
-    assert_int_equal(bench(&peaks, NULL), HEC_OK);
+    assert_int_equal(bench(), HEC_OK);
     static const enum hec_peak_kind none[] = {HEC_PEAK_BF16, HEC_PEAK_TF32, HEC_PEAK_FP8, HEC_PEAK_FP64_TENSOR};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         assert_true(isnan(peaks.peak[none[i]].value) && peaks.peak[none[i]].runs == 0);
@@ -467,16 +464,14 @@ TEST_WITH(test_older_device, setup, teardown) {
     near(&peaks.peak[HEC_PEAK_FP16], OPERATIONS_PER_S, 1e-3);
     near(&peaks.peak[HEC_PEAK_INT8], OPERATIONS_PER_S, 1e-3);
     capability = 61;
-    struct hec_why why = {""};
-    assert_int_equal(bench(&peaks, &why), HEC_ERR_UNSUPPORTED);
+    assert_int_equal(bench(), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "6.1"));
 }
 
 /* A kernel that computes something else gives no figure. */
 TEST_WITH(test_wrong_results, setup, teardown) {
-    struct hec_peaks peaks;
     wrong_by = 1;
-    assert_int_equal(bench(&peaks, NULL), HEC_OK);
+    assert_int_equal(bench(), HEC_OK);
     for (int i = HEC_PEAK_FP64; i <= HEC_PEAK_DRAM_COPY; i++) {
         assert_true(isnan(peaks.peak[i].value));
         assert_int_equal(reported[i], 1);
@@ -486,18 +481,15 @@ TEST_WITH(test_wrong_results, setup, teardown) {
 }
 
 TEST_WITH(test_little_memory, setup, teardown) {
-    struct hec_peaks peaks;
     device_bytes = 8 << 20;
-    assert_int_equal(bench(&peaks, NULL), HEC_OK);
+    assert_int_equal(bench(), HEC_OK);
     assert_true(isnan(peaks.peak[HEC_PEAK_DRAM_READ].value) && reported[HEC_PEAK_DRAM_READ] == 1);
 }
 
 /* An error while something runs ends it: the context is of no more use. */
 TEST_WITH(test_lost, setup, teardown) {
-    struct hec_peaks peaks;
-    struct hec_why why = {""};
     launch_code = 719; /* CUDA_ERROR_LAUNCH_FAILED */
-    assert_int_equal(bench(&peaks, &why), HEC_ERR_FAILED);
+    assert_int_equal(bench(), HEC_ERR_FAILED);
     assert_non_null(strstr(why.text, "what CUDA says"));
 }
 

@@ -63,14 +63,8 @@ static void hold(double window_ms) {
                 1000 - least(all.by[MEASURED].narrow));
 }
 
-TEST(fast_sensor) {
+TEST(sensors) {
     hold(20);
-}
-
-TEST(sensor_of_100_ms) {
     hold(100);
-}
-
-TEST(sensor_of_a_second) {
     hold(1000);
 }

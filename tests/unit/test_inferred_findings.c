@@ -25,8 +25,7 @@ static void summarise_beside(const struct fake_timeline *timeline, bool stranger
     run.processes[0] = (struct hec_process){.pid = 7};
     if (stranger) { /* with a context on the device */
         fake_used(&run, 0, 7);
-        run.gpu_processes[run.gpu_process_count++] = (struct hec_gpu_process){
-            .device = 0, .pid = 99, .last_ns = timeline->input.end_ns, .visible = 1, .sm_util_permille = -1};
+        fake_on_device(&run, 0, 99, 0, 1);
     }
     assert_int_equal(hec_summary_build(&run.input, &price, out, NULL), 0);
     assert_true(out->devices[0].readings.used);

@@ -3,6 +3,9 @@
 #include "act/candidates.h"
 #include "tests/unit/folder.h"
 
+static struct hec_why why;
+static struct hec_applied applied;
+
 TEST(test_table) {
     for (int i = 0; hec_lever_row(i); i++) {
         const struct hec_lever_row *row = hec_lever_row(i);
@@ -33,7 +36,6 @@ TEST(test_sets) {
         {"attention=fast", "attention takes =flash|efficient|cudnn|math, not \"fast\""},
         {"attention=flash|efficient", "attention takes =flash|efficient|cudnn|math, not \"flash|efficient\""},
     };
-    struct hec_why why;
     char text[HEC_LEVERS_TEXT];
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct hec_lever_set set = {.count = 0};
@@ -49,15 +51,15 @@ TEST(test_sets) {
     assert_int_equal(hec_lever_set_add(&set, "compile", &why), HEC_OK);
 }
 
-static const char *variable_of(const struct hec_applied *applied, const char *name) {
-    const char *value = hec_environ_get(&applied->environ, name);
+static const char *variable_of(const char *name) {
+    const char *value = hec_environ_get(&applied.environ, name);
     return value ? value : "";
 }
 
-static int apply(const char *levers, char **from, struct hec_applied *out, struct hec_why *why) {
+static int apply(const char *levers, char **from) {
     struct hec_lever_set set = {.count = 0};
-    assert_int_equal(hec_lever_set_add(&set, levers, why), HEC_OK);
-    return hec_apply(&set, from, out, why);
+    assert_int_equal(hec_lever_set_add(&set, levers, &why), HEC_OK);
+    return hec_apply(&set, from, &applied, &why);
 }
 
 /* What to paste has the value that was proven; without one the name of the value stays. */
@@ -68,7 +70,6 @@ TEST(test_code) {
         {"threads=4", "OMP_NUM_THREADS=4 MKL_NUM_THREADS=4 OPENBLAS_NUM_THREADS=4"},
         {"nccl_channels=8", "NCCL_MIN_NCHANNELS=8"},
     };
-    struct hec_why why;
     char code[512];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hec_lever_set set = {.count = 0};
@@ -83,17 +84,13 @@ TEST(test_code) {
 TEST(test_environment) {
     char *from[] = {"HOME=/x", "GLIBC_TUNABLES=glibc.malloc.check=3", "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64",
                     "CUDA_MODULE_LOADING=LAZY", NULL};
-    struct hec_applied applied;
     struct hec_session_options session = {0};
-    struct hec_why why;
-    assert_int_equal(apply("threads=3,huge_pages,expandable_segments,lazy_modules,tf32", from, &applied, &why), HEC_OK);
-    assert_string_equal(variable_of(&applied, "OMP_NUM_THREADS"), "3");
-    assert_string_equal(variable_of(&applied, "HOME"), "/x");
-    assert_string_equal(variable_of(&applied, "GLIBC_TUNABLES"), "glibc.malloc.check=3:glibc.malloc.hugetlb=1");
-    assert_string_equal(variable_of(&applied, "PYTORCH_CUDA_ALLOC_CONF"),
-                        "max_split_size_mb:64,expandable_segments:True");
-    assert_string_equal(variable_of(&applied, "HEC_LEVERS"),
-                        "threads=3,huge_pages,expandable_segments,lazy_modules,tf32");
+    assert_int_equal(apply("threads=3,huge_pages,expandable_segments,lazy_modules,tf32", from), HEC_OK);
+    assert_string_equal(variable_of("OMP_NUM_THREADS"), "3");
+    assert_string_equal(variable_of("HOME"), "/x");
+    assert_string_equal(variable_of("GLIBC_TUNABLES"), "glibc.malloc.check=3:glibc.malloc.hugetlb=1");
+    assert_string_equal(variable_of("PYTORCH_CUDA_ALLOC_CONF"), "max_split_size_mb:64,expandable_segments:True");
+    assert_string_equal(variable_of("HEC_LEVERS"), "threads=3,huge_pages,expandable_segments,lazy_modules,tf32");
     hec_apply_to(&applied, &session);
     assert_string_equal(session.facts[0], "lever.threads.set");
     assert_string_equal(session.facts[1], "OMP_NUM_THREADS=3 MKL_NUM_THREADS=3 OPENBLAS_NUM_THREADS=3");
@@ -107,15 +104,13 @@ TEST(test_environment) {
 /* What the user has set to something else stays, and is said. */
 TEST(test_conflicts) {
     char *from[] = {"OMP_NUM_THREADS=4", "GLIBC_TUNABLES=glibc.malloc.hugetlb=0", NULL};
-    struct hec_applied applied;
-    struct hec_why why;
-    assert_int_equal(apply("threads=3", from, &applied, &why), HEC_ERR_UNSUPPORTED);
+    assert_int_equal(apply("threads=3", from), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "would set OMP_NUM_THREADS=3, which is 4 already"));
     hec_applied_free(&applied);
-    assert_int_equal(apply("huge_pages", from, &applied, &why), HEC_ERR_UNSUPPORTED);
+    assert_int_equal(apply("huge_pages", from), HEC_ERR_UNSUPPORTED);
     hec_applied_free(&applied);
-    assert_int_equal(apply("threads=4", from, &applied, &why), HEC_OK);
-    assert_string_equal(variable_of(&applied, "MKL_NUM_THREADS"), "4");
+    assert_int_equal(apply("threads=4", from), HEC_OK);
+    assert_string_equal(variable_of("MKL_NUM_THREADS"), "4");
     hec_applied_free(&applied);
 }
 
@@ -131,35 +126,34 @@ static void put_device(const char *address, const char *vendor, const char *node
     }
 }
 
-static int place(const char *root, const char *visible, struct hec_placement *out, struct hec_why *why) {
+static int place(const char *root, const char *visible, struct hec_placement *out) {
     char variable[64], what[HEC_PLACE_TEXT];
     char *from[] = {variable, NULL};
     struct hec_environ variables;
     snprintf(variable, sizeof variable, "CUDA_VISIBLE_DEVICES=%s", visible);
     assert_int_equal(hec_environ_copy(&variables, from), HEC_OK);
-    int err = hec_place_beside_devices(&variables, root, out, what, why);
+    int err = hec_place_beside_devices(&variables, root, out, what, &why);
     hec_environ_free(&variables);
     return err;
 }
 
 TEST_WITH(test_placement, folder_make, folder_remove) {
     struct hec_placement placement;
-    struct hec_why why;
     folder_text("devices/system/node/node0/cpulist", "0-7\n");
-    assert_int_equal(place(folder, "0", &placement, &why), HEC_ERR_UNSUPPORTED);
+    assert_int_equal(place(folder, "0", &placement), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "one NUMA node"));
     folder_text("devices/system/node/node1/cpulist", "0\n");
     put_device("0000:01:00.0", "0x8086", "0", "1");
     put_device("0000:41:00.0", "0x10de", "1", "0-1");
     put_device("0000:81:00.0", "0x10de", "0", "900-950");
-    assert_int_equal(place(folder, "0", &placement, &why), HEC_OK);
+    assert_int_equal(place(folder, "0", &placement), HEC_OK);
     assert_int_equal(placement.node, 1);
     assert_true(CPU_ISSET(0, &placement.cpus));
-    assert_int_equal(place(folder, "0,1", &placement, &why), HEC_ERR_UNSUPPORTED);
+    assert_int_equal(place(folder, "0,1", &placement), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "several nodes"));
-    assert_int_equal(place(folder, "1", &placement, &why), HEC_ERR_UNSUPPORTED); /* none of its CPUs is ours */
+    assert_int_equal(place(folder, "1", &placement), HEC_ERR_UNSUPPORTED); /* none of its CPUs is ours */
     put_device("0000:81:00.0", "0x10de", "-1", "0");
-    assert_int_equal(place(folder, "1", &placement, &why), HEC_ERR_UNSUPPORTED);
+    assert_int_equal(place(folder, "1", &placement), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "does not say"));
 }
 

@@ -92,14 +92,15 @@ TEST(test_not_seen) {
     fake_init(&run, 60);
     hec_meter_open(&meter, &run.input, run.input.end_ns);
     device = (struct hec_device_summary){.shared_with = 2, .activity.engine = 0.9};
-    assert_int_equal(hec_others_find(&meter, NULL, &device, NULL), 0);
-    assert_int_equal(device.others, HEC_OTHERS_MAYBE);
-    device.activity.engine = 0.04; /* whoever it was */
-    assert_int_equal(hec_others_find(&meter, NULL, &device, NULL), 0);
-    assert_int_equal(device.others, HEC_OTHERS_IDLE);
-    device.activity.engine = NAN;
-    assert_int_equal(hec_others_find(&meter, NULL, &device, NULL), 0);
-    assert_int_equal(device.others, HEC_OTHERS_MAYBE);
+    static const struct {
+        double engine;
+        enum hec_others others;
+    } cases[] = {{0.9, HEC_OTHERS_MAYBE}, {0.04, HEC_OTHERS_IDLE}, {NAN, HEC_OTHERS_MAYBE}}; /* idle: whoever it was */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        device.activity.engine = cases[i].engine;
+        assert_int_equal(hec_others_find(&meter, NULL, &device, NULL), 0);
+        assert_int_equal(device.others, cases[i].others);
+    }
     assert_true(isnan(device.others_engine) && isnan(device.others_seen));
     hec_meter_close(&meter);
     fake_free(&run);

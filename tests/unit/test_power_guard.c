@@ -50,6 +50,17 @@ static bool there(const struct hec_power_entry *entry) {
     return hec_power_journal_read(entry->uuid, entry->machine, entry->knob, &found, NULL) == HEC_OK;
 }
 
+static struct hec_why why;
+static struct hec_buf said;
+
+static int before_each(void **state) {
+    (void)state;
+    why.text[0] = '\0';
+    hec_buf_free(&said);
+    hec_buf_init(&said, 4096);
+    return 0;
+}
+
 /* ---- the journal ---- */
 
 static void text_of(const struct hec_power_entry *entry, struct hec_buf *text) {
@@ -106,7 +117,6 @@ TEST(hostile_entries_are_refused) {
     text_of(&entry, &good);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hec_buf bad;
-        struct hec_why why = {""};
         const char *at = strstr(good.data, cases[i].from);
         assert_non_null(at);
         hec_buf_init(&bad, 65536);
@@ -119,11 +129,12 @@ TEST(hostile_entries_are_refused) {
     hec_buf_free(&good);
 }
 
-static void count_seen(void *context, const char *path, int err, const struct hec_power_entry *entry, const char *why) {
+static void count_seen(void *context, const char *path, int err, const struct hec_power_entry *entry,
+                       const char *reason) {
     int *counts = context;
     (void)path, (void)entry;
     counts[err == HEC_OK ? 0 : 1]++;
-    assert_true(err == HEC_OK || strlen(why) > 10);
+    assert_true(err == HEC_OK || strlen(reason) > 10);
 }
 
 /* An entry under the name of another device is none of that device's. */
@@ -228,24 +239,19 @@ TEST(what_was_there_is_put_back) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hec_power_machine machine = fake_machine(cases[i].boot, cases[i].found);
         struct hec_power_entry entry = example();
-        struct hec_buf said;
-        hec_buf_init(&said, 4096);
+        hec_buf_clear(&said);
         assert_int_equal(hec_power_journal_write(&entry, NULL), HEC_OK);
         assert_int_equal(hec_power_restore_entry(&machine, &entry, &said, NULL), cases[i].result);
         assert_int_equal(fake.limit, cases[i].expected);
         assert_int_equal(fake.writes, cases[i].result);
         assert_true(cases[i].words == (said.length > 0));
         assert_false(there(&entry));
-        hec_buf_free(&said);
     }
 }
 
 TEST(what_cannot_be_put_back_stays_in_the_journal) {
     struct hec_power_entry entry = example();
     struct hec_power_machine machine = fake_machine("b-1", 400000);
-    struct hec_why why = {""};
-    struct hec_buf said;
-    hec_buf_init(&said, 4096);
     assert_int_equal(hec_power_journal_write(&entry, NULL), HEC_OK);
     fake.set_code = HEC_NVML_NO_PERMISSION;
     assert_int_equal(hec_power_restore_entry(&machine, &entry, &said, &why), HEC_ERR_PERMISSION);
@@ -260,13 +266,11 @@ TEST(what_cannot_be_put_back_stays_in_the_journal) {
     assert_int_equal(hec_power_restore_entry(&machine, &entry, &said, &why), HEC_ERR_NOTFOUND);
     entry = example();
     assert_int_equal(hec_power_restore_entry(&machine, &entry, &said, &why), 1);
-    hec_buf_free(&said);
 }
 
 TEST(writing_reads_back) {
     struct hec_power_machine machine = fake_machine("b-1", 700000);
     struct hec_power_device device;
-    struct hec_why why = {""};
     assert_int_equal(hec_power_devices(&machine, NULL, &device, &why), 1);
     assert_int_equal(hec_power_device_check(&machine, &device, HEC_POWER_CAP, 199999, &why), HEC_ERR_USAGE);
     assert_non_null(strstr(why.text, "200 W to 700 W"));
@@ -303,7 +307,6 @@ static void new_machine(int32_t cap_mw) {
 
 static struct hec_power_guard *open_on(const char *spec, const char *visible) {
     struct hec_power_guard *guard;
-    struct hec_why why = {""};
     if (hec_power_guard_open(&(struct hec_power_options){.simulated = spec, .visible = visible}, &guard, &why) !=
         HEC_OK)
         fail_msg("%s", why.text);
@@ -311,7 +314,6 @@ static struct hec_power_guard *open_on(const char *spec, const char *visible) {
 }
 
 TEST(a_lease_puts_back_exactly) {
-    struct hec_why why = {""};
     new_machine(456789);
     struct hec_power_guard *guard = open_on(machine_spec, "1");
     assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 300000, &why), HEC_OK);
@@ -336,7 +338,6 @@ TEST(a_lease_puts_back_exactly) {
 }
 
 TEST(somebody_elses_change_is_left_alone) {
-    struct hec_why why = {""};
     new_machine(500000);
     struct hec_power_guard *guard = open_on(machine_spec, NULL);
     assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 300000, &why), HEC_OK);
@@ -348,7 +349,6 @@ TEST(somebody_elses_change_is_left_alone) {
 }
 
 TEST(a_second_lease_is_refused_by_name) {
-    struct hec_why why = {""};
     char pid[24];
     new_machine(500000);
     struct hec_power_guard *first = open_on(machine_spec, "1"), *second = open_on(machine_spec, NULL);
@@ -367,7 +367,6 @@ TEST(a_second_lease_is_refused_by_name) {
 
 TEST(without_rights_it_says_so) {
     struct hec_power_guard *guard;
-    struct hec_why why = {""};
     assert_int_equal(hec_power_guard_open(&(struct hec_power_options){0}, &guard, &why), HEC_ERR_PERMISSION);
     assert_non_null(strstr(why.text, "--allow-power"));
     guard = open_on("h200,norights", NULL);
@@ -383,7 +382,6 @@ TEST(without_rights_it_says_so) {
 
 /* Whoever limits clocks already set something that could not be put back. */
 TEST(clocks_that_are_limited_are_left_alone) {
-    struct hec_why why = {""};
     new_machine(700000);
     sim_state_write(machine_path, 0, &(struct sim_setting){700000, 1500});
     struct hec_power_guard *guard = open_on(machine_spec, "0");
@@ -411,10 +409,8 @@ static void lease_and_leave(void) {
 /* Without a word: the guardian sees that its client is gone, on a busy machine some time later. */
 TEST(an_exit_ends_the_lease) {
     int left = 1;
-    struct hec_buf said;
     new_machine(432100);
     run_lease(lease_and_leave);
-    hec_buf_init(&said, 4096);
     for (int i = 0; i < 1000 && left; i++) {
         assert_true(hec_power_restore(&left, &said, NULL) >= 0); /* waits for a guardian that is putting back */
         if (left)
@@ -423,14 +419,12 @@ TEST(an_exit_ends_the_lease) {
     assert_int_equal(left, 0);
     assert_int_equal(setting(0).cap_mw, 432100);
     assert_int_equal(setting(1).cap_mw, 432100);
-    hec_buf_free(&said);
 }
 
 /* What nobody put back: as after a power failure, with the boot's id in the file or another one. */
 TEST(the_next_one_puts_back) {
     struct hec_power_entry entry = example();
     struct hec_power_machine machine;
-    struct hec_buf said;
     int left;
     for (int restarted = 0; restarted < 2; restarted++) {
         new_machine(611000);
@@ -442,28 +436,23 @@ TEST(the_next_one_puts_back) {
         sim_state_write(machine_path, 0, &(struct sim_setting){400000, 0});
         if (restarted)
             assert_int_equal(sim_state_restart(machine_path, &(struct sim_setting){700000, 0}), HEC_OK);
-        hec_buf_init(&said, 4096);
+        hec_buf_clear(&said);
         assert_int_equal(hec_power_restore(&left, &said, NULL), !restarted);
         assert_int_equal(left, 0);
         assert_int_equal(setting(0).cap_mw, restarted ? 700000 : 613001);
         assert_false(there(&entry));
-        hec_buf_free(&said);
     }
     /* a simulated machine that is gone took its limits with it */
     assert_int_equal(hec_power_journal_write(&entry, NULL), HEC_OK);
     unlink(machine_path);
-    hec_buf_init(&said, 4096);
     assert_int_equal(hec_power_restore(&left, &said, NULL), 0);
     assert_int_equal(left, 0);
     assert_false(there(&entry));
-    hec_buf_free(&said);
 }
 
 TEST(a_damaged_journal_blocks_its_device) {
     struct hec_power_entry entry = example();
     struct hec_power_machine machine;
-    struct hec_why why = {""};
-    struct hec_buf said;
     char path[400], key[HEC_POWER_KEY];
     int left;
     new_machine(500000);
@@ -479,12 +468,11 @@ TEST(a_damaged_journal_blocks_its_device) {
     assert_non_null(strstr(why.text, path));
     assert_int_equal(setting(0).cap_mw, 500000);
     assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
-    hec_buf_init(&said, 4096);
     assert_int_equal(hec_power_restore(&left, &said, NULL), 0);
     assert_int_equal(left, 1);
     assert_non_null(strstr(said.data, path));
-    hec_buf_free(&said);
     assert_int_equal(unlink(path), 0);
 }
 
+EACH_TEST(before_each, NULL)
 ALL_TESTS(begin, end)

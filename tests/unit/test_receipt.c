@@ -107,27 +107,32 @@ static void receipt_make(struct hec_receipt *r, int pairs) {
     hec_receipt_judge(r);
 }
 
-static char *text_of(const struct hec_receipt *r) {
-    assert_int_equal(hec_receipt_json(r, page()), 0);
+static struct hec_receipt r; /* of a test: freed before the next */
+
+static void make(int pairs) {
+    hec_receipt_free(&r);
+    receipt_make(&r, pairs);
+}
+
+static char *text_of(const struct hec_receipt *of) {
+    assert_int_equal(hec_receipt_json(of, page()), 0);
     return strdup(hec_buf_text(&out));
 }
 
-/* The receipt, and what is read back from its JSON: r may be changed before. */
-static void read_back(struct hec_receipt *r, struct hec_receipt *back) {
+/* What is read back from the JSON of a receipt. */
+static void read_back(struct hec_receipt *there, struct hec_receipt *back) {
     struct hec_why why = {""};
     json_t *root;
-    hec_receipt_judge(r);
-    char *text = text_of(r);
+    hec_receipt_judge(there);
+    char *text = text_of(there);
     assert_int_equal(hec_receipt_read(text, strlen(text), back, &root, &why), 0);
     free(text);
     json_decref(root);
 }
 
 static char *made(int pairs) {
-    struct hec_receipt r;
-    receipt_make(&r, pairs);
+    make(pairs);
     char *text = text_of(&r);
-    hec_receipt_free(&r);
     return text;
 }
 
@@ -190,8 +195,7 @@ TEST(least_saving) {
 }
 
 TEST(environment) {
-    struct hec_receipt r;
-    receipt_make(&r, 2);
+    make(2);
     assert_int_equal(r.environment.count, 3);
     assert_string_equal(r.environment.list[0].name, "CUDA_EMPTY"); /* in order of the names */
     assert_string_equal(hec_receipt_fact(&r.environment, "OMP_NUM_THREADS"), "4");
@@ -200,7 +204,6 @@ TEST(environment) {
     assert_int_equal(hec_receipt_json(&r, page()), 0);
     SAYS("HF_TOKEN");
     SAYS_NOT("geheim");
-    hec_receipt_free(&r);
 }
 
 /* docs/receipt.schema.json is what `hec verify --schema` prints, and names what is written. */
@@ -216,10 +219,9 @@ TEST(schema) {
 TEST(pages) {
     const char *path = HEC_SOURCE_DIR "/tests/golden/receipt.md";
     const struct hec_report_style style = {.utf8 = true};
-    struct hec_receipt r;
     char *kept;
     size_t length;
-    receipt_make(&r, 4);
+    make(4);
     snprintf(r.hec_version, sizeof r.hec_version, "0.0.0");
     assert_int_equal(hec_receipt_terminal(&r, &style, page()), 0);
     lines(80);
@@ -234,7 +236,6 @@ TEST(pages) {
     if (length != out.length || memcmp(kept, out.data, length) != 0)
         fail_msg("it is not what tests/golden/receipt.md says:\n%s", out.data);
     free(kept);
-    hec_receipt_free(&r);
 }
 
 static void assert_quality(struct hec_quality q, const char *words) {
@@ -257,14 +258,14 @@ TEST(words) {
         char sentence[HEC_QUALITY_SENTENCE];
         assert_true(strlen(hec_quality_sentence(sentence, &q)) > strlen("cannot judge: because"));
     }
-    struct hec_receipt r = {.unit = "sample", .result = {.joules = {true, 2.34e6, 2e6, INFINITY}}};
+    struct hec_receipt paid = {.unit = "sample", .result = {.joules = {true, 2.34e6, 2e6, INFINITY}}};
     char line[HEC_RECEIPT_LINE];
-    assert_string_equal(hec_receipt_paid(line, &r),
+    assert_string_equal(hec_receipt_paid(line, &paid),
                         "after 2.34 million samples by the joules saved (soonest 2 million, latest perhaps never)");
-    r.result.joules.shown = false;
-    assert_string_equal(hec_receipt_paid(line, &r), "never, as far as is shown: nothing is saved");
-    r.unit[0] = '\0';
-    assert_string_equal(hec_receipt_paid(line, &r), "not known: no unit of work is");
+    paid.result.joules.shown = false;
+    assert_string_equal(hec_receipt_paid(line, &paid), "never, as far as is shown: nothing is saved");
+    paid.unit[0] = '\0';
+    assert_string_equal(hec_receipt_paid(line, &paid), "not known: no unit of work is");
 }
 
 /* ---- every change is found ---- */
@@ -368,8 +369,7 @@ TEST(order_is_that_of_the_seed) {
                                        "more pairs than the 4",
                                        "1 warm-ups before the first pair, and the plan says 2"};
     for (int way = 0; way < 4; way++) {
-        struct hec_receipt r;
-        receipt_make(&r, 4);
+        make(4);
         struct hec_experiment_trial *t = r.trials, kept = t[2];
         if (way == 0) {
             t[2] = t[3];
@@ -394,7 +394,6 @@ TEST(order_is_that_of_the_seed) {
         assert_true(objections_of(parse()) > 0);
         SAYS(said[way]);
         SAYS_NOT("digest");
-        hec_receipt_free(&r);
     }
 }
 
@@ -456,12 +455,10 @@ TEST(hostile) {
 }
 
 TEST(too_many_trials) {
-    struct hec_receipt r;
-    receipt_make(&r, 2);
+    make(2);
     while (!r.error)
         hec_receipt_add_trial(&r, &r.trials[0]);
     assert_int_equal(r.error, HEC_ERR_LIMIT);
     assert_int_equal(r.trial_count, HEC_RECEIPT_TRIALS_MOST);
     assert_int_equal(hec_receipt_json(&r, page()), HEC_ERR_LIMIT); /* what is not whole is not written */
-    hec_receipt_free(&r);
 }

@@ -1,31 +1,24 @@
 /* What a run of any size keeps in memory has an end, and what is beyond it still counts. */
 #include "diagnose/timeline/device.h"
 #include "diagnose/timeline/steps.h"
-#include "fake_timeline.h"
-#include "unit.h"
+#include "timeline_run.h"
 
 #define MS INT64_C(1000000)
 
 /* All are counted, with their units; durations are of those in the list. */
 TEST(steps_beyond_the_list) {
-    static struct fake_timeline t;
-    struct hec_timeline out;
-    struct hec_why why;
     const int64_t beyond = 1000, count = HEC_STEPS_KEPT + beyond;
-    fake_tl_init(&t);
-    uint32_t process = fake_tl_track(&t, HEC_TRACK_PROCESS, 10, -1, 0);
+    timeline_begin(NULL);
     for (int64_t i = 0; i < count; i++) {
         struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_STEP, process, i * MS, i * MS + MS / 2);
         a->detail = HEC_STEP_MARKED;
         a->amount = i < HEC_STEPS_KEPT ? 2 : 3;
     }
-    assert_int_equal(fake_pass_timeline(&t.input, &out, &why), 0);
-    assert_int_equal(out.steps.count, count);
-    assert_int_equal(out.steps.examined, HEC_STEPS_KEPT);
-    assert_int_equal(out.steps.duration.count, HEC_STEPS_KEPT);
-    assert_true(out.steps.units == 2.0 * HEC_STEPS_KEPT + 3.0 * (double)beyond);
-    hec_timeline_free(&out);
-    fake_tl_free(&t);
+    build();
+    assert_int_equal(made.steps.count, count);
+    assert_int_equal(made.steps.examined, HEC_STEPS_KEPT);
+    assert_int_equal(made.steps.duration.count, HEC_STEPS_KEPT);
+    assert_true(made.steps.units == 2.0 * HEC_STEPS_KEPT + 3.0 * (double)beyond);
 }
 
 TEST(windows_beyond_the_list) {

@@ -17,6 +17,13 @@ static int64_t below(int64_t most) {
 
 /* ---- states ---- */
 
+static int64_t sum_of(const struct hec_view_states *s, size_t count, int state) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += s->cells[i][state];
+    return sum;
+}
+
 /* The ledger and the view get the same pieces: what both say of each state is the same, to the nanosecond. */
 static void check_sums(int64_t duration_ns, int64_t from_ns, int64_t longest_ns, int pieces, size_t cells) {
     struct hec_view *view = hec_view_new(1);
@@ -42,21 +49,14 @@ static void check_sums(int64_t duration_ns, int64_t from_ns, int64_t longest_ns,
         const struct hec_view_states *s = &view->states[device];
         assert_in_range(s->count, 1, cells);
         for (int state = 0; state < HEC_STATE_COUNT; state++) {
-            int64_t sum = 0;
-            for (size_t i = 0; i < s->count; i++) {
+            for (size_t i = 0; i < s->count; i++)
                 assert_true(s->cells[i][state] >= 0 && s->cells[i][state] <= s->step_ns);
-                sum += s->cells[i][state];
-            }
-            assert_int_equal(sum, ledger.devices[device].rows[state].traced_ns);
+            assert_int_equal(sum_of(s, s->count, state), ledger.devices[device].rows[state].traced_ns);
         }
         size_t count = hec_view_merge_states(view->states[device].cells, s->count, 4);
         assert_int_equal(count, (s->count + 3) / 4);
-        for (int state = 0; state < HEC_STATE_COUNT; state++) {
-            int64_t sum = 0;
-            for (size_t i = 0; i < count; i++)
-                sum += s->cells[i][state];
-            assert_int_equal(sum, ledger.devices[device].rows[state].traced_ns);
-        }
+        for (int state = 0; state < HEC_STATE_COUNT; state++)
+            assert_int_equal(sum_of(s, count, state), ledger.devices[device].rows[state].traced_ns);
     }
     hec_ledger_free(&ledger);
     hec_view_free(view);
@@ -82,13 +82,8 @@ TEST(what_does_not_count_is_gone) {
     assert_int_equal(hec_view_piece(view, 5, &piece), 0);
     assert_int_equal(view->state_count, 1);
     assert_int_equal(view->states[0].device, 5);
-    int64_t host = 0, copy = 0;
-    for (size_t i = 0; i < view->states[0].count; i++) {
-        host += view->states[0].cells[i][HEC_STATE_HOST];
-        copy += view->states[0].cells[i][HEC_STATE_COPY];
-    }
-    assert_int_equal(host, 0);
-    assert_int_equal(copy, 100);
+    assert_int_equal(sum_of(&view->states[0], view->states[0].count, HEC_STATE_HOST), 0);
+    assert_int_equal(sum_of(&view->states[0], view->states[0].count, HEC_STATE_COPY), 100);
     hec_view_free(view);
 }
 
