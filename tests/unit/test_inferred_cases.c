@@ -39,6 +39,12 @@ static void wait_for(uint32_t thread, enum hec_sync_type type, int64_t from, int
     a->device = 1;
 }
 
+/* A burst of 20 launches, which the device is done with 5 us before the wait for it returns. */
+static void work(int64_t from, enum hec_sync_type type, int64_t to) {
+    burst(one, from, from + 100, 20);
+    wait_for(one, type, from + 100, to);
+}
+
 static struct hec_activity *call(uint32_t thread, enum hec_api_class class, const char *name, int64_t from,
                                  int64_t to) {
     struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_API, thread, from * US, to * US);
@@ -81,10 +87,8 @@ static const char *reported(enum hec_inferred_variant variant) {
 
 /* The device was behind: without a counter, 95 % of the launching time was busy. */
 TEST(a_wait) {
-    burst(one, 1000, 1100, 20);
-    wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
-    burst(one, 4000, 4100, 20);
-    wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
+    work(1000, HEC_SYNC_STREAM, 2105);
+    work(4000, HEC_SYNC_STREAM, 5005);
     assert_string_equal(
         reported(HEC_INFERRED_GUESS),
         "startup 0-1006, compute 1006-1095, launch 1095-1100, compute 1100-2100, sync 2100-2105, "
@@ -93,8 +97,7 @@ TEST(a_wait) {
 
 /* What another thread launches meanwhile is not waited for. */
 TEST(another_thread) {
-    burst(one, 1000, 1100, 20);
-    wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
+    work(1000, HEC_SYNC_STREAM, 2105);
     burst(other, 1900, 2000, 20);
     wait_for(other, HEC_SYNC_STREAM, 2600, 3005);
     assert_string_equal(reported(HEC_INFERRED_MOST_BETWEEN), "startup 0-1000, compute 1000-3004, tail 3004-10000");
@@ -102,10 +105,8 @@ TEST(another_thread) {
 
 /* An event may lie before what was launched last. */
 TEST(an_event) {
-    burst(one, 1000, 1100, 20);
-    wait_for(one, HEC_SYNC_EVENT, 1100, 2105);
-    burst(one, 4000, 4100, 20);
-    wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
+    work(1000, HEC_SYNC_EVENT, 2105);
+    work(4000, HEC_SYNC_STREAM, 5005);
     assert_string_equal(reported(HEC_INFERRED_MOST_BETWEEN), "startup 0-1000, compute 1000-5004, tail 5004-10000");
     assert_non_null(strstr(reported(HEC_INFERRED_LEAST_BETWEEN), "sync 2090-2105, host 2105-4000"));
 }
@@ -114,8 +115,7 @@ TEST(an_event) {
 TEST(a_free) {
     burst(one, 1000, 1100, 20);
     call(one, HEC_API_FREE, "cudaFree", 1100, 2005);
-    burst(one, 4000, 4100, 20);
-    wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
+    work(4000, HEC_SYNC_STREAM, 5005);
     assert_non_null(strstr(reported(HEC_INFERRED_MOST_BETWEEN), "compute 1000-2004, "));
     snprintf(t.names[0], sizeof t.names[0], "cudaFreeAsync");
     assert_non_null(strstr(reported(HEC_INFERRED_MOST_BETWEEN), "compute 1000-5004, "));
@@ -123,8 +123,7 @@ TEST(a_free) {
 
 /* A long call on an empty queue loads code: the device starts when it returns. */
 TEST(a_load) {
-    burst(one, 1000, 1100, 20);
-    wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
+    work(1000, HEC_SYNC_STREAM, 2105);
     call(one, HEC_API_LAUNCH, "cudaLaunchKernel", 3000, 8000);
     wait_for(one, HEC_SYNC_STREAM, 8000, 9005);
     assert_string_equal(reported(HEC_INFERRED_GUESS),
@@ -165,8 +164,7 @@ TEST(a_window) {
     struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 2500 * US, 2900 * US);
     fake_tl_launched(a, 2100 * US, 2105 * US, one);
     wait_for(one, HEC_SYNC_STREAM, 2110, 2905);
-    burst(one, 4000, 4100, 20);
-    wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
+    work(4000, HEC_SYNC_STREAM, 5005);
     assert_string_equal(reported(HEC_INFERRED_MOST_BETWEEN),
                         "startup 0-1000, compute 1000-2900, sync 2900-2905, host 2905-4000, compute 4000-5004, "
                         "tail 5004-10000");

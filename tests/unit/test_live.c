@@ -2,9 +2,7 @@
 #include "base/clock.h"
 #include "cli/live.h"
 #include "model/trace.h"
-#include "unit.h"
-
-#include <unistd.h>
+#include "folder.h"
 
 #define S HEC_NS_PER_S
 
@@ -40,7 +38,6 @@ static void activities(void *context, const struct hec_activity *list, size_t co
 
 static struct hec_live *live;
 static const struct hec_sink *sink;
-static char path[32];
 
 static int set_up(void **state) {
     static const struct hec_sink to = {.sample = sample,
@@ -51,12 +48,10 @@ static int set_up(void **state) {
                                        .trace_name = trace_name,
                                        .trace_activities = activities};
     struct hec_why why;
-    (void)state;
     passed = 0;
-    snprintf(path, sizeof path, "live.XXXXXX");
-    close(mkstemp(path));
+    folder_make(state);
     /* it began just now by the clock, so that the thread says nothing while the test lasts */
-    if (hec_live_open(path, hec_clock_mono_ns() + 3600 * S, &live, &why) < 0)
+    if (hec_live_open(folder_write("live", "", 0), hec_clock_mono_ns() + 3600 * S, &live, &why) < 0)
         return -1;
     sink = hec_live_through(live, &to);
     for (int i = 0; i < 2; i++)
@@ -64,10 +59,9 @@ static int set_up(void **state) {
     return 0;
 }
 static int tear_down(void **state) {
-    (void)state;
     hec_live_end(live);
     hec_live_free(live);
-    return unlink(path);
+    return folder_remove(state);
 }
 
 /* Without the time at its end, "  N s". */

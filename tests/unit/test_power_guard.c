@@ -4,33 +4,20 @@
 #include "act/power_journal.h"
 #include "act/power_restore.h"
 #include "sim/state.h"
-#include "unit.h"
+#include "folder.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-static char folder[200], machine_path[256], machine_spec[320];
+static char machine_path[64], machine_spec[128];
 
 static int begin(void **state) {
-    (void)state;
-    char base[128];
-    assert_non_null(getcwd(base, sizeof base));
-    snprintf(folder, sizeof folder, "%s/state-%d", base, (int)getpid());
+    folder_make(state);
     snprintf(machine_path, sizeof machine_path, "%s/machine", folder);
     snprintf(machine_spec, sizeof machine_spec, "h200x2,state=%s", machine_path);
     setenv("HEC_STATE_DIR", folder, 1);
-    return mkdir(folder, 0700) == 0 || errno == EEXIST ? 0 : -1;
-}
-
-static int end(void **state) {
-    (void)state;
-    char command[300];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
+    return chmod(folder, 0700);
 }
 
 static struct hec_power_entry example(void) {
@@ -475,4 +462,4 @@ TEST(a_damaged_journal_blocks_its_device) {
 }
 
 EACH_TEST(before_each, NULL)
-ALL_TESTS(begin, end)
+ALL_TESTS(begin, folder_remove)
