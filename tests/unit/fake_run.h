@@ -106,55 +106,27 @@ static inline int fake_subjects(void *context, enum hec_metric metric, int32_t *
     return count;
 }
 
-#define FAKE_TABLE(name, type, array, counter)                                                                         \
-    static inline int name(void *context, int (*visit)(void *context, const struct type *row), void *visitor,          \
-                           struct hec_why *why) {                                                                      \
+/* Rows of a table, each told by what the call gives a visitor of these parameters. */
+#define FAKE_TABLE(name, counter, call, ...)                                                                           \
+    static inline int name(void *context, int (*visit)(__VA_ARGS__), void *visitor, struct hec_why *why) {             \
         struct fake_run *run = context;                                                                                \
+        int err = 0;                                                                                                   \
         (void)why;                                                                                                     \
-        for (int i = 0; i < run->counter; i++) {                                                                       \
-            int err = visit(visitor, &run->array[i]);                                                                  \
-            if (err)                                                                                                   \
-                return err;                                                                                            \
-        }                                                                                                              \
-        return 0;                                                                                                      \
+        for (int i = 0; i < run->counter && !err; i++)                                                                 \
+            err = visit call;                                                                                          \
+        return err;                                                                                                    \
     }
-FAKE_TABLE(fake_devices, hec_device, devices, device_count)
-FAKE_TABLE(fake_processes, hec_process, processes, process_count)
-FAKE_TABLE(fake_gpu_processes, hec_gpu_process, gpu_processes, gpu_process_count)
-
-static inline int fake_events(void *context,
-                              int (*visit)(void *context, enum hec_event_kind kind, int device, int64_t t_ns,
-                                           const char *text),
-                              void *visitor, struct hec_why *why) {
-    struct fake_run *run = context;
-    (void)why;
-    for (int i = 0; i < run->event_count; i++) {
-        const struct fake_event *e = &run->events[i];
-        int err = visit(visitor, e->kind, e->device, e->t_ns, e->text);
-        if (err)
-            return err;
-    }
-    return 0;
-}
-
-static inline int fake_units(void *context, int (*visit)(void *context, const char *name, double count), void *visitor,
-                             struct hec_why *why) {
-    struct fake_run *run = context;
-    (void)why;
-    for (int i = 0; i < run->unit_count; i++)
-        visit(visitor, run->units[i].name, run->units[i].count);
-    return 0;
-}
-
-static inline int fake_phases(void *context,
-                              int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count),
-                              void *visitor, struct hec_why *why) {
-    struct fake_run *run = context;
-    (void)why;
-    for (int i = 0; i < run->phase_count; i++)
-        visit(visitor, run->phases[i].name, llround(run->phases[i].count * 1e9), 3);
-    return 0;
-}
+FAKE_TABLE(fake_devices, device_count, (visitor, &run->devices[i]), void *to, const struct hec_device *row)
+FAKE_TABLE(fake_processes, process_count, (visitor, &run->processes[i]), void *to, const struct hec_process *row)
+FAKE_TABLE(fake_gpu_processes, gpu_process_count, (visitor, &run->gpu_processes[i]), void *to,
+           const struct hec_gpu_process *row)
+FAKE_TABLE(fake_events, event_count,
+           (visitor, run->events[i].kind, run->events[i].device, run->events[i].t_ns, run->events[i].text), void *to,
+           enum hec_event_kind kind, int device, int64_t t_ns, const char *text)
+FAKE_TABLE(fake_units, unit_count, (visitor, run->units[i].name, run->units[i].count), void *to, const char *name,
+           double count)
+FAKE_TABLE(fake_phases, phase_count, (visitor, run->phases[i].name, llround(run->phases[i].count * 1e9), 3), void *to,
+           const char *name, int64_t total_ns, int64_t count)
 
 static inline struct hec_device fake_device(int index) {
     struct hec_device device = {.index = index,

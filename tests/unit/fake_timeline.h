@@ -30,30 +30,20 @@ struct fake_timeline {
     struct hec_timeline_input input;
 };
 
-static inline int fake_tl_names(void *context, int (*visit)(void *to, uint32_t id, const char *text), void *to,
-                                struct hec_why *why) {
-    struct fake_timeline *t = context;
-    int err = 0;
-    (void)why;
-    for (uint32_t i = 0; i < t->name_count && !err; i++)
-        err = visit(to, i + 1, t->names[i]);
-    return err;
-}
-
-#define FAKE_TL_TABLE(function, type, array, counter)                                                                  \
-    static inline int function(void *context, int (*visit)(void *to, const struct type *row), void *to,                \
-                               struct hec_why *why) {                                                                  \
+#define FAKE_TL_TABLE(function, counter, call, ...)                                                                    \
+    static inline int function(void *context, int (*visit)(__VA_ARGS__), void *to, struct hec_why *why) {              \
         struct fake_timeline *t = context;                                                                             \
         int err = 0;                                                                                                   \
         (void)why;                                                                                                     \
         for (uint32_t i = 0; i < (uint32_t)t->counter && !err; i++)                                                    \
-            err = visit(to, &t->array[i]);                                                                             \
+            err = visit call;                                                                                          \
         return err;                                                                                                    \
     }
-FAKE_TL_TABLE(fake_tl_tracks, hec_track, tracks, track_count)
-FAKE_TL_TABLE(fake_tl_kernels, hec_kernel, kernels, kernel_count)
-FAKE_TL_TABLE(fake_tl_frames, hec_frame, frames, frame_count)
-FAKE_TL_TABLE(fake_tl_tracers, hec_tracer, tracers, tracer_count)
+FAKE_TL_TABLE(fake_tl_names, name_count, (to, i + 1, t->names[i]), void *to, uint32_t id, const char *text)
+FAKE_TL_TABLE(fake_tl_tracks, track_count, (to, &t->tracks[i]), void *to, const struct hec_track *row)
+FAKE_TL_TABLE(fake_tl_kernels, kernel_count, (to, &t->kernels[i]), void *to, const struct hec_kernel *row)
+FAKE_TL_TABLE(fake_tl_frames, frame_count, (to, &t->frames[i]), void *to, const struct hec_frame *row)
+FAKE_TL_TABLE(fake_tl_tracers, tracer_count, (to, &t->tracers[i]), void *to, const struct hec_tracer *row)
 
 /* In chunks of 7, so that borders of chunks are met. */
 static inline int fake_tl_activities(void *context, uint32_t kinds,

@@ -18,6 +18,7 @@ struct inferred_world {
     struct fake_timeline truth, view;
     struct fake_run run;
     uint64_t random;
+    int step;                        /* that the program is in */
     int64_t now;                     /* of the host */
     int64_t free_ns[4];              /* streams: done with all */
     int64_t done_ns[INFERRED_QUEUE]; /* of the last launches, a ring */
@@ -349,53 +350,46 @@ static inline void kernels(struct inferred_world *w, int count, double low_us, d
 }
 
 /* Far ahead of the device: launches wait for room in the queue. */
-static inline void step_healthy(struct inferred_world *w, int step) {
+static inline void step_healthy(struct inferred_world *w) {
     kernels(w, 120, 40, 400, 1, 12);
-    if (step % 20 == 19)
+    if (w->step % 20 == 19)
         inferred_sync(w, 0);
 }
 
-static inline void step_data_waited(struct inferred_world *w, int step) {
-    (void)step;
+static inline void step_data_waited(struct inferred_world *w) {
     inferred_phase(w, w->data, inferred_between(w, 15000, 25000));
     inferred_copy(w, 4e6, true);
     kernels(w, 100, 50, 150, 2, 15);
     inferred_copy(w, 4, false); /* reads the loss */
 }
 
-static inline void step_data_ahead(struct inferred_world *w, int step) {
-    (void)step;
+static inline void step_data_ahead(struct inferred_world *w) {
     inferred_phase(w, w->data, inferred_between(w, 15000, 25000));
     kernels(w, 100, 50, 150, 2, 15);
 }
 
-static inline void step_host(struct inferred_world *w, int step) {
-    (void)step;
+static inline void step_host(struct inferred_world *w) {
     inferred_work(w, inferred_between(w, 15000, 35000));
     kernels(w, 60, 50, 110, 2, 15);
     inferred_sync(w, 0);
 }
 
-static inline void step_host_ahead(struct inferred_world *w, int step) {
-    (void)step;
+static inline void step_host_ahead(struct inferred_world *w) {
     kernels(w, 20, 60, 140, 2, 15);
     inferred_work(w, inferred_between(w, 5000, 8000));
 }
 
-static inline void step_launch(struct inferred_world *w, int step) {
-    (void)step;
+static inline void step_launch(struct inferred_world *w) {
     kernels(w, 600, 1.5, 4, 2, 14);
     inferred_sync(w, 0);
 }
 
-static inline void step_launch_ahead(struct inferred_world *w, int step) {
-    (void)step;
+static inline void step_launch_ahead(struct inferred_world *w) {
     kernels(w, 600, 1.5, 4, 2, 14);
 }
 
 /* A value read after every few kernels. */
-static inline void step_sync(struct inferred_world *w, int step) {
-    (void)step;
+static inline void step_sync(struct inferred_world *w) {
     for (int i = 0; i < 20; i++) {
         kernels(w, 6, 30, 90, 1, 5);
         inferred_sync(w, 0);
@@ -403,15 +397,13 @@ static inline void step_sync(struct inferred_world *w, int step) {
     }
 }
 
-static inline void step_copy(struct inferred_world *w, int step) {
-    (void)step;
+static inline void step_copy(struct inferred_world *w) {
     inferred_copy(w, 64e6, true);
     kernels(w, 25, 50, 150, 2, 15);
     inferred_sync(w, 0);
 }
 
-static inline void step_alloc(struct inferred_world *w, int step) {
-    (void)step;
+static inline void step_alloc(struct inferred_world *w) {
     for (int i = 0; i < 10; i++) {
         inferred_alloc(w, inferred_between(w, 300, 900));
         kernels(w, 4, 40, 90, 1, 8);
@@ -419,18 +411,17 @@ static inline void step_alloc(struct inferred_world *w, int step) {
     }
 }
 
-static inline void step_checkpoint(struct inferred_world *w, int step) {
+static inline void step_checkpoint(struct inferred_world *w) {
     kernels(w, 100, 60, 140, 2, 12);
     inferred_sync(w, 0);
-    if (step % 40 == 39) {
+    if (w->step % 40 == 39) {
         inferred_copy(w, 100e6, false);
         inferred_phase(w, w->checkpoint, inferred_between(w, 500000, 700000));
     }
 }
 
 /* Two streams, joined at the end. */
-static inline void step_streams(struct inferred_world *w, int step) {
-    (void)step;
+static inline void step_streams(struct inferred_world *w) {
     for (int i = 0; i < 40; i++) {
         inferred_launch(w, i % 2, inferred_between(w, 50, 200));
         inferred_work(w, inferred_between(w, 2, 12));
@@ -441,7 +432,7 @@ static inline void step_streams(struct inferred_world *w, int step) {
 
 struct program {
     const char *name;
-    void (*step)(struct inferred_world *w, int step);
+    void (*step)(struct inferred_world *w);
     enum hec_state most;  /* of the idle time; COMPUTE: no idle state has more than 10 % */
     bool certain;         /* calls alone tell it */
     enum hec_cause cause; /* the first finding */
@@ -471,19 +462,18 @@ static const char *const how_names[] = {"engine", "glimpse", "neither", "both"};
  * then, and CUPTI looks for as long as by default. */
 static inline int simulate_for(struct inferred_world *w, const struct program *p, enum how how, bool neighbour,
                                double seconds, uint64_t seed) {
-    int step = 0;
     inferred_begin(w, seed);
     w->neighbour = neighbour;
     if (how == GLIMPSE || how == BOTH)
         inferred_glimpse(w, 4 * INFERRED_S, (neighbour ? 6 : 5) * INFERRED_S);
-    for (; (double)w->now < seconds * 1e9; step++) {
+    for (; (double)w->now < seconds * 1e9; w->step++) {
         int64_t from = w->now;
-        p->step(w, step);
+        p->step(w);
         inferred_step(w, from);
     }
     inferred_sync(w, 0);
     inferred_end(w, how == ENGINE || how == BOTH);
-    return step;
+    return w->step;
 }
 
 static inline void simulate(struct inferred_world *w, const struct program *p, enum how how, uint64_t seed) {

@@ -35,6 +35,12 @@ static void summarise(const struct fake_timeline *timeline, struct hec_summary *
     summarise_beside(timeline, false, out);
 }
 
+static void done(struct hec_summary *one, struct hec_summary *other) {
+    hec_summary_free(one);
+    hec_summary_free(other);
+    inferred_free(&world);
+}
+
 static void print_findings(const char *of, const struct hec_summary *s) {
     for (int i = 0; i < s->job.findings.count; i++) {
         const struct hec_finding *f = &s->job.findings.list[i];
@@ -94,9 +100,7 @@ static void check(const struct program *p, enum how how, uint64_t seed) {
     assert_true(fabs(is->pageable_bytes - by->pageable_bytes) <= 0.01 * is->pageable_bytes);
     assert_true(llabs(is->reads - by->reads) <= 2);
     assert_true(llabs(is->small_copies - by->small_copies) <= 2);
-    hec_summary_free(&truth);
-    hec_summary_free(&reported);
-    inferred_free(&world);
+    done(&truth, &reported);
 }
 
 static void assert_same_times(const struct hec_summary *a, const struct hec_summary *b) {
@@ -122,9 +126,7 @@ TEST(records_are_read_once) {
         assert_int_equal(world.view.reads[kind], 1);
     fake_assert_reads(&run, 1);
     assert_same_times(&once, &again);
-    hec_summary_free(&once);
-    hec_summary_free(&again);
-    inferred_free(&world);
+    done(&once, &again);
 }
 
 /* ---- programs with two sides: which causes, and in what size ---- */
@@ -132,8 +134,7 @@ TEST(records_are_read_once) {
 #define ROW_S 2.0
 
 /* 4 to 6 ms of the program's own code around each wait. */
-static void step_around_waits(struct inferred_world *w, int step) {
-    (void)step;
+static void step_around_waits(struct inferred_world *w) {
     for (int i = 0; i < 2; i++) {
         kernels(w, 20, 60, 140, 2, 15);
         inferred_sync(w, 0);
@@ -144,8 +145,7 @@ static void step_around_waits(struct inferred_world *w, int step) {
 }
 
 /* 20 ms of sampling, and a pageable copy of 3 ms. */
-static void step_sampling(struct inferred_world *w, int step) {
-    (void)step;
+static void step_sampling(struct inferred_world *w) {
     inferred_line(w, 21);
     inferred_work(w, inferred_between(w, 19000, 21000));
     inferred_line(w, 22);
@@ -155,8 +155,7 @@ static void step_sampling(struct inferred_world *w, int step) {
 }
 
 /* Cells at the border visit the host, where other ranks' come from. */
-static void step_halo(struct inferred_world *w, int step) {
-    (void)step;
+static void step_halo(struct inferred_world *w) {
     kernels(w, 5, 900, 1100, 1, 3);
     inferred_copy(w, 130e3, false);
     inferred_sync(w, 0);
@@ -166,8 +165,7 @@ static void step_halo(struct inferred_world *w, int step) {
     inferred_copy(w, 130e3, true);
 }
 
-static void step_copy_and_host(struct inferred_world *w, int step) {
-    (void)step;
+static void step_copy_and_host(struct inferred_world *w) {
     inferred_copy(w, 30e6, true);
     kernels(w, 60, 60, 140, 2, 15);
     inferred_sync(w, 0);
@@ -175,8 +173,7 @@ static void step_copy_and_host(struct inferred_world *w, int step) {
 }
 
 /* 256 rows go to the device one at a time, in a step of 600 launches. */
-static void step_rows(struct inferred_world *w, int step) {
-    (void)step;
+static void step_rows(struct inferred_world *w) {
     inferred_line(w, 51);
     for (int i = 0; i < 256; i++) {
         inferred_upload(w, 4096);
@@ -196,8 +193,7 @@ static void some_kernels(struct inferred_world *w, int count, double low_us, dou
         kernels(w, count, low_us, high_us, 4, 12);
 }
 
-static void step_norms(struct inferred_world *w, int step) {
-    (void)step;
+static void step_norms(struct inferred_world *w) {
     inferred_line(w, 62);
     some_kernels(w, 200, 2, 6);
     inferred_line(w, 61);
@@ -349,9 +345,7 @@ static int check_busy_neighbour(const struct program *p, enum how how, bool know
                       hec_cause_name(first(&reported)));
         wrong++;
     }
-    hec_summary_free(&truth);
-    hec_summary_free(&reported);
-    inferred_free(&world);
+    done(&truth, &reported);
     return wrong;
 }
 
@@ -382,9 +376,7 @@ TEST(test_idle_neighbour) {
         assert_int_equal(first(&beside), programs[i].cause);
         assert_true(alone.job.findings.list[0].confidence == beside.job.findings.list[0].confidence);
         assert_int_equal(alone.job.findings.scale_out.verdict, beside.job.findings.scale_out.verdict);
-        hec_summary_free(&alone);
-        hec_summary_free(&beside);
-        inferred_free(&world);
+        done(&alone, &beside);
     }
 }
 
@@ -403,7 +395,5 @@ TEST(test_unknown_neighbour) {
     assert_true(one[HEC_STATE_UNKNOWN].seconds_high < 0.1 && other[HEC_STATE_UNKNOWN].seconds_high > 1);
     assert_int_equal(first(&beside), p->cause);
     assert_true(beside.job.findings.list[0].confidence < alone.job.findings.list[0].confidence);
-    hec_summary_free(&alone);
-    hec_summary_free(&beside);
-    inferred_free(&world);
+    done(&alone, &beside);
 }
