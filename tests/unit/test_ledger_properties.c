@@ -1,8 +1,7 @@
 /* The ledger: adds up to the window in nanoseconds and to the total in millijoules whatever it is given, counts what a
  * count of every microsecond counts, and its bounds hold what was left out between windows. */
 #include "diagnose/states/ledger.h"
-#include "fake_timeline.h"
-#include "unit.h"
+#include "timeline_run.h"
 
 static double random_unit(void) {
     return (double)random_below(1u << 30) / (double)(1u << 30);
@@ -142,28 +141,22 @@ TEST(apportions) {
 
 TEST(timelines) {
     for (uint64_t seed = 1; seed <= 300; seed++) {
-        struct fake_timeline t;
         struct hec_ledger ledger;
         static int compute[SPAN], copy[SPAN], data[SPAN];
         memset(compute, 0, sizeof compute);
         memset(copy, 0, sizeof copy);
         memset(data, 0, sizeof data);
         random_state = seed * 0x9e3779b97f4a7c15u;
-        fake_tl_init(&t);
+        timeline_begin(NULL);
         t.input.end_ns = SPAN * US;
         fake_tl_kernel(&t, "ampere_sgemm_128x128_tn", 128);
-        uint32_t streams[2], process = fake_tl_track(&t, HEC_TRACK_PROCESS, 1, -1, 0);
-        for (int i = 0; i < 2; i++)
-            streams[i] = fake_tl_track(&t, HEC_TRACK_STREAM, 1, 0, i);
-        uint32_t thread = fake_tl_track(&t, HEC_TRACK_THREAD, 1, -1, 1);
         uint32_t name = fake_tl_name(&t, "data"), first = SPAN, last = 0;
         for (uint32_t n = 1 + random_below(60); n > 0; n--) {
             uint32_t start = random_below(SPAN - 200), end = start + 1 + random_below(100), kernel = random_below(2);
             struct hec_activity *a = fake_tl_add(&t, kernel ? HEC_ACTIVITY_KERNEL : HEC_ACTIVITY_COPY,
-                                                 streams[random_below(2)], start * US, end * US);
+                                                 random_below(2) ? stream : second_stream, start * US, end * US);
             a->name = kernel;
-            a->launch_ns = a->launch_end_ns = a->start_ns; /* no latency */
-            a->launch_track = thread;
+            fake_tl_launched(a, a->start_ns, a->start_ns, thread); /* no latency */
             for (uint32_t i = start; i < end; i++)
                 (kernel ? compute : copy)[i]++;
             first = start < first ? start : first;
@@ -205,7 +198,6 @@ TEST(timelines) {
         assert_int_equal(d->steps, steps);
         assert_true(fabs(d->rows[HEC_STATE_DATA].step_seconds - step_data * 1e-6 / steps) < 1e-12);
         hec_ledger_free(&ledger);
-        fake_tl_free(&t);
     }
 }
 

@@ -1,7 +1,6 @@
 /* Steps found in sequences of kernels: what real programs do, and what has no steps. */
 #include "diagnose/timeline/periodic.h"
-#include "fake_timeline.h"
-#include "unit.h"
+#include "timeline_run.h"
 
 #define IDS 400
 #define HOST 390 /* copies from here on */
@@ -157,43 +156,34 @@ TEST(irregular) {
 
 /* Steps of 5 kernels every 10 ms (one in ten takes 30 ms, for the loader stalls), each with a copy at its start. */
 TEST(whole_timeline) {
-    static struct fake_timeline t;
-    struct hec_timeline out;
-    struct hec_why why;
     uint32_t kernels[5];
     char name[32];
-    fake_tl_init(&t);
-    uint32_t stream = fake_tl_track(&t, HEC_TRACK_STREAM, 10, 0, 7),
-             side = fake_tl_track(&t, HEC_TRACK_STREAM, 10, 0, 9);
+    timeline_begin(NULL);
     for (int k = 0; k < 5; k++) {
         snprintf(name, sizeof name, "kernel_%d", k);
         kernels[k] = fake_tl_kernel(&t, name, 128);
     }
     int64_t at = 0;
     for (int i = 0; i < 200; i++) {
-        struct hec_activity *copy = fake_tl_add(&t, HEC_ACTIVITY_COPY, stream, at, at + 500000);
-        copy->from = HEC_MEMORY_PAGEABLE;
-        copy->to = HEC_MEMORY_DEVICE;
+        fake_tl_copy(&t, stream, at, at + 500000, 0, HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE);
         for (int k = 0; k < 5; k++)
             fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, at + (k + 1) * 1000000, at + (k + 1) * 1000000 + 700000)
                 ->name = kernels[k];
-        fake_tl_add(&t, HEC_ACTIVITY_KERNEL, side, at + 7000000, at + 7500000)->name = kernels[4];
+        fake_tl_add(&t, HEC_ACTIVITY_KERNEL, second_stream, at + 7000000, at + 7500000)->name = kernels[4];
         at += i % 10 == 9 ? 30000000 : 10000000;
     }
-    assert_int_equal(fake_pass_timeline(&t.input, &out, &why), 0);
-    assert_int_equal(out.steps.source, HEC_STEP_PERIODIC);
-    assert_int_equal(out.steps.count, 199);
-    assert_int_equal(out.steps.pid, 10);
-    assert_true(fabs(out.steps.duration.median - 0.010) < 1e-9);
-    assert_true(fabs(out.steps.duration.p99 - 0.030) < 1e-9);
-    assert_true(out.steps.confidence > 0.9 && out.steps.confidence < 1);
+    build();
+    assert_int_equal(made.steps.source, HEC_STEP_PERIODIC);
+    assert_int_equal(made.steps.count, 199);
+    assert_int_equal(made.steps.pid, 10);
+    assert_true(fabs(made.steps.duration.median - 0.010) < 1e-9);
+    assert_true(fabs(made.steps.duration.p99 - 0.030) < 1e-9);
+    assert_true(made.steps.confidence > 0.9 && made.steps.confidence < 1);
     /* each step has 4.5 ms of work, and lasts 12 ms in the mean */
-    assert_true(fabs(out.steps.busy_share - 199 * 4.5 / (180 * 10.0 + 19 * 30.0)) < 1e-9);
-    assert_true(isnan(out.steps.samples_per_step));
-    hec_timeline_free(&out);
+    assert_true(fabs(made.steps.busy_share - 199 * 4.5 / (180 * 10.0 + 19 * 30.0)) < 1e-9);
+    assert_true(isnan(made.steps.samples_per_step));
 
     /* In windows of 45 ms every 100 ms only the steps that are seen whole count. */
-    uint32_t process = fake_tl_track(&t, HEC_TRACK_PROCESS, 10, -1, 0);
     size_t kept = 0;
     for (size_t i = 0; i < t.count; i++)
         if (t.activities[i].start_ns % 100000000 < 45000000)
@@ -201,13 +191,11 @@ TEST(whole_timeline) {
     t.count = kept;
     for (int64_t k = 0; k * 100000000 < at; k++)
         fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, k * 100000000, k * 100000000 + 45000000);
-    assert_int_equal(fake_pass_timeline(&t.input, &out, &why), 0);
-    assert_int_equal(out.steps.source, HEC_STEP_PERIODIC);
-    assert_true(out.steps.count >= 60 && out.steps.count <= 90);
-    assert_true(fabs(out.steps.duration.median - 0.010) < 1e-9);
-    assert_true(out.steps.duration.maximum < 0.045);
-    hec_timeline_free(&out);
-    fake_tl_free(&t);
+    build();
+    assert_int_equal(made.steps.source, HEC_STEP_PERIODIC);
+    assert_true(made.steps.count >= 60 && made.steps.count <= 90);
+    assert_true(fabs(made.steps.duration.median - 0.010) < 1e-9);
+    assert_true(made.steps.duration.maximum < 0.045);
 }
 
 EACH_TEST(setup, NULL)

@@ -36,10 +36,7 @@ TEST(overlaps) {
     fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 0, 10 * US)->name = gemm;
     fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 4 * US, 6 * US)->name = gemm;
     fake_tl_add(&t, HEC_ACTIVITY_KERNEL, second_stream, 8 * US, 20 * US)->name = nccl;
-    struct hec_activity *copy = fake_tl_add(&t, HEC_ACTIVITY_COPY, second_stream, 30 * US, 40 * US);
-    copy->amount = 5e6;
-    copy->from = HEC_MEMORY_PINNED;
-    copy->to = HEC_MEMORY_DEVICE;
+    fake_tl_copy(&t, second_stream, 30 * US, 40 * US, 5e6, HEC_MEMORY_PINNED, HEC_MEMORY_DEVICE);
     fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 35 * US, 50 * US)->name = gemm;
     const struct hec_device_timeline *d = build();
     near(d->window_s, 50e-6);
