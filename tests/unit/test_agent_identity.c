@@ -86,19 +86,9 @@ static void put_process(int pid, int start, const char *cgroup, const char *argu
 #define PUT(pid, start, cgroup, arguments, environment)                                                                \
     put_process(pid, start, cgroup, arguments, sizeof arguments - 1, environment, sizeof environment - 1)
 
-static int set_up(void **state) {
-    int err = folder_make(state);
-    folder_text("passwd", "root:x:0:0::/:/bin/sh\nann:x:1234:1::/:/bin/sh\n");
-    return err || mkdir(in_folder("logs"), 0700);
-}
-
-static int tear_down(void **state) {
-    hec_identity_close(identity);
-    identity = NULL;
-    return folder_remove(state);
-}
-
+/* Instead of what was there before. */
 static void begin(const char *device_prefix, bool processes) {
+    hec_identity_close(identity);
     static char passwd[64], logs[64]; /* they are read later */
     snprintf(passwd, sizeof passwd, "%s/passwd", folder);
     snprintf(logs, sizeof logs, "%s/logs", folder);
@@ -108,6 +98,19 @@ static void begin(const char *device_prefix, bool processes) {
                                            .device_prefix = device_prefix,
                                            .processes = processes};
     assert_int_equal(hec_identity_open(&options, &identity), HEC_OK);
+}
+
+static int set_up(void **state) {
+    int err = folder_make(state) || mkdir(in_folder("logs"), 0700);
+    folder_text("passwd", "root:x:0:0::/:/bin/sh\nann:x:1234:1::/:/bin/sh\n");
+    begin(NULL, false);
+    return err;
+}
+
+static int tear_down(void **state) {
+    hec_identity_close(identity);
+    identity = NULL;
+    return folder_remove(state);
 }
 
 static struct hec_tenant of(int pid, const struct hec_tenant *holder, int64_t now_ns) {
@@ -120,7 +123,6 @@ static struct hec_tenant of(int pid, const struct hec_tenant *holder, int64_t no
 #define USERS_CGROUP "0::/user.slice/user-1234.slice/session-2.scope\n"
 
 TEST_WITH(processes_are_known_by_user_and_command, set_up, tear_down) {
-    begin(NULL, false);
     PUT(10, 1, USERS_CGROUP, "/opt/bin/solver\0--token=secret\0", "A=b\0");
     PUT(11, 1, USERS_CGROUP, "/usr/bin/python3.11\0-u\0/home/ann/train.py\0--password\0secret\0", "");
     PUT(12, 1, USERS_CGROUP, "python3\0-m\0torch.distributed.run\0x\0", "");
@@ -150,7 +152,6 @@ TEST_WITH(processes_are_known_by_user_and_command, set_up, tear_down) {
 }
 
 TEST_WITH(jobs_are_known_by_cgroup_else_environment, set_up, tear_down) {
-    begin(NULL, false);
     PUT(20, 1, "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0\n", "a\0", "SLURM_JOB_ID=1\0");
     PUT(21, 1, USERS_CGROUP, "a\0", "PATH=/bin\0XSLURM_JOB_ID=5\0SLURM_JOB_ID=78\0");
     PUT(22, 1, USERS_CGROUP, "a\0", "SLURM_JOB_ID=78\"}\0");
@@ -165,7 +166,6 @@ TEST_WITH(jobs_are_known_by_cgroup_else_environment, set_up, tear_down) {
 }
 
 TEST_WITH(pods_are_known_by_their_logs_else_by_who_holds_the_device, set_up, tear_down) {
-    begin(NULL, false);
     static const char pod[] = "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n";
     PUT(30, 1, pod, "a\0", "SLURM_JOB_ID=1\0");
     PUT(31, 1, "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" OTHER_ID ".scope\n", "a\0", "");
@@ -189,13 +189,11 @@ TEST_WITH(pods_are_known_by_their_logs_else_by_who_holds_the_device, set_up, tea
 }
 
 TEST_WITH(each_process_is_told_apart_where_that_is_asked_for, set_up, tear_down) {
-    begin(NULL, false);
     PUT(40, 1, USERS_CGROUP, "/usr/bin/python3\0train.py\0--name\0\x1b[31mred\n\0", "SLURM_JOB_ID=5\0");
     PUT(41, 1, "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n", "", "");
     struct hec_tenant holder = {.pod_namespace = "ml", .pod = "held", .container = "c"};
     assert_int_equal(of(40, NULL, 0).pid, 0);
     assert_string_equal(hec_identity_line(identity, 40), "");
-    hec_identity_close(identity);
     begin(NULL, true);
     struct hec_tenant job = of(40, NULL, 0), pod = of(41, &holder, 0), gone = of(42, NULL, 0);
     assert_int_equal(job.pid, 40);
@@ -213,7 +211,6 @@ TEST_WITH(each_process_is_told_apart_where_that_is_asked_for, set_up, tear_down)
 }
 
 TEST_WITH(a_pid_that_is_used_again_is_somebody_else, set_up, tear_down) {
-    begin(NULL, false);
     PUT(40, 1, "0::/system.slice/slurmstepd.scope/job_1/step_0\n", "a\0", "");
     assert_string_equal(of(40, NULL, 0).job, "1");
     PUT(40, 1, "0::/system.slice/slurmstepd.scope/job_2/step_0\n", "a\0", "");

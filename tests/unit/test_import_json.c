@@ -21,6 +21,11 @@ static void stop(void) {
     hec_import_input_close(input);
 }
 
+static void enter(int kind) {
+    assert_int_equal(hec_json_peek(json), kind);
+    assert_int_equal(hec_json_enter(json), HEC_OK);
+}
+
 /* Skips one value; what it returns. */
 static int pass_over(const char *text, size_t length) {
     start(text, length);
@@ -138,12 +143,10 @@ TEST(test_window) {
         memcpy(text + before, tail, strlen(tail));
         start(text, before + strlen(tail));
         struct hec_json_text key, value;
-        assert_int_equal(hec_json_peek(json), '{');
-        assert_int_equal(hec_json_enter(json), HEC_OK);
+        enter('{');
         assert_int_equal(hec_json_member(json, &key), 1);
         assert_memory_equal(key.data, "key", 3);
-        assert_int_equal(hec_json_peek(json), '[');
-        assert_int_equal(hec_json_enter(json), HEC_OK);
+        enter('[');
         assert_int_equal(hec_json_element(json), 1);
         assert_int_equal(hec_json_peek(json), '0');
         assert_int_equal(hec_json_number(json, &value), HEC_OK);
@@ -190,11 +193,9 @@ TEST(test_leave) {
         char text[64];
         snprintf(text, sizeof text, "[%s,7]", inner[i]);
         start(text, strlen(text));
-        assert_int_equal(hec_json_peek(json), '[');
-        assert_int_equal(hec_json_enter(json), HEC_OK);
+        enter('[');
         assert_int_equal(hec_json_element(json), 1);
-        assert_int_equal(hec_json_peek(json), '{');
-        assert_int_equal(hec_json_enter(json), HEC_OK);
+        enter('{');
         if (i == 2) {
             assert_int_equal(hec_json_member(json, &key), 1);
             assert_int_equal(hec_json_skip(json), HEC_OK);

@@ -47,14 +47,17 @@ static void hear(int fd) {
         _exit(9);
 }
 
-/* A test that fails half-way leaves nothing behind: its processes are one group. */
+/* Until the test has seen it. */
+static void wait_to_be_seen(void) {
+    say(world.up[1]);
+    hear(world.down[0]);
+}
+
+/* The command. A test that fails half-way leaves nothing behind: its processes are one group. */
 static pid_t fork_root(void) {
-    pid_t pid = fork();
-    if (pid == 0)
-        setpgid(0, 0);
-    else
-        setpgid(pid, pid);
-    return pid;
+    world.options.root = fork();
+    setpgid(world.options.root, world.options.root);
+    return world.options.root;
 }
 
 static void reap_all(void) {
@@ -118,8 +121,7 @@ TEST(a_daemon_is_followed_and_survives) {
                 alarm(30); /* it left the group: should the test fail, it ends by itself */
                 prctl(PR_SET_NAME, "the daemon");
                 burn_ms(60);
-                say(world.up[1]);
-                hear(world.down[0]);
+                wait_to_be_seen();
                 _exit(0);
             }
             _exit(0);
@@ -127,7 +129,6 @@ TEST(a_daemon_is_followed_and_survives) {
         wait(NULL);
         _exit(0);
     }
-    world.options.root = root;
     hear(world.up[0]);
     assert_int_equal(waitpid(root, NULL, 0), root); /* the daemon is hec's child now */
     poll_now();
@@ -150,11 +151,9 @@ TEST(short_children_are_counted_through_who_waited) {
             }
             wait(NULL);
         }
-        say(world.up[1]);
-        hear(world.down[0]);
+        wait_to_be_seen();
         _exit(0);
     }
-    world.options.root = root;
     hear(world.up[0]);
     poll_now(); /* sees the root alone: the ten came and went */
     assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 1);
@@ -172,16 +171,13 @@ TEST(a_child_nobody_waits_for_is_not_lost) {
         signal(SIGCHLD, SIG_IGN);
         if (fork() == 0) {
             burn_ms(200);
-            say(world.up[1]);
-            hear(world.down[0]);
+            wait_to_be_seen();
             _exit(0);
         }
         wait(NULL); /* returns when the child is gone */
-        say(world.up[1]);
-        hear(world.down[0]);
+        wait_to_be_seen();
         _exit(0);
     }
-    world.options.root = root;
     hear(world.up[0]);
     poll_now();
     assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 2);
@@ -225,7 +221,6 @@ TEST(children_of_a_thread_are_found) {
         pthread_join(waiting, NULL);
         _exit(0);
     }
-    world.options.root = root;
     hear(world.up[0]);
     poll_now();
     assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 2);
@@ -266,7 +261,6 @@ TEST(a_storm_adds_up) {
             ;
         _exit(0);
     }
-    world.options.root = root;
     bool alive = true;
     for (int polls = 0; alive; polls++) {
         poll_now();

@@ -61,11 +61,15 @@ static uint8_t *append(uint32_t kind, size_t bytes) {
         memcpy((record) + (offset), &put_, sizeof put_);                                                               \
     } while (0)
 
+static void put_times(uint8_t *record, int64_t start_ns, int64_t end_ns) {
+    PUT(record, 16, uint64_t, (uint64_t)start_ns + OFFSET);
+    PUT(record, 24, uint64_t, (uint64_t)end_ns + OFFSET);
+}
+
 static uint8_t *kernel(const char *name, uint32_t correlation, int64_t start_ns, int64_t end_ns) {
     uint8_t *record = append(10, kernel_bytes);
     PUT(record, 6, uint16_t, 40);
-    PUT(record, 16, uint64_t, (uint64_t)start_ns + OFFSET);
-    PUT(record, 24, uint64_t, (uint64_t)end_ns + OFFSET);
+    put_times(record, start_ns, end_ns);
     PUT(record, 40, uint32_t, 1);
     PUT(record, 44, uint32_t, 2);
     PUT(record, 48, uint32_t, 7);
@@ -160,22 +164,19 @@ TEST_WITH(test_copies, set_up, tear_down) {
         PUT(record, 5, uint8_t, 2);
         PUT(record, 6, uint8_t, 3);
         PUT(record, 8, uint64_t, 1 << 20);
-        PUT(record, 16, uint64_t, (uint64_t)now + OFFSET);
-        PUT(record, 24, uint64_t, (uint64_t)now + OFFSET + 40000);
+        put_times(record, now, now + 40000);
         PUT(record, 40, uint32_t, 13);
         PUT(record, 44, uint32_t, 9);
         record = append(22, 96);
         PUT(record, 5, uint8_t, 3);
         PUT(record, 6, uint8_t, 3);
         PUT(record, 8, uint64_t, 5);
-        PUT(record, 16, uint64_t, (uint64_t)now + OFFSET);
-        PUT(record, 24, uint64_t, (uint64_t)now + OFFSET + 1);
+        put_times(record, now, now + 1);
         PUT(record, 52, uint32_t, 3);
         PUT(record, 60, uint32_t, 11);
         record = append(2, memset_bytes);
         PUT(record, 8, uint64_t, 64);
-        PUT(record, 16, uint64_t, (uint64_t)now + OFFSET);
-        PUT(record, 24, uint64_t, (uint64_t)now + OFFSET + 2000);
+        put_times(record, now, now + 2000);
         PUT(record, 50, uint16_t, 6);
         parse();
         union hec_trace_payload u = payload(nth(HEC_TRACE_COPY, 0));
