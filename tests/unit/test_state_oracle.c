@@ -35,21 +35,12 @@ static enum label label_of(const struct world *w, const struct hec_activity *a) 
         return a->detail == HEC_SYNC_STREAM_WAIT ? NOTHING : SYNC;
     if (a->kind != HEC_ACTIVITY_API)
         return NOTHING;
-    switch (a->detail) {
-    case HEC_API_ALLOC:
-    case HEC_API_FREE:
-        return ALLOC;
-    case HEC_API_MODULE:
-        return MODULE;
-    case HEC_API_SYNC:
-        return SYNC;
-    case HEC_API_COPY:
-        return COPY;
-    case HEC_API_OTHER:
-        return NOTHING;
-    default:
-        return LAUNCH;
-    }
+    return a->detail == HEC_API_ALLOC || a->detail == HEC_API_FREE ? ALLOC
+           : a->detail == HEC_API_MODULE                           ? MODULE
+           : a->detail == HEC_API_SYNC                             ? SYNC
+           : a->detail == HEC_API_COPY                             ? COPY
+           : a->detail == HEC_API_OTHER                            ? NOTHING
+                                                                   : LAUNCH;
 }
 
 /* Of a thread during [t, t + 1). */
@@ -288,21 +279,13 @@ static struct answer idle_at(const struct world *w, int device, int64_t t) {
         label = label_at(w, main, t);
     }
     bool known = launched || (thread && seen(w, thread, ender)) || (main && seen(w, main, ender));
-    switch (label) {
-    case CHECKPOINT:
-        out.state = HEC_STATE_CHECKPOINT;
+    static const enum hec_state named[] = {[CHECKPOINT] = HEC_STATE_CHECKPOINT,
+                                           [DATA] = HEC_STATE_DATA,
+                                           [ALLOC] = HEC_STATE_ALLOC,
+                                           [MODULE] = HEC_STATE_STARTUP};
+    if (label <= MODULE) {
+        out.state = named[label];
         return out;
-    case DATA:
-        out.state = HEC_STATE_DATA;
-        return out;
-    case ALLOC:
-        out.state = HEC_STATE_ALLOC;
-        return out;
-    case MODULE:
-        out.state = HEC_STATE_STARTUP;
-        return out;
-    default:
-        break;
     }
     bool loads = launched && e->kind == HEC_ACTIVITY_KERNEL && e->launch_end_ns >= e->launch_ns + LOAD;
     if (t >= call)
