@@ -1,4 +1,3 @@
-
 #include "base/clock.h"
 #include "diagnose/build.h"
 #include "diagnose/states/inferred/inferred.h"
@@ -325,26 +324,21 @@ static void *kept(const void *value, size_t size, int *err) {
     return own;
 }
 
-/* Lines are sorted by device. */
-static void hand_lines(const struct hec_source_lines *from, int device, struct hec_source_lines *to, int *err) {
-    int at = 0;
-    while (at < from->count && from->lines[at].device != device)
-        at++;
-    while (at + to->count < from->count && from->lines[at + to->count].device == device)
-        to->count++;
-    if (to->count)
-        to->lines = kept(&from->lines[at], (size_t)to->count * sizeof *to->lines, err);
+/* Of rows of `size` bytes that are sorted by the device with which each begins, those of one; NULL: it has none. */
+static void *rows_of(const void *rows, size_t size, int count, int device, int *found, int *err) {
+    const char *first = NULL, *at = rows;
+    for (int i = 0; i < count; i++, at += size)
+        if (*(const int *)(const void *)at == device) {
+            first = first ? first : at;
+            ++*found;
+        }
+    return first ? kept(first, (size_t)*found * size, err) : NULL;
 }
 
-static void hand_modules(const struct hec_source_modules *from, int device, struct hec_source_modules *to, int *err) {
-    int at = 0;
-    while (at < from->count && from->modules[at].device != device)
-        at++;
-    while (at + to->count < from->count && from->modules[at + to->count].device == device)
-        to->count++;
-    if (to->count)
-        to->modules = kept(&from->modules[at], (size_t)to->count * sizeof *to->modules, err);
-}
+/* The lists of source_lines.h and source_modules.h. */
+#define HAND_OVER(from, to, rows)                                                                                      \
+    (to)->rows =                                                                                                       \
+        rows_of((from)->rows, sizeof *(from)->rows, (from)->count, d->readings.device.index, &(to)->count, &err)
 
 static int hand_over(const struct found *found, struct hec_summary *out) {
     struct hec_device_diagnosis *d;
@@ -360,9 +354,9 @@ static int hand_over(const struct found *found, struct hec_summary *out) {
             d->gaps = kept(&found->gaps.list[i], sizeof *d->gaps, &err);
     for (int i = 0; i < out->device_count; i++) {
         d = &out->devices[i];
-        hand_lines(&found->source, d->readings.device.index, &d->source, &err);
-        hand_lines(&found->steady_source, d->readings.device.index, &d->steady_source, &err);
-        hand_modules(&found->modules, d->readings.device.index, &d->modules, &err);
+        HAND_OVER(&found->source, &d->source, lines);
+        HAND_OVER(&found->steady_source, &d->steady_source, lines);
+        HAND_OVER(&found->modules, &d->modules, modules);
     }
     return err;
 }

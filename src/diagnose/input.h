@@ -3,9 +3,27 @@
 #define HEC_DIAGNOSE_INPUT_H
 
 #include "base/error.h"
-#include "diagnose/task.h"
 #include "model/peaks.h"
 #include "model/run.h"
+
+#include <stddef.h>
+
+/* Tasks that share nothing that one of them writes. */
+
+struct hec_task {
+    void (*run)(void *context);
+    void *context;
+};
+
+/* Runs tasks, at once if it likes, and returns after all; a task may call it. NULL: one after the other. */
+typedef void (*hec_together)(const struct hec_task *tasks, size_t count);
+
+static inline void hec_tasks_run(hec_together together, const struct hec_task *tasks, size_t count) {
+    if (together)
+        together(tasks, count);
+    for (size_t i = 0; i < count && !together; i++)
+        tasks[i].run(tasks[i].context);
+}
 
 /* A lever that the command ran under, and whether it took effect, as it says itself. */
 enum hec_attest {

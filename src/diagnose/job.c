@@ -1,4 +1,3 @@
-
 #include "diagnose/build.h"
 #include "diagnose/limits.h"
 #include "diagnose/timeline/tables.h"

@@ -1,4 +1,3 @@
-
 #include "base/clock.h"
 #include "diagnose/build.h"
 #include "diagnose/physics.h"

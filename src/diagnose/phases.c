@@ -1,4 +1,3 @@
-
 #include "diagnose/build.h"
 #include "diagnose/meter/joules.h"
 #include "diagnose/timeline/pass.h"

@@ -1,7 +1,6 @@
 /* Bounded least squares against every choice of free unknowns. */
 #include "base/error.h"
 #include "diagnose/meter/stat.h"
-#include "diagnose/watts/nnls.h"
 #include "diagnose/watts/unmix_fit.h"
 #include "unit.h"
 

@@ -1,4 +1,3 @@
-
 #include "base/list.h"
 #include "diagnose/meter/device.h"
 

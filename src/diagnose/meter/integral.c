@@ -1,4 +1,3 @@
-
 #include "base/clock.h"
 #include "diagnose/meter/energy.h"
 

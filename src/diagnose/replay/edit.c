@@ -1,6 +1,5 @@
-#include "diagnose/replay/edit.h"
-
 #include "diagnose/replay/parts.h"
+#include "diagnose/replay/replay.h"
 #include "diagnose/states/state.h"
 
 #include <math.h>

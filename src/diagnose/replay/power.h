@@ -2,7 +2,7 @@
 #ifndef HEC_DIAGNOSE_REPLAY_POWER_H
 #define HEC_DIAGNOSE_REPLAY_POWER_H
 
-#include "diagnose/replay/edit.h"
+#include "diagnose/replay/replay.h"
 #include "diagnose/result.h"
 
 /* How far proven savings were from replayed ones, by kind of edit: the intervals of predictions come from it. */

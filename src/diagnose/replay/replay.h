@@ -8,6 +8,7 @@
 #ifndef HEC_DIAGNOSE_REPLAY_REPLAY_H
 #define HEC_DIAGNOSE_REPLAY_REPLAY_H
 
+#include "diagnose/finding.h"
 #include "diagnose/replay/schedule.h"
 
 /* Where an unchanged replay by usual delays is off by more, answers are not to be relied on. */
@@ -55,5 +56,23 @@ size_t hec_replay_bytes(const struct hec_schedule *schedule);
 /* edits: applied one after the other. usual: no delay is as it was recorded. 0 or HEC_ERR_NOMEM. */
 int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_edit *edits, size_t edit_count,
                    bool usual, const struct hec_replay_times *times, struct hec_replay *out);
+
+/* What-ifs: small edits of a schedule, by name (edit.c). */
+enum hec_edit {
+#define HEC_REPLAY_EDIT(id, name, cause, least, most, value) HEC_EDIT_##id,
+#include "diagnose/replay/edits.def"
+    HEC_EDIT_COUNT
+};
+
+struct hec_edit_info {
+    const char *name;
+    enum hec_cause cause; /* whose answer it is */
+    double least, most,
+        value; /* what may be given, and what holds where nothing is; NAN: something must be; least == most: nothing may be */
+};
+
+const struct hec_edit_info *hec_edit_info(enum hec_edit edit);
+enum hec_edit hec_edit_find(const char *name, size_t length); /* HEC_EDIT_COUNT: none */
+struct hec_replay_edit hec_edit_with(enum hec_edit edit, double value);
 
 #endif

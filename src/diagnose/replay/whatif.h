@@ -2,8 +2,8 @@
 #ifndef HEC_DIAGNOSE_REPLAY_WHATIF_H
 #define HEC_DIAGNOSE_REPLAY_WHATIF_H
 
-#include "diagnose/replay/edit.h"
 #include "diagnose/replay/lanes.h"
+#include "diagnose/replay/replay.h"
 #include "diagnose/result.h"
 
 #define HEC_WHATIF_EDITS_MAX 16

@@ -1,8 +1,8 @@
 #include "diagnose/rules/predict.h"
 
 #include "base/clock.h"
-#include "diagnose/replay/edit.h"
 #include "diagnose/replay/power.h"
+#include "diagnose/replay/replay.h"
 
 #include <math.h>
 #include <stdlib.h>

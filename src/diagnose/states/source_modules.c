@@ -77,9 +77,9 @@ static int take_range(struct hec_source_modules_builder *b, const struct hec_act
     int err = close_until(t, a->start_ns);
     if (err || t->open_count == OPEN_MAX || !a->name)
         return err;
-    uint64_t around = t->open_count ? t->open[t->open_count - 1].label : 0;
+    uint64_t outer = t->open_count ? t->open[t->open_count - 1].label : 0;
     uint64_t own = (uint64_t)a->name << 1 | (a->kind == HEC_ACTIVITY_OPERATOR ? BY_OPERATOR : 0);
-    uint64_t label = a->kind == HEC_ACTIVITY_OPERATOR && around ? around : own;
+    uint64_t label = a->kind == HEC_ACTIVITY_OPERATOR && outer ? outer : own;
     t->open[t->open_count].end_ns = a->end_ns;
     t->open[t->open_count++].label = label;
     return change(t, a->start_ns, label);

@@ -1,4 +1,3 @@
-
 #include "base/clock.h"
 #include "diagnose/timeline/device.h"
 #include "diagnose/timeline/kernel_class.h"

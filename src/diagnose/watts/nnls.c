@@ -1,6 +1,5 @@
-#include "diagnose/watts/nnls.h"
-
 #include "base/error.h"
+#include "diagnose/watts/unmix_fit.h"
 
 #include <math.h>
 #include <string.h>

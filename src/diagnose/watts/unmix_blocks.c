@@ -1,4 +1,3 @@
-
 #include "base/error.h"
 #include "diagnose/watts/unmix_state.h"
 

@@ -1,5 +1,4 @@
-
-#include "diagnose/watts/nnls.h"
+#include "diagnose/watts/unmix_fit.h"
 #include "diagnose/watts/unmix_state.h"
 
 #include <math.h>

@@ -1,4 +1,3 @@
-
 #include "base/trace.h"
 #include "report/format.h"
 #include "report/run/terminal_device.h"

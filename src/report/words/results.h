@@ -3,7 +3,7 @@
 #define HEC_REPORT_WORDS_RESULTS_H
 
 #include "diagnose/compare/conditions.h"
-#include "diagnose/replay/edit.h"
+#include "diagnose/replay/replay.h"
 
 #define HEC_RESULT_WORDS 320
 
