@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* Tasks that share nothing that one of them writes. */
+/* ---- tasks that share nothing that one of them writes ---- */
 
 struct hec_task {
     void (*run)(void *context);

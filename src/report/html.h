@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-/* What all pages have in common. */
+/* ---- what all pages have in common ---- */
 
 json_t *hec_html_data(const char *kind);
 /* Takes data away from the caller. text: the same for who runs no scripts. */

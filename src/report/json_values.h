@@ -91,7 +91,7 @@ static inline json_t *indices_of(uint64_t bits) {
     return list;
 }
 
-/* Values of receipt/conditions.def. */
+/* ---- values of receipt/conditions.def ---- */
 
 static inline json_t *words_of(const struct hec_receipt_words *words) {
     json_t *list = json_array();

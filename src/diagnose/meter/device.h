@@ -6,7 +6,7 @@
 #include "diagnose/meter/meter.h"
 #include "diagnose/meter/readings.h"
 
-/* Which devices the command used, and who else was on them. */
+/* ---- which devices the command used, and who else was on them ---- */
 
 struct hec_attribution;
 

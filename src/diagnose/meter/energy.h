@@ -18,7 +18,6 @@
  * the caller can bound it: `stretch` within 3 x the usual spacing of a sample (a lost sample, the ends of the history:
  * counts as covered), `gap` beyond. A fill between two samples is their mean, one at an end is the nearest sample.
  */
-
 struct hec_power_window {
     int64_t start_ns, end_ns;
     bool extremes_only; /* not integrated beyond the samples: only its extremes are wanted */

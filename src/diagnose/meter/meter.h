@@ -60,7 +60,6 @@ int hec_meter_counter(struct hec_meter *meter, int device, hec_counter_visitor v
 
 /* What a device has taken so far, as its readings come: for the line of a run that goes on. By the counter; where there is
  * none, the power's integral, which is an estimate. */
-
 struct hec_running_joules { /* zeroed at first */
     bool counted;
     int64_t first_mj, last_mj; /* of the counter */

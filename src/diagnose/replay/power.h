@@ -5,9 +5,7 @@
 #include "diagnose/replay/replay.h"
 #include "diagnose/result.h"
 
-/* How far proven savings were from replayed ones, by kind of edit: the intervals of predictions come from it. */
-
-struct hec_summary;
+/* ---- how far proven savings were from replayed ones, by kind of edit: the intervals of predictions come from it ---- */
 
 /* By what to multiply the spread on hardware and frameworks that no proof is of. */
 #define HEC_PROOFS_ELSEWHERE 1.5

@@ -30,7 +30,6 @@ void hec_facts_gather(const struct hec_summary *summary, const struct hec_device
 
 /* Rules: a file rules/NAME.c for each row of cause.def, with the function that judges a device. Its numbers are rows of limits.def,
  * its answers of lever.def, its words of report/words. */
-
 struct hec_rule {
     enum hec_cause cause;
     enum hec_lever_id lever; /* what answers it, where judge() knows no better */

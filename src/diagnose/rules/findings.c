@@ -190,72 +190,7 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
     return 0;
 }
 
-/* ---- all ---- */
-
-static int judge_device(const struct hec_summary *summary, const struct hec_predictor *predictor,
-                        const struct hec_device_diagnosis *device, struct hec_findings *out) {
-    struct hec_facts facts;
-    hec_facts_gather(summary, device, &facts);
-    for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
-        const struct hec_rule *rule = hec_rule_of((enum hec_cause)cause);
-        struct hec_finding finding = hec_finding_begin(rule, facts.device->readings.device.index);
-        if (!rule->judge(&facts, &finding))
-            continue;
-        hec_finding_add_shared(&facts, &finding);
-        finding.confidence = fmin(1, fmax(0, finding.confidence)); /* of NAN 0: an order must exist */
-        attach_lines(&facts, &finding);
-        int err = predict(predictor, &facts, &finding);
-        if (err)
-            return err;
-        struct hec_finding *grown = realloc(out->list, ((size_t)out->count + 1) * sizeof *grown);
-        if (!grown)
-            return HEC_ERR_NOMEM;
-        out->list = grown;
-        out->list[out->count++] = finding;
-    }
-    return 0;
-}
-
-int hec_findings_build(const struct hec_summary *summary, const struct hec_predictor *predictor,
-                       struct hec_findings *out) {
-    memset(out, 0, sizeof *out);
-    out->together_seconds = out->together_joules = out->next_seconds = out->next_joules = NAN;
-    out->next = HEC_CAUSE_NONE;
-    for (int i = 0; i < summary->device_count; i++) {
-        int err = summary->devices[i].readings.used ? judge_device(summary, predictor, &summary->devices[i], out) : 0;
-        if (err) {
-            hec_findings_free(out);
-            return err;
-        }
-    }
-    for (int pass = 0; pass < 2 && out->count; pass++) {
-        qsort(out->list, (size_t)out->count, sizeof *out->list, by_worth);
-        if (!pass)
-            join_jobs(summary, out);
-    }
-    for (int i = 0; i < out->count; i++) {
-        struct hec_finding *f = &out->list[i];
-        f->actionable = actionable(f);
-        f->ranks = summary->job.ranks;
-        f->rank_count = summary->job.rank_count;
-        f->saved_s = f->seconds.best * summary->seconds;
-        f->saved_j = f->joules.best * joules_of(summary, f->devices);
-    }
-    int err = hec_predict_rest(predictor, out);
-    if (err) {
-        hec_findings_free(out);
-        return err;
-    }
-    hec_scale_out_decide(summary, out);
-    hec_latency_split(summary, &out->latency);
-    return 0;
-}
-
-void hec_findings_free(struct hec_findings *findings) {
-    free(findings->list);
-    findings->list = NULL;
-    findings->count = 0;
-}
+/* ---- the verdicts above the findings: optimise or scale out, and where a request's time goes ---- */
 
 /* A larger batch and fewer launches answer the same waits: only one of them counts. */
 static bool answers_launches(const struct hec_finding *f) {
@@ -339,7 +274,8 @@ static double step_seconds(const struct hec_ledger_device *d, enum hec_state sta
     return isfinite(d->rows[state].step_seconds) ? d->rows[state].step_seconds : 0;
 }
 
-void hec_latency_split(const struct hec_summary *summary, struct hec_latency *out) {
+/* Of the device with most busy time; valid only where the steps are calls of a module (serving, inference). */
+static void split_latency(const struct hec_summary *summary, struct hec_latency *out) {
     const struct hec_device_diagnosis *device = busiest(summary);
     memset(out, 0, sizeof *out);
     if (!device || hec_steps_of(summary, device)->source != HEC_STEP_MODULE || device->ledger->steps < 1)
@@ -361,4 +297,71 @@ void hec_latency_split(const struct hec_summary *summary, struct hec_latency *ou
     out->transport_s = step_seconds(d, HEC_STATE_COPY) + step_seconds(d, HEC_STATE_COMM);
     out->host_s = fmax(0, out->total_s - out->compute_s - out->memory_s - out->batching_s - out->transport_s);
     out->valid = out->total_s > 0;
+}
+
+/* ---- all ---- */
+
+static int judge_device(const struct hec_summary *summary, const struct hec_predictor *predictor,
+                        const struct hec_device_diagnosis *device, struct hec_findings *out) {
+    struct hec_facts facts;
+    hec_facts_gather(summary, device, &facts);
+    for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
+        const struct hec_rule *rule = hec_rule_of((enum hec_cause)cause);
+        struct hec_finding finding = hec_finding_begin(rule, facts.device->readings.device.index);
+        if (!rule->judge(&facts, &finding))
+            continue;
+        hec_finding_add_shared(&facts, &finding);
+        finding.confidence = fmin(1, fmax(0, finding.confidence)); /* of NAN 0: an order must exist */
+        attach_lines(&facts, &finding);
+        int err = predict(predictor, &facts, &finding);
+        if (err)
+            return err;
+        struct hec_finding *grown = realloc(out->list, ((size_t)out->count + 1) * sizeof *grown);
+        if (!grown)
+            return HEC_ERR_NOMEM;
+        out->list = grown;
+        out->list[out->count++] = finding;
+    }
+    return 0;
+}
+
+int hec_findings_build(const struct hec_summary *summary, const struct hec_predictor *predictor,
+                       struct hec_findings *out) {
+    memset(out, 0, sizeof *out);
+    out->together_seconds = out->together_joules = out->next_seconds = out->next_joules = NAN;
+    out->next = HEC_CAUSE_NONE;
+    for (int i = 0; i < summary->device_count; i++) {
+        int err = summary->devices[i].readings.used ? judge_device(summary, predictor, &summary->devices[i], out) : 0;
+        if (err) {
+            hec_findings_free(out);
+            return err;
+        }
+    }
+    for (int pass = 0; pass < 2 && out->count; pass++) {
+        qsort(out->list, (size_t)out->count, sizeof *out->list, by_worth);
+        if (!pass)
+            join_jobs(summary, out);
+    }
+    for (int i = 0; i < out->count; i++) {
+        struct hec_finding *f = &out->list[i];
+        f->actionable = actionable(f);
+        f->ranks = summary->job.ranks;
+        f->rank_count = summary->job.rank_count;
+        f->saved_s = f->seconds.best * summary->seconds;
+        f->saved_j = f->joules.best * joules_of(summary, f->devices);
+    }
+    int err = hec_predict_rest(predictor, out);
+    if (err) {
+        hec_findings_free(out);
+        return err;
+    }
+    hec_scale_out_decide(summary, out);
+    split_latency(summary, &out->latency);
+    return 0;
+}
+
+void hec_findings_free(struct hec_findings *findings) {
+    free(findings->list);
+    findings->list = NULL;
+    findings->count = 0;
 }

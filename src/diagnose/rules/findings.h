@@ -6,15 +6,6 @@
 #include "diagnose/finding.h"
 #include "diagnose/limits.h"
 
-/* The verdicts above the findings: optimise or scale out, and where a request's time goes. */
-
-struct hec_summary;
-
-/* Fills findings->scale_out from the list, which is sorted. */
-void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings *findings);
-/* Of the device with most busy time; valid only where the steps are calls of a module (serving, inference). */
-void hec_latency_split(const struct hec_summary *summary, struct hec_latency *out);
-
 struct hec_summary;
 struct hec_predictor;
 
@@ -25,5 +16,8 @@ struct hec_predictor;
 int hec_findings_build(const struct hec_summary *summary, const struct hec_predictor *predictor,
                        struct hec_findings *out);
 void hec_findings_free(struct hec_findings *findings);
+
+/* Fills findings->scale_out from the list, which is sorted. */
+void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings *findings);
 
 #endif

@@ -96,7 +96,7 @@ static inline size_t hec_host_launch_from(const struct hec_host_thread *thread, 
     return count && thread->launches[count - 1].start_ns >= t_ns ? hec_host_launch_search(thread, t_ns) : count;
 }
 
-/* Why a device was idle: rules 2 to 14 of state.h. */
+/* ---- why a device was idle: rules 2 to 14 of state.h ---- */
 
 struct hec_state_gap {
     int64_t start_ns, end_ns;

@@ -23,7 +23,6 @@
 /* Whether something recurs with the work of a device, or dies away after set-up. Loading each kernel's code
  * at its first launch, and allocating what a program keeps, die away: they lie in the first eighth or two of what the device
  * computes. */
-
 enum { HEC_RECURRENCE_BINS = 64 };
 
 /* All zero at first. */

@@ -42,7 +42,6 @@ static inline bool hec_union_add(struct hec_union *u, struct hec_intervals *trac
  * start, launches and ends do not: both wait in a sorted window of HEC_QUEUE_WINDOW events, so that the answer is exact
  * unless more than half as many launches lie between a launch and its start (the driver holds about a thousand; the nodes
  * of a large graph may be more). Then it is too low, but at least half of the window. */
-
 #define HEC_QUEUE_WINDOW 4096
 
 struct hec_queue_depth {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Names of kernels for people. */
+/* ---- names of kernels for people ---- */
 
 /* The C++ name of a mangled one (Itanium C++ ABI), without the parameters of the function:
  * "_ZN2at6native12_GLOBAL__N_16kernelIfLi4EEEvPT_i" -> "at::native::(anonymous namespace)::kernel<float, 4>".

@@ -32,7 +32,6 @@ int hec_periodic_steps(const struct hec_periodic *stream, const struct hec_timel
  * A kernel that runs once a step is an anchor: from one of its runs to the next lie about as many kernels each time, and
  * about the same ones. Layers repeat inside a step, too: of the periods that explain the sequence, the shortest in which
  * host and device exchange data is taken (a layer does not talk to the host, a step does), else the longest. */
-
 struct hec_period {
     uint32_t anchor;   /* the id that runs once a period; 0: no period was found */
     double length;     /* median number of elements of a period */

@@ -14,7 +14,6 @@
  * Squares Problems, 1974, chapter 23); bounds on both sides are BVLS (Stark and Parker, Computational Statistics 10,
  * 1995). The method is theirs, an active set that frees the unknown with the most wrongly signed multiplier and steps
  * back to the first bound that is hit, started from a feasible point so that the equality holds at every step. */
-
 #define HEC_NNLS_MAX 48
 
 enum hec_nnls_at { HEC_NNLS_FREE, HEC_NNLS_LOWER, HEC_NNLS_UPPER };

@@ -7,12 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Normal equations per block of time, in bounded memory: when the blocks run out, each two become one of twice the
- * time. */
-
 /* Seconds of each class up to any instant of the last seconds: sums at the edges of 0.25 ms bins, straight lines
  * between. Of time that is skipped only the sums are known. */
-
 #define HEC_SHARES_BIN_NS INT64_C(250000)
 #define HEC_SHARES_BINS 16384 /* 4.1 s */
 /* A reading may begin at most this long before the pieces' end: the ring, less one step of the pieces. */
@@ -50,10 +46,13 @@ void hec_unmix_shares_skip(struct hec_unmix_shares *shares, int class, int64_t t
  * yet known. */
 bool hec_unmix_shares_between(const struct hec_unmix_shares *shares, int64_t start_ns, int64_t end_ns, double *out);
 
+/* ---- unmix_blocks.c ----
+ *
+ * Normal equations per block of time, in bounded memory: when the blocks run out, each two become one of twice the
+ * time. */
 #define HEC_BLOCKS_MAX 64
 #define HEC_GRAM_CLASSES 32
-/* Longer than residuals stay correlated: those of the H200's samples are below 0.3 after 0.1 s (docs/decisions/0007).
- * */
+/* Longer than residuals stay correlated: those of the H200's samples are below 0.3 after 0.1 s (docs/decisions/0007). */
 #define HEC_BLOCKS_FIRST_NS INT64_C(250000000)
 /* Standard error of when a class began and ended against when a reading did: two clocks, and pieces that are not
  * exact. */
@@ -87,7 +86,6 @@ void hec_gram_halve(struct hec_gram *gram);
 /* The response of a power sensor: how much of a sample comes from which time, as weights of 13 windows ("taps") that end
  * from 60 ms before its time stamp to 60 ms after it. All have one length: the time over which the sensor averages, which
  * is the span of the sample itself only where the sensor is a fast one. */
-
 #define HEC_TAPS 13
 #define HEC_TAP_NS INT64_C(10000000)
 #define HEC_TAP_FIRST_NS (-HEC_TAP_NS * (HEC_TAPS / 2))

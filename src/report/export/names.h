@@ -4,7 +4,7 @@
 
 #include "diagnose/result.h"
 
-/* Power, hardware counters and the host's figures of a run, as exports give them. */
+/* ---- power, hardware counters and the host's figures of a run, as exports give them ---- */
 
 struct hec_export_counter {
     enum hec_metric metric;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The numbers of Perfetto's fields that are written (perfetto.dev/docs/reference/trace-packet-proto). */
+/* ---- the numbers of Perfetto's fields that are written (perfetto.dev/docs/reference/trace-packet-proto) ---- */
 
 enum trace_field { TRACE_PACKET = 1 };
 

@@ -27,7 +27,7 @@ struct hec_try_report {
 
 int hec_try_terminal(const struct hec_try_report *report, const struct hec_report_style *style, struct hec_buf *out);
 
-/* The table of what `hec try` tried. Nothing where a receipt has none. */
+/* ---- the table of what `hec try` tried. Nothing where a receipt has none ---- */
 
 void hec_tried_page(struct hec_page *page, const struct hec_receipt *receipt);
 void hec_tried_markdown(struct hec_buf *out, const struct hec_receipt *receipt);

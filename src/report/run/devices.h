@@ -13,7 +13,7 @@
 int hec_report_devices(const struct hec_device *devices, int count, bool parts, bool json,
                        const struct hec_report_style *style, struct hec_buf *out);
 
-/* `hec doctor`: what can be measured here, what not, and what would enable it. */
+/* ---- `hec doctor`: what can be measured here, what not, and what would enable it ---- */
 
 #define HEC_DOCTOR_SCHEMA "hec.doctor/1"
 

@@ -5,7 +5,7 @@
 #include "report/format.h"
 #include "report/page.h"
 
-/* Findings and what stands above them in the report for people. */
+/* ---- findings and what stands above them in the report for people ---- */
 
 /* The answer in one sentence, and without a trace what one would add. */
 void hec_terminal_headline(struct hec_page *page, const struct hec_summary *summary);
@@ -24,7 +24,7 @@ void hec_terminal_next(struct hec_page *page, const struct hec_summary *summary,
 /* Line and lever of the finding that is worth most, for the end of `hec run`: at most 3 lines. */
 void hec_terminal_brief_finding(struct hec_page *page, const struct hec_summary *summary);
 
-/* The timeline in the report for people. Each prints nothing where there is nothing to say. */
+/* ---- the timeline in the report for people. Each prints nothing where there is nothing to say ---- */
 
 /* Rows of one device: what its time went to, gaps, launches, copies; timeline NULL: none. */
 void hec_terminal_device_timeline(struct hec_page *page, const struct hec_device_timeline *timeline);

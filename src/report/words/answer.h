@@ -56,7 +56,7 @@ const char *hec_shown_name(enum hec_shown shown);          /* "better": stable *
 int hec_change_decimals(double low, double high, double value);
 double hec_change_rounded(double value, int decimals);
 
-/* An answer on a page and in Markdown. */
+/* ---- an answer on a page and in Markdown ---- */
 
 void hec_answer_page(struct hec_page *page, const struct hec_answer *answer); /* the sentence */
 void hec_answer_table_page(struct hec_page *page, const struct hec_answer *answer);
