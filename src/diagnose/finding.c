@@ -1,5 +1,7 @@
 #include "diagnose/finding.h"
 
+#include "base/names.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -53,7 +55,4 @@ const char *hec_lever_parameters(enum hec_lever_id id) {
     return (unsigned)id < HEC_LEVER_COUNT ? levers[id].parameters : "";
 }
 
-const char *hec_scale_name(enum hec_scale verdict) {
-    static const char *const names[] = {"unknown", "optimise", "scale_out"};
-    return (unsigned)verdict < sizeof names / sizeof names[0] ? names[verdict] : "?";
-}
+HEC_NAME_OF(hec_scale_name, enum hec_scale, "unknown", "optimise", "scale_out")

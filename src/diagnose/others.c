@@ -1,3 +1,4 @@
+#include "base/names.h"
 #include "base/clock.h"
 #include "diagnose/build.h"
 #include "diagnose/physics.h"
@@ -15,10 +16,7 @@
 #define UNSEEN_TIMES 2.0
 #define UNSEEN_MORE 0.20
 
-const char *hec_others_name(enum hec_others others) {
-    static const char *const names[] = {"idle", "maybe", "busy"};
-    return (unsigned)others < sizeof names / sizeof names[0] ? names[others] : "?";
-}
+HEC_NAME_OF(hec_others_name, enum hec_others, "idle", "maybe", "busy")
 
 /* The engine's readings in the time that CUPTI saw. */
 struct seen {

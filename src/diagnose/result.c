@@ -1,5 +1,6 @@
 #include "diagnose/result.h"
 
+#include "base/names.h"
 #include "diagnose/rules/findings.h"
 #include "diagnose/view/view.h"
 
@@ -11,10 +12,7 @@ struct hec_price hec_price_default(void) {
         .dollars_per_kwh = 0.13, .grams_co2_per_kwh = 473, .dollars_default = true, .carbon_default = true};
 }
 
-const char *hec_attest_name(enum hec_attest attest) {
-    static const char *const names[] = {"nothing", "set", "already", "on", "failed"};
-    return (unsigned)attest < HEC_ATTESTS ? names[attest] : "?";
-}
+HEC_NAME_OF(hec_attest_name, enum hec_attest, "nothing", "set", "already", "on", "failed")
 
 static void free_device(struct hec_device_diagnosis *d) {
     if (d->timeline)

@@ -1,5 +1,6 @@
 #include "diagnose/states/ledger.h"
 
+#include "base/names.h"
 #include "base/clock.h"
 
 #include <math.h>
@@ -405,10 +406,7 @@ void hec_ledger_widen(struct hec_ledger *ledger, const struct hec_ledger *other)
             }
 }
 
-const char *hec_ledger_basis_name(enum hec_ledger_basis basis) {
-    static const char *const names[] = {"measured", "glimpse", "calls", "unused"};
-    return (unsigned)basis < HEC_LEDGER_BASIS_COUNT ? names[basis] : "?";
-}
+HEC_NAME_OF(hec_ledger_basis_name, enum hec_ledger_basis, "measured", "glimpse", "calls", "unused")
 
 void hec_ledger_free(struct hec_ledger *ledger) {
     free(ledger->devices);

@@ -1,5 +1,7 @@
 #include "report/receipt/receipt.h"
 
+#include "base/names.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,10 +76,7 @@ void hec_receipt_add_fact_of_trial(struct hec_receipt *receipt, const char *name
     hec_receipt_add_fact(receipt, facts, name, value);
 }
 
-const char *hec_tried_name(enum hec_tried tried) {
-    static const char *const names[] = {"base", "kept", "better", "no_gain", "slower", "nothing", "failed"};
-    return (unsigned)tried < HEC_TRIEDS ? names[tried] : "?";
-}
+HEC_NAME_OF(hec_tried_name, enum hec_tried, "base", "kept", "better", "no_gain", "slower", "nothing", "failed")
 
 void hec_receipt_add_tried(struct hec_receipt *receipt, const struct hec_receipt_tried *tried) {
     struct hec_receipt_tried *list =

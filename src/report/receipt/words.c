@@ -1,5 +1,6 @@
 #include "report/receipt/words.h"
 
+#include "base/names.h"
 #include "base/shell.h"
 
 #include <inttypes.h>
@@ -11,43 +12,21 @@ typedef char text[HEC_FORMAT_SIZE];
 
 /* ---- names ---- */
 
-const char *hec_look_step_name(enum hec_look_step step) {
-    static const char *const names[] = {"go_on", "better", "worse", "equivalent", "undecided"};
-    return (unsigned)step <= HEC_LOOK_UNDECIDED ? names[step] : "?";
-}
+HEC_NAME_OF(hec_look_step_name, enum hec_look_step, "go_on", "better", "worse", "equivalent", "undecided")
 
-const char *hec_quality_name(enum hec_quality_verdict verdict) {
-    static const char *const names[] = {"pass", "fail", "cannot_judge"};
-    return (unsigned)verdict <= HEC_QUALITY_CANNOT_JUDGE ? names[verdict] : "?";
-}
+HEC_NAME_OF(hec_quality_name, enum hec_quality_verdict, "pass", "fail", "cannot_judge")
 
-const char *hec_quality_why_name(enum hec_quality_why why) {
-    static const char *const names[] = {"within",       "not_finite", "off",    "nothing",  "few_reruns",
-                                        "a_not_finite", "a_flat",     "spread", "gradients"};
-    return (unsigned)why <= HEC_QUALITY_GRADIENT ? names[why] : "?";
-}
+HEC_NAME_OF(hec_quality_why_name, enum hec_quality_why, "within", "not_finite", "off", "nothing", "few_reruns",
+            "a_not_finite", "a_flat", "spread", "gradients")
 
-const char *hec_quality_part_name(enum hec_quality_part part) {
-    static const char *const names[] = {"start", "mean", "end"};
-    return (unsigned)part < HEC_QUALITY_PARTS ? names[part] : "?";
-}
+HEC_NAME_OF(hec_quality_part_name, enum hec_quality_part, "start", "mean", "end")
 
-const char *hec_quality_gradient_name(int gradient) {
-    static const char *const names[] = {"all",     "first",   "part_1",  "part_2",  "part_3",  "part_4",
-                                        "part_5",  "part_6",  "part_7",  "part_8",  "part_9",  "part_10",
-                                        "part_11", "part_12", "part_13", "part_14", "part_15", "part_16"};
-    return (unsigned)gradient < sizeof names / sizeof names[0] ? names[gradient] : "?";
-}
+HEC_NAME_OF(hec_quality_gradient_name, int, "all", "first", "part_1", "part_2", "part_3", "part_4", "part_5", "part_6",
+            "part_7", "part_8", "part_9", "part_10", "part_11", "part_12", "part_13", "part_14", "part_15", "part_16")
 
-const char *hec_receipt_writes_name(enum hec_receipt_writes writes) {
-    static const char *const names[] = {"in_place", "disk", "memory"};
-    return (unsigned)writes < HEC_RECEIPT_WRITES ? names[writes] : "?";
-}
+HEC_NAME_OF(hec_receipt_writes_name, enum hec_receipt_writes, "in_place", "disk", "memory")
 
-const char *hec_receipt_caches_name(enum hec_receipt_caches caches) {
-    static const char *const names[] = {"trials", "fresh", "user"};
-    return (unsigned)caches < HEC_RECEIPT_CACHES ? names[caches] : "?";
-}
+HEC_NAME_OF(hec_receipt_caches_name, enum hec_receipt_caches, "trials", "fresh", "user")
 
 const char *hec_receipt_side_name(int side) {
     return side == 0 ? "A" : side == 1 ? "B" : "?";

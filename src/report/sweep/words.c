@@ -1,5 +1,6 @@
 #include "report/sweep/words.h"
 
+#include "base/names.h"
 #include "report/words/answer.h"
 
 #include <math.h>
@@ -11,16 +12,10 @@ typedef char line_text[HEC_SWEEP_LINE];
 
 /* ---- names ---- */
 
-const char *hec_sweep_state_name(enum hec_sweep_state state) {
-    static const char *const names[] = {"done", "budget_spent", "interrupted"};
-    return (unsigned)state < HEC_SWEEP_STATES ? names[state] : "?";
-}
+HEC_NAME_OF(hec_sweep_state_name, enum hec_sweep_state, "done", "budget_spent", "interrupted")
 
-const char *hec_sweep_figure_name(int figure) {
-    static const char *const names[] = {"units_per_second", "joules_per_unit",  "watts",
-                                        "step_p50_seconds", "step_p99_seconds", "objective"};
-    return (unsigned)figure < HEC_SWEEP_FIGURES ? names[figure] : "?";
-}
+HEC_NAME_OF(hec_sweep_figure_name, int, "units_per_second", "joules_per_unit", "watts", "step_p50_seconds",
+            "step_p99_seconds", "objective")
 
 const char *hec_sweep_unit(const struct hec_sweep_report *r) {
     return r->result.by_run || !r->conditions.unit[0] ? "run" : r->conditions.unit;

@@ -1,18 +1,14 @@
 #include "report/words/answer.h"
 
+#include "base/names.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-const char *hec_verdict_name(enum hec_verdict verdict) {
-    static const char *const names[] = {"not_shown", "saved", "lost", "faster", "slower"};
-    return (unsigned)verdict < HEC_VERDICT_COUNT ? names[verdict] : "?";
-}
+HEC_NAME_OF(hec_verdict_name, enum hec_verdict, "not_shown", "saved", "lost", "faster", "slower")
 
-const char *hec_shown_name(enum hec_shown shown) {
-    static const char *const names[] = {"not_shown", "better", "worse", "changed", "unknown"};
-    return (unsigned)shown <= HEC_SHOWN_UNKNOWN ? names[shown] : "?";
-}
+HEC_NAME_OF(hec_shown_name, enum hec_shown, "not_shown", "better", "worse", "changed", "unknown")
 
 /* ---- what is shown ---- */
 
