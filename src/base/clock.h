@@ -9,6 +9,10 @@
 #define HEC_NS_PER_MS INT64_C(1000000)
 #define HEC_NS_PER_US INT64_C(1000)
 
+static inline int64_t hec_later(int64_t a_ns, int64_t b_ns) {
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
 struct hec_clock_source {
     int64_t (*mono_ns)(void);
     int64_t (*wall_ns)(void);

@@ -7,6 +7,12 @@
 #include "diagnose/result.h"
 #include "diagnose/timeline/timeline.h"
 
+#include <stdio.h>
+
+static inline void hec_copy_text(char *to, size_t size, const char *from) { /* NULL: "" */
+    snprintf(to, size, "%s", from ? from : "");
+}
+
 struct hec_build {
     const struct hec_summary_input *input;
     const struct hec_price *price;

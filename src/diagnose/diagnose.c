@@ -6,7 +6,6 @@
 #include "diagnose/rules/predict.h"
 #include "diagnose/view/view.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,10 +76,6 @@ static int stages_run(struct hec_build *b, const struct hec_stage_functions *sta
     return ending.err;
 }
 
-static void copy(char *to, size_t size, const char *from) {
-    snprintf(to, size, "%s", from ? from : "");
-}
-
 /* ---- what no trace is needed for ---- */
 
 static int begin_host(struct hec_build *b, struct hec_why *why) {
@@ -110,7 +105,7 @@ static int begin_devices(struct hec_build *b, struct hec_why *why) {
         err = measure(b, attribution, &out->devices[i].readings, why);
     hec_attribution_free(attribution);
     if (out->imported[0]) {
-        copy(out->energy_unavailable, sizeof out->energy_unavailable, "imported from a trace: time only");
+        hec_copy_text(out->energy_unavailable, sizeof out->energy_unavailable, "imported from a trace: time only");
     } else if (!out->device_count) {
         const char *reason = NULL;
         for (int i = 0; i < out->event_count && !reason; i++)
@@ -118,7 +113,7 @@ static int begin_devices(struct hec_build *b, struct hec_why *why) {
                 reason = hec_vendor_event(out->events[i].text);
         if (!reason)
             reason = b->no_answer[0] ? b->no_answer : "no GPU was found";
-        copy(out->energy_unavailable, sizeof out->energy_unavailable, reason);
+        hec_copy_text(out->energy_unavailable, sizeof out->energy_unavailable, reason);
     }
     return err;
 }
@@ -171,7 +166,7 @@ static void mark_used(const struct hec_summary *out, struct hec_device_summary *
         return;
     d->used = true;
     d->use_unknown = false;
-    copy(d->used_why, sizeof d->used_why, why);
+    hec_copy_text(d->used_why, sizeof d->used_why, why);
 }
 
 static int keep_timeline(struct hec_device_diagnosis *d, struct hec_device_timeline *timeline) {
@@ -210,8 +205,8 @@ static int end_timeline(struct hec_build *b, struct hec_why *why) {
     if (!err && out->imported[0]) {
         snprintf(out->trace.why, sizeof out->trace.why, "imported from a trace (%s)", out->imported);
         for (int i = 0; i < out->device_count; i++)
-            copy(out->devices[i].readings.energy.why, sizeof out->devices[i].readings.energy.why,
-                 "imported from a trace: time only");
+            hec_copy_text(out->devices[i].readings.energy.why, sizeof out->devices[i].readings.energy.why,
+                          "imported from a trace: time only");
     }
     return err;
 }
@@ -254,8 +249,8 @@ static int end_states(struct hec_build *b, struct hec_why *why) {
             mark_used(out, &out->devices[i].readings, "the command's calls give it work");
     for (int i = 0; i < out->device_count && strcmp(out->trace.why, HEC_TRACE_WHY_NOBODY) == 0; i++)
         if (out->devices[i].readings.used)
-            copy(out->trace.why, sizeof out->trace.why,
-                 "the command used a GPU and did not load HEC's tracer: another profiler may have its place");
+            hec_copy_text(out->trace.why, sizeof out->trace.why,
+                          "the command used a GPU and did not load HEC's tracer: another profiler may have its place");
     return err;
 }
 

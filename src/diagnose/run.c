@@ -4,13 +4,8 @@
 #include "diagnose/physics.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void copy(char *to, size_t size, const char *from) {
-    snprintf(to, size, "%s", from ? from : "");
-}
 
 static bool grave(enum hec_event_kind kind) {
     return kind == HEC_EVENT_DEVICE_LOST || kind == HEC_EVENT_COUNTER_RESET || kind == HEC_EVENT_STORE_FAILED ||
@@ -24,10 +19,10 @@ static int take_event(void *context, enum hec_event_kind kind, int device, int64
         if (kind == HEC_EVENT_DEVICE_LOST && t_ns < b->lost_ns[device])
             b->lost_ns[device] = t_ns;
         if ((kind == HEC_EVENT_SENSOR_FAILED || kind == HEC_EVENT_SOURCE_UNAVAILABLE) && !b->sensor_failed[device][0])
-            copy(b->sensor_failed[device], sizeof b->sensor_failed[device], text);
+            hec_copy_text(b->sensor_failed[device], sizeof b->sensor_failed[device], text);
     }
     if (kind == HEC_EVENT_GAP && device == HEC_DEVICE_NONE && strstr(text, "GPU driver"))
-        copy(b->no_answer, sizeof b->no_answer, text);
+        hec_copy_text(b->no_answer, sizeof b->no_answer, text);
     int at = out->event_count;
     if (at == HEC_SUMMARY_EVENTS_MAX) { /* a grave one takes the place of the last that is not */
         out->events_omitted++;
@@ -44,7 +39,7 @@ static int take_event(void *context, enum hec_event_kind kind, int device, int64
     }
     struct hec_event_summary *event = &out->events[at];
     *event = (struct hec_event_summary){.kind = kind, .device = device, .t_s = (double)t_ns / HEC_NS_PER_S};
-    copy(event->text, sizeof event->text, text);
+    hec_copy_text(event->text, sizeof event->text, text);
     return 0;
 }
 
@@ -53,7 +48,7 @@ static int take_unit(void *context, const char *name, double count) {
     if (out->unit_count >= HEC_SUMMARY_UNITS_MAX || !isfinite(count) || count < 0)
         return 0;
     struct hec_unit_summary *unit = &out->units[out->unit_count++];
-    copy(unit->name, sizeof unit->name, name && name[0] ? name : "unit");
+    hec_copy_text(unit->name, sizeof unit->name, name && name[0] ? name : "unit");
     unit->count = count;
     return 0;
 }
@@ -63,7 +58,7 @@ static int take_phase(void *context, const char *name, int64_t total_ns, int64_t
     if (out->phase_count >= HEC_SUMMARY_PHASES_MAX)
         return 0;
     struct hec_phase_summary *phase = &out->phases[out->phase_count++];
-    copy(phase->name, sizeof phase->name, name);
+    hec_copy_text(phase->name, sizeof phase->name, name);
     phase->seconds = (double)total_ns / HEC_NS_PER_S;
     phase->count = count;
     return 0;
@@ -126,20 +121,20 @@ static int derive_end(struct hec_build *b, struct hec_why *why) {
 }
 
 static void label(const struct hec_summary_input *in, struct hec_summary *out) {
-    copy(out->command, sizeof out->command, in->command);
-    copy(out->started, sizeof out->started, in->started);
-    copy(out->file, sizeof out->file, in->file);
-    copy(out->hec_version, sizeof out->hec_version, in->hec_version);
-    copy(out->hostname, sizeof out->hostname, in->hostname);
-    copy(out->simulated, sizeof out->simulated, in->simulated);
-    copy(out->imported, sizeof out->imported, in->imported);
-    copy(out->cpu, sizeof out->cpu, in->cpu);
-    copy(out->os, sizeof out->os, in->os);
-    copy(out->stopped, sizeof out->stopped, in->stopped);
-    copy(out->kernel, sizeof out->kernel, in->kernel);
-    copy(out->pytorch, sizeof out->pytorch, in->pytorch);
-    copy(out->python, sizeof out->python, in->python);
-    copy(out->framework, sizeof out->framework, in->framework);
+    hec_copy_text(out->command, sizeof out->command, in->command);
+    hec_copy_text(out->started, sizeof out->started, in->started);
+    hec_copy_text(out->file, sizeof out->file, in->file);
+    hec_copy_text(out->hec_version, sizeof out->hec_version, in->hec_version);
+    hec_copy_text(out->hostname, sizeof out->hostname, in->hostname);
+    hec_copy_text(out->simulated, sizeof out->simulated, in->simulated);
+    hec_copy_text(out->imported, sizeof out->imported, in->imported);
+    hec_copy_text(out->cpu, sizeof out->cpu, in->cpu);
+    hec_copy_text(out->os, sizeof out->os, in->os);
+    hec_copy_text(out->stopped, sizeof out->stopped, in->stopped);
+    hec_copy_text(out->kernel, sizeof out->kernel, in->kernel);
+    hec_copy_text(out->pytorch, sizeof out->pytorch, in->pytorch);
+    hec_copy_text(out->python, sizeof out->python, in->python);
+    hec_copy_text(out->framework, sizeof out->framework, in->framework);
     out->lever_count = in->levers ? in->levers(in->context, out->levers) : 0;
     out->exit_code = in->exit_code;
     out->loader_workers = in->loader_workers;

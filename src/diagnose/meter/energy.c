@@ -374,10 +374,6 @@ static void judge_bound(const struct hec_energy_meter *meter, struct hec_energy 
                 HEC_ENERGY_BOUND_MAX * 100);
 }
 
-static int64_t later(int64_t x, int64_t y) {
-    return x > y ? x : y;
-}
-
 static void know_nothing(struct hec_energy *out) {
     memset(out, 0, sizeof *out);
     out->joules = out->bound_joules = out->counter_joules = out->integral_joules = out->disagreement = NAN;
@@ -451,7 +447,7 @@ void hec_energy_finish(struct hec_energy_meter *meter, struct hec_energy *out) {
         /* a counter reading that was not used says nothing about the figure */
         double known =
             fmin(out->window_s,
-                 seconds_of(later(last_sample, out->method == HEC_ENERGY_COUNTER ? meter->b.t_ns : INT64_MIN)));
+                 seconds_of(hec_later(last_sample, out->method == HEC_ENERGY_COUNTER ? meter->b.t_ns : INT64_MIN)));
         invalid(out, "the device was lost at %.2f s: %.6g J are what it took in the %.2f s until its last reading",
                 seconds_of(options->lost_ns), out->joules, fmax(0, known));
     }

@@ -1,3 +1,4 @@
+#include "base/list.h"
 #include "diagnose/replay/parts.h"
 
 #include <math.h>
@@ -12,11 +13,6 @@
 static bool by_finish(const struct hec_schedule_call *call, int64_t *key) {
     *key = call->finish_ns;
     return call->kind == HEC_CALL_KERNEL && call->kernel_class == HEC_KERNEL_CLASS_COMM && hec_call_launched(call);
-}
-
-static int by_value(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
 }
 
 /* The median distance of a process's ends to the nearest of the first process's: how far its clock is ahead. room: of twice the list. */
@@ -42,7 +38,7 @@ static int64_t ahead_of_first(const struct hec_schedule *s, const uint32_t *list
     }
     if (n < PAIRS_LEAST)
         return 0;
-    qsort(apart, n, sizeof *apart, by_value);
+    qsort(apart, n, sizeof *apart, hec_by_int64);
     return apart[n / 2];
 }
 

@@ -1,4 +1,5 @@
 /* From calls, and what they launched, to a schedule: what follows what, and how long it takes as a rule. */
+#include "base/list.h"
 #include "diagnose/replay/parts.h"
 #include "diagnose/states/state.h"
 
@@ -20,18 +21,13 @@ static void delays_free(struct hec_delays *sample) {
     *sample = (struct hec_delays){0};
 }
 
-static int ascending(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 int64_t hec_delays_mean(struct hec_delays *sample, int shape, size_t cut, int64_t otherwise) {
     size_t count = sample->count[shape];
     int64_t *list = sample->list + shape * HEC_DELAYS_KEPT;
     sample->count[shape] = 0;
     if (count < LEAST)
         return otherwise;
-    qsort(list, count, sizeof *list, ascending);
+    qsort(list, count, sizeof *list, hec_by_int64);
     double sum = 0, n = 0;
     for (size_t i = count / cut; i < count - count / cut; i++, n++)
         sum += (double)list[i];

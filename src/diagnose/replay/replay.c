@@ -168,10 +168,6 @@ static inline int64_t scaled(int64_t ns, double factor) {
     return factor == 1 ? bounded(ns) : scaled_by(ns, factor);
 }
 
-static int64_t later(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
 static struct ends *ends_of(const struct replay *r, size_t call) {
     return &r->ends[call & r->mask];
 }
@@ -199,22 +195,22 @@ static int64_t start_of(const struct replay *r, const struct hec_schedule_call *
     if (change->beside)
         return begin_ns + usual_ns;
     if (c->behind == HEC_SCHEDULE_NONE) /* the first: it may have come behind what was launched before the stretch */
-        return begin_ns + later(delay_ns - r->s->lag_ns, usual_ns < delay_ns ? usual_ns : delay_ns);
+        return begin_ns + hec_later(delay_ns - r->s->lag_ns, usual_ns < delay_ns ? usual_ns : delay_ns);
     int64_t recorded_ns = r->s->calls[c->behind].finish_ns, before_ns = ends_of(r, c->behind)->finish_ns;
     int64_t gap_ns = usual_of(r, c)->gap_ns;
     if (change->graphed)
-        return later(begin_ns + usual_ns, before_ns + (gap_ns < NODE_GAP_NS ? gap_ns : NODE_GAP_NS));
+        return hec_later(begin_ns + usual_ns, before_ns + (gap_ns < NODE_GAP_NS ? gap_ns : NODE_GAP_NS));
     uint32_t event = hec_schedule_event(r->s, (size_t)(c - r->s->calls));
     if (event != HEC_SCHEDULE_NONE) { /* an operation of another stream */
         int64_t near_ns = r->usual ? gap_ns : c->start_ns - r->s->calls[event].finish_ns;
-        before_ns = later(before_ns + gap_ns, ends_of(r, event)->finish_ns + near_ns);
-        return later(begin_ns + usual_ns, before_ns);
+        before_ns = hec_later(before_ns + gap_ns, ends_of(r, event)->finish_ns + near_ns);
+        return hec_later(begin_ns + usual_ns, before_ns);
     }
     if (r->usual)
-        return later(begin_ns + usual_ns, before_ns + gap_ns);
+        return hec_later(begin_ns + usual_ns, before_ns + gap_ns);
     if (recorded_ns <= c->begin_ns) /* the device waited for this call */
-        return later(begin_ns + delay_ns, before_ns + gap_ns);
-    return later(before_ns + (c->start_ns - recorded_ns), begin_ns + usual_ns); /* the call was ahead */
+        return hec_later(begin_ns + delay_ns, before_ns + gap_ns);
+    return hec_later(before_ns + (c->start_ns - recorded_ns), begin_ns + usual_ns); /* the call was ahead */
 }
 
 static int64_t return_of(const struct replay *r, const struct hec_schedule_call *c, int64_t begin_ns,
@@ -229,13 +225,13 @@ static int64_t return_of(const struct replay *r, const struct hec_schedule_call 
         int64_t wake_ns = r->usual && !(c->flags & HEC_CALL_RARE) ? usual_of(r, c)->wake_ns
                                                                   : c->end_ns - r->s->calls[c->awaits].finish_ns;
         least_ns = begin_ns + scaled(least_ns < own_ns ? least_ns : own_ns, change->call);
-        return change->waits ? later(least_ns, ends_of(r, c->awaits)->finish_ns + wake_ns) : least_ns;
+        return change->waits ? hec_later(least_ns, ends_of(r, c->awaits)->finish_ns + wake_ns) : least_ns;
     }
     int64_t end_ns = begin_ns + scaled(own_ns, change->call);
     if (!change->waits || c->kind != HEC_CALL_WAIT || c->awaits == HEC_SCHEDULE_NONE)
         return end_ns;
     int64_t wake_ns = usual_of(r, c)->wake_ns < own_ns ? usual_of(r, c)->wake_ns : own_ns;
-    return later(end_ns, ends_of(r, c->awaits)->finish_ns + wake_ns);
+    return hec_later(end_ns, ends_of(r, c->awaits)->finish_ns + wake_ns);
 }
 
 static void remember(const struct hec_replay_times *times, size_t i, int64_t begin_ns, int64_t end_ns, int64_t start_ns,
@@ -288,14 +284,14 @@ static void end(struct replay *r, const struct begun *b, const struct hec_replay
     if (hec_call_launched(c)) {
         e->finish_ns = bounded(b->start_ns + b->lasts_ns);
         load_add(&r->load, r->s, c, b->start_ns, e->finish_ns);
-        r->last_ns = later(r->last_ns, e->finish_ns);
-        r->recorded_last_ns = later(r->recorded_last_ns, c->finish_ns - r->s->lag_ns);
+        r->last_ns = hec_later(r->last_ns, e->finish_ns);
+        r->recorded_last_ns = hec_later(r->recorded_last_ns, c->finish_ns - r->s->lag_ns);
     }
     e->end_ns = bounded(b->node ? ends_of(r, c->after)->end_ns : return_of(r, c, b->begin_ns, &b->change));
     if (c->flags & HEC_CALL_WAITED)
         out->waited_s += (double)(e->end_ns - b->begin_ns) / HEC_NS_PER_S;
-    r->last_ns = later(r->last_ns, e->end_ns);
-    r->recorded_last_ns = later(r->recorded_last_ns, c->end_ns);
+    r->last_ns = hec_later(r->last_ns, e->end_ns);
+    r->recorded_last_ns = hec_later(r->recorded_last_ns, c->end_ns);
     if (b->change.beside && hec_call_launched(c)) /* who comes behind it on the stream comes behind the one before */
         e->finish_ns = c->behind == HEC_SCHEDULE_NONE ? b->begin_ns : ends_of(r, c->behind)->finish_ns;
     remember(times, b->at, b->begin_ns, e->end_ns, b->start_ns, e->finish_ns);
@@ -338,7 +334,7 @@ static void let_go(struct replay *r, struct ranks *k, uint32_t group, const stru
     int64_t last_ns = INT64_MIN, least_ns = INT64_MAX;
     for (int p = 0; p < r->s->process_count; p++)
         if (k->held[p] && r->s->calls[k->begun[p].at].what == group) {
-            last_ns = later(last_ns, k->begun[p].start_ns);
+            last_ns = hec_later(last_ns, k->begun[p].start_ns);
             least_ns = k->begun[p].lasts_ns < least_ns ? k->begun[p].lasts_ns : least_ns;
         }
     for (int p = 0; p < r->s->process_count; p++)

@@ -6,23 +6,19 @@
 
 static const struct hec_saving unknown = {NAN, NAN, NAN};
 
-static double finite_or(double x, double other) {
-    return isfinite(x) ? x : other;
-}
-
 struct hec_saving hec_whole_seconds(const struct hec_facts *f, enum hec_state state) {
     const struct hec_ledger_row *row = f->device->ledger ? &f->device->ledger->rows[state] : NULL;
     if (!row || !(f->run_s > 0))
         return unknown;
-    return (struct hec_saving){finite_or(row->seconds_low, row->seconds) / f->run_s, row->seconds / f->run_s,
-                               finite_or(row->seconds_high, row->seconds) / f->run_s};
+    return (struct hec_saving){hec_finite_or(row->seconds_low, row->seconds) / f->run_s, row->seconds / f->run_s,
+                               hec_finite_or(row->seconds_high, row->seconds) / f->run_s};
 }
 
 struct hec_saving hec_whole_joules(const struct hec_facts *f, enum hec_state state) {
     const struct hec_ledger_row *row = f->device->ledger ? &f->device->ledger->rows[state] : NULL;
     if (!row || !(f->run_j > 0) || !isfinite(row->joules))
         return unknown;
-    double low = finite_or(row->watts_low, row->watts), high = finite_or(row->watts_high, row->watts);
+    double low = hec_finite_or(row->watts_low, row->watts), high = hec_finite_or(row->watts_high, row->watts);
     /* short bursts go over the limit before it acts, not by more than that */
     if (f->device->readings.power_limit_w > 0)
         high = fmin(high, fmax(row->watts, HEC_COMPUTE_BY_LIMIT * f->device->readings.power_limit_w));
@@ -118,11 +114,12 @@ static double by_engine(const struct hec_facts *f, enum hec_metric metric) {
 static void find_counters(const struct hec_facts *f, struct hec_compute *out) {
     const struct hec_class_row *all = f->profile && f->profile->has_counters ? &f->profile->all : NULL;
     out->unmixed = all && isfinite(all->counters.sm_active.value);
-    out->sm = finite_or(all ? all->counters.sm_active.value : NAN, by_engine(f, HEC_GPM_SM_ACTIVE));
-    out->occupancy = finite_or(all ? all->counters.occupancy.value : NAN, by_engine(f, HEC_GPM_SM_OCCUPANCY));
-    out->tensor = finite_or(all ? all->counters.pipe[HEC_PIPE_TENSOR].value : NAN, by_engine(f, HEC_GPM_TENSOR_ACTIVE));
-    out->fp32 = finite_or(all ? all->counters.pipe[HEC_PIPE_FP32].value : NAN, by_engine(f, HEC_GPM_FP32_ACTIVE));
-    out->dram = finite_or(all ? all->counters.dram.value : NAN, by_engine(f, HEC_GPM_DRAM_ACTIVE));
+    out->sm = hec_finite_or(all ? all->counters.sm_active.value : NAN, by_engine(f, HEC_GPM_SM_ACTIVE));
+    out->occupancy = hec_finite_or(all ? all->counters.occupancy.value : NAN, by_engine(f, HEC_GPM_SM_OCCUPANCY));
+    out->tensor =
+        hec_finite_or(all ? all->counters.pipe[HEC_PIPE_TENSOR].value : NAN, by_engine(f, HEC_GPM_TENSOR_ACTIVE));
+    out->fp32 = hec_finite_or(all ? all->counters.pipe[HEC_PIPE_FP32].value : NAN, by_engine(f, HEC_GPM_FP32_ACTIVE));
+    out->dram = hec_finite_or(all ? all->counters.dram.value : NAN, by_engine(f, HEC_GPM_DRAM_ACTIVE));
 }
 
 void hec_compute_gather(const struct hec_facts *f, struct hec_compute *out) {

@@ -5,6 +5,8 @@
 #include "diagnose/limits.h"
 #include "diagnose/result.h"
 
+#include <math.h>
+
 struct hec_facts {
     const struct hec_summary *summary; /* complete but for its findings */
     const struct hec_device_diagnosis *device;
@@ -63,5 +65,13 @@ void hec_finding_add_shared(const struct hec_facts *facts, struct hec_finding *f
 struct hec_saving hec_saving_scaled(struct hec_saving whole, double low, double best, double high);
 /* Both go away; where either is not known the first stays as it is. */
 void hec_saving_add(struct hec_saving *saving, struct hec_saving more);
+
+static inline double hec_finite_or(double x, double other) {
+    return isfinite(x) ? x : other;
+}
+/* A share as it may be: 0..1. NAN stays. */
+static inline double hec_as_share(double x) {
+    return isnan(x) ? NAN : fmin(1, fmax(0, x));
+}
 
 #endif

@@ -66,18 +66,14 @@ static double ratio(const struct hec_facts *f, enum hec_precision b, enum hec_pr
     return isfinite(x) && x > 0 ? x : NAN;
 }
 
-static double or_else(double x, double otherwise) {
-    return isfinite(x) ? x : otherwise;
-}
-
 /* What leaving fp32 gives: TF32 at the best guess for training, half precision for inference and where there is no TF32. */
 static struct hec_saving fp32_gain(const struct hec_facts *f, enum tensor_cores cores) {
     double conv = f->class_share[HEC_KERNEL_CLASS_CONV], math = f->math_share;
     double reached = math > 0
                          ? HEC_PRECISION_REACHED_CONV * conv / math + HEC_PRECISION_REACHED_GEMM * (1 - conv / math)
                          : HEC_PRECISION_REACHED_GEMM;
-    double tf32 = or_else(ratio(f, HEC_PRECISION_TF32, HEC_PRECISION_FP32), HEC_PRECISION_RATIO_UNKNOWN);
-    double half = or_else(ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_FP32), 2 * HEC_PRECISION_RATIO_UNKNOWN);
+    double tf32 = hec_finite_or(ratio(f, HEC_PRECISION_TF32, HEC_PRECISION_FP32), HEC_PRECISION_RATIO_UNKNOWN);
+    double half = hec_finite_or(ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_FP32), 2 * HEC_PRECISION_RATIO_UNKNOWN);
     bool serving = f->steps->source == HEC_STEP_MODULE;
     double best =
         fmax(1, reached * (cores == TENSOR_FP16 || serving || !(tf32 > HEC_PRECISION_TF32_FASTER) ? half : tf32));

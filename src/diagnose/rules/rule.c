@@ -56,16 +56,13 @@ void hec_finding_add_shared(const struct hec_facts *f, struct hec_finding *findi
             finding, HEC_FACT(SHARED, f->device->readings.shared_with, f->device->readings.others == HEC_OTHERS_BUSY));
 }
 
-static double clamped(double x) {
-    return isnan(x) ? NAN : fmin(1, fmax(0, x));
-}
-
 struct hec_saving hec_saving_scaled(struct hec_saving whole, double low, double best, double high) {
-    return (struct hec_saving){clamped(low * whole.low), clamped(best * whole.best), clamped(high * whole.high)};
+    return (struct hec_saving){hec_as_share(low * whole.low), hec_as_share(best * whole.best),
+                               hec_as_share(high * whole.high)};
 }
 
 void hec_saving_add(struct hec_saving *s, struct hec_saving more) {
     if (isfinite(s->best) && isfinite(more.best))
-        *s =
-            (struct hec_saving){clamped(s->low + more.low), clamped(s->best + more.best), clamped(s->high + more.high)};
+        *s = (struct hec_saving){hec_as_share(s->low + more.low), hec_as_share(s->best + more.best),
+                                 hec_as_share(s->high + more.high)};
 }

@@ -137,16 +137,13 @@ double hec_waits_share(const struct hec_waits *w, enum hec_cause cause) {
 
 /* ---- what a finding says ---- */
 
-static double part(double x) {
-    return isnan(x) ? NAN : fmin(1, fmax(0, x));
-}
-
 static void save(const struct hec_facts *f, const struct hec_waits *w, double seconds[3], struct hec_finding *out) {
     double run_j = f->run_j;
-    out->seconds =
-        (struct hec_saving){part(seconds[0] / w->run_s), part(seconds[1] / w->run_s), part(seconds[2] / w->run_s)};
-    out->joules = (struct hec_saving){part(seconds[0] * w->watts_low / run_j), part(seconds[1] * w->watts / run_j),
-                                      part(seconds[2] * w->watts_high / run_j)};
+    out->seconds = (struct hec_saving){hec_as_share(seconds[0] / w->run_s), hec_as_share(seconds[1] / w->run_s),
+                                       hec_as_share(seconds[2] / w->run_s)};
+    out->joules = (struct hec_saving){hec_as_share(seconds[0] * w->watts_low / run_j),
+                                      hec_as_share(seconds[1] * w->watts / run_j),
+                                      hec_as_share(seconds[2] * w->watts_high / run_j)};
     out->estimated = w->estimated;
 }
 

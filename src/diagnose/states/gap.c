@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "diagnose/states/device.h"
 
 /* One gap being explained. */
@@ -14,10 +15,6 @@ struct explain {
 
 static int64_t smaller(int64_t one, int64_t other) {
     return one < other ? one : other;
-}
-
-static int64_t larger(int64_t one, int64_t other) {
-    return one > other ? one : other;
 }
 
 static int give(const struct explain *e, int64_t start_ns, int64_t end_ns, enum hec_state state) {
@@ -46,10 +43,10 @@ static int between_launches(const struct explain *e, int64_t start_ns, int64_t e
 
 /* Rules 8 to 14: no phase, no allocation. */
 static int in_call(const struct explain *e, int64_t start_ns, int64_t end_ns, const struct hec_host_segment *call) {
-    int64_t before = smaller(end_ns, larger(start_ns, e->call_ns)); /* rule 8 holds from there on */
+    int64_t before = smaller(end_ns, hec_later(start_ns, e->call_ns)); /* rule 8 holds from there on */
     int err = 0;
     if (!call) {
-        int64_t sync = smaller(before, larger(start_ns, e->sync_until_ns));
+        int64_t sync = smaller(before, hec_later(start_ns, e->sync_until_ns));
         err = give(e, start_ns, sync, HEC_STATE_SYNC);
         if (!err)
             err = between_launches(e, sync, before);
@@ -123,7 +120,7 @@ static struct moment at(const struct hec_host_thread *t, int64_t t_ns) {
     if (segment)
         m.idle_ns = t->segments[segment - 1].end_ns;
     if (m.launch)
-        m.idle_ns = larger(m.idle_ns, t->launches[m.launch - 1].end_ns);
+        m.idle_ns = hec_later(m.idle_ns, t->launches[m.launch - 1].end_ns);
     return m;
 }
 
@@ -132,7 +129,7 @@ void hec_state_gap_look(struct hec_state_gap *gap, int64_t busy_ns) {
     struct moment main = gap->main == gap->thread ? own : at(gap->main, gap->start_ns);
     const struct hec_host_segment *s = own.across ? own.across : main.across;
     const struct hec_host_launch *copy = s ? NULL : copying(gap, own.launch);
-    int64_t since = larger(own.idle_ns, main.idle_ns);
+    int64_t since = hec_later(own.idle_ns, main.idle_ns);
     if (s) {
         gap->waits = s->label == HEC_HOST_SYNC || s->label == HEC_HOST_COPY;
         gap->wait_start_ns = since = s->start_ns;
@@ -142,7 +139,7 @@ void hec_state_gap_look(struct hec_state_gap *gap, int64_t busy_ns) {
         gap->wait_start_ns = since = copy->start_ns;
         gap->wait_end_ns = copy->end_ns;
     }
-    since = larger(since, busy_ns);
+    since = hec_later(since, busy_ns);
     int64_t hidden = since > INT64_MIN / 2 ? (gap->start_ns - since) / 1000 : 0;
     gap->hidden_us = hidden > 0 && hidden < UINT32_MAX ? (uint32_t)hidden : 0;
 }
@@ -193,7 +190,7 @@ static int outer(const struct explain *e) {
         const struct hec_host_segment *s = &t->segments[i];
         if (s->label != HEC_HOST_CHECKPOINT || s->start_ns >= gap->end_ns)
             continue;
-        int64_t from = larger(at, s->start_ns);
+        int64_t from = hec_later(at, s->start_ns);
         err = give(e, at, from, HEC_STATE_TAIL);
         at = smaller(s->end_ns, gap->end_ns);
         if (!err)
@@ -209,9 +206,9 @@ int hec_state_gap_explain(const struct hec_state_gap *gap, const struct hec_stat
     bool launched = gap->launch_ns != HEC_TIME_UNKNOWN;
     if (gap->startup || gap->tail)
         return outer(&e);
-    int64_t returned = larger(gap->launch_ns, gap->launch_end_ns); /* UNKNOWN is the smallest there is */
-    e.queued_ns = launched ? smaller(gap->end_ns, larger(gap->start_ns, returned)) : gap->end_ns;
-    e.call_ns = launched ? smaller(e.queued_ns, larger(gap->start_ns, gap->launch_ns)) : e.queued_ns;
+    int64_t returned = hec_later(gap->launch_ns, gap->launch_end_ns); /* UNKNOWN is the smallest there is */
+    e.queued_ns = launched ? smaller(gap->end_ns, hec_later(gap->start_ns, returned)) : gap->end_ns;
+    e.call_ns = launched ? smaller(e.queued_ns, hec_later(gap->start_ns, gap->launch_ns)) : e.queued_ns;
     bool known = launched || (gap->thread && gap->thread->seen) || (gap->main && gap->main->seen);
     e.otherwise = known ? HEC_STATE_HOST : HEC_STATE_UNKNOWN;
     bool loads = launched && gap->kernel && returned - gap->launch_ns >= limits->load_ns;

@@ -1,5 +1,6 @@
 #include "diagnose/view/view.h"
 
+#include "base/list.h"
 #include "base/clock.h"
 #include "diagnose/meter/device.h"
 #include "diagnose/meter/meter.h"
@@ -37,11 +38,6 @@ void hec_view_free(struct hec_view *view) {
 
 /* ---- the stretch ---- */
 
-static int by_value(const void *one, const void *other) {
-    int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
-    return (a > b) - (a < b);
-}
-
 /* at: a cursor for questions whose from_ns ascends. */
 static bool inside_a_window(const struct hec_windows *windows, size_t *at, int64_t from_ns, int64_t to_ns) {
     while (*at + 1 < windows->count && windows->list[*at + 1].start_ns <= from_ns)
@@ -62,7 +58,7 @@ static int choose_steps(struct hec_view_detail *d, const struct hec_step_list *s
         return HEC_ERR_NOMEM;
     for (size_t i = 0; i < count; i++)
         lengths[i] = steps->list[i + run - 1].end_ns - steps->list[i].start_ns;
-    qsort(lengths, count, sizeof *lengths, by_value);
+    qsort(lengths, count, sizeof *lengths, hec_by_int64);
     int64_t median = lengths[count / 2];
     free(lengths);
     for (size_t i = 0; i < count; i++) {

@@ -1,5 +1,6 @@
 #include "diagnose/watts/unmix.h"
 
+#include "base/list.h"
 #include "base/error.h"
 #include "diagnose/watts/unmix_state.h"
 
@@ -207,11 +208,6 @@ static bool held_taps(const struct hec_unmix *unmix, int i, int window, double *
     return unmix->held_covered[i] >> window & 1;
 }
 
-static int compare_ns(const void *x, const void *y) {
-    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-    return (a > b) - (a < b);
-}
-
 static int fit_response(struct hec_unmix *unmix) {
     int n = unmix->options.classes, held = unmix->held;
     const struct hec_unmix_sensor *sensor = &unmix->options.sensor;
@@ -222,7 +218,7 @@ static int fit_response(struct hec_unmix *unmix) {
     if (held) {
         int64_t *sorted = (int64_t *)(void *)work;
         memcpy(sorted, unmix->held_own, (size_t)held * sizeof *sorted);
-        qsort(sorted, (size_t)held, sizeof *sorted, compare_ns);
+        qsort(sorted, (size_t)held, sizeof *sorted, hec_by_int64);
         rows.own_ns = sorted[held / 2];
     }
     rows.own_ns = window_of(unmix, 0, rows.own_ns);

@@ -25,10 +25,6 @@ void hec_inferred_device_init(struct hec_inferred_device *d, const struct hec_in
     d->busy_ns = d->copy_ns = d->copied_ns = d->launching_ns = d->launched_ns = INT64_MIN;
 }
 
-static int64_t larger(int64_t one, int64_t other) {
-    return one > other ? one : other;
-}
-
 /* ---- reporting parts ---- */
 
 static enum hec_inferred_class class_at(const struct hec_inferred_device *d) {
@@ -102,8 +98,8 @@ static void launched(struct hec_inferred_device *d, const struct hec_activity *a
         int64_t from = first_end_ns - a->start_ns >= HEC_LAUNCH_BLOCKED_NS ? first_end_ns : a->start_ns;
         wake(d, from + d->limits.start_ns);
     }
-    d->launching_ns = larger(d->launching_ns, a->end_ns);
-    d->launched_ns = larger(d->launched_ns, a->end_ns);
+    d->launching_ns = hec_later(d->launching_ns, a->end_ns);
+    d->launched_ns = hec_later(d->launched_ns, a->end_ns);
     d->call = *a;
     d->outstanding += count;
 }
@@ -114,7 +110,7 @@ static void take_burst(struct hec_inferred_device *d, const struct hec_activity 
     bool full = call >= SLOW_CALL_NS && d->outstanding >= QUEUE_LEAST && d->limits.full_is_busy;
     launched(d, a, a->start_ns + (int64_t)call, count, true);
     if (full)
-        d->busy_ns = larger(d->busy_ns, a->end_ns - d->limits.end_ns);
+        d->busy_ns = hec_later(d->busy_ns, a->end_ns - d->limits.end_ns);
 }
 
 static void take_launch(struct hec_inferred_device *d, const struct hec_activity *a) {
@@ -122,12 +118,12 @@ static void take_launch(struct hec_inferred_device *d, const struct hec_activity
                 d->outstanding >= QUEUE_LEAST && d->limits.full_is_busy;
     launched(d, a, a->end_ns, 1, a->detail == HEC_API_LAUNCH);
     if (full)
-        d->busy_ns = larger(d->busy_ns, a->end_ns - d->limits.end_ns);
+        d->busy_ns = hec_later(d->busy_ns, a->end_ns - d->limits.end_ns);
 }
 
 /* The device is done when the call returns. Of two such calls the one that returns first is minded. */
 static void drains(struct hec_inferred_device *d, const struct hec_activity *a, bool behind) {
-    int64_t at = larger(a->start_ns, a->end_ns - d->limits.end_ns);
+    int64_t at = hec_later(a->start_ns, a->end_ns - d->limits.end_ns);
     if (at >= d->drain_ns)
         return;
     d->drain_ns = at;
@@ -142,7 +138,7 @@ static void take_sync(struct hec_inferred_device *d, const struct hec_activity *
     if (a->detail == HEC_SYNC_STREAM_WAIT || nothing || !d->started)
         return;
     if (behind)
-        d->busy_ns = larger(d->busy_ns, a->end_ns - d->limits.end_ns);
+        d->busy_ns = hec_later(d->busy_ns, a->end_ns - d->limits.end_ns);
     if (a->detail != HEC_SYNC_EVENT || d->limits.event_drains)
         drains(d, a, behind);
 }
@@ -172,27 +168,27 @@ double hec_inferred_copy_s(const struct hec_inferred_rates *rates, const struct 
 static void take_copy(struct hec_inferred_device *d, const struct hec_activity *a, const char *name) {
     int64_t length = a->end_ns - a->start_ns, copy = (int64_t)(hec_inferred_copy_s(d->rates, a) * HEC_NS_PER_S);
     bool fresh = d->idle && d->wake_ns == INT64_MAX;
-    copy = larger(copy, COPY_LEAST_NS);
+    copy = hec_later(copy, COPY_LEAST_NS);
     if (!hec_inferred_copy_blocks(a, name)) {
         launched(d, a, a->end_ns, 1, false);
         return;
     }
     /* behind other work the copy is last; else it is all there is */
     bool behind = !fresh && length - copy - COPY_CALL_NS >= HEC_INFERRED_WAIT_NS;
-    int64_t end = larger(a->start_ns, a->end_ns - d->limits.end_ns);
+    int64_t end = hec_later(a->start_ns, a->end_ns - d->limits.end_ns);
     int64_t from = fresh || copy + COPY_CALL_NS >= length ? a->start_ns + d->limits.start_ns : end - copy;
     if (fresh && copy + COPY_CALL_NS < length && a->amount < STAGED_BYTES)
         from = end - copy; /* a few bytes: what takes long is the call */
     int64_t before = d->launched_ns;
     launched(d, a, a->end_ns, 1, false);
     if (d->idle)
-        wake(d, larger(a->start_ns, from));
+        wake(d, hec_later(a->start_ns, from));
     d->copy = *a;
     d->copy_ns = from < end ? from : end;
     d->copied_ns = end;
     if (behind)
-        d->busy_ns = larger(d->busy_ns, d->copy_ns);
-    d->launched_ns = larger(before, a->start_ns); /* by the call's end it is done */
+        d->busy_ns = hec_later(d->busy_ns, d->copy_ns);
+    d->launched_ns = hec_later(before, a->start_ns); /* by the call's end it is done */
     drains(d, a, behind);
 }
 
@@ -241,6 +237,6 @@ void hec_inferred_device_seen(struct hec_inferred_device *d, const struct hec_ac
     d->idle = false;
     d->wake_ns = INT64_MAX;
     if (a->launch_ns != HEC_TIME_UNKNOWN)
-        d->launched_ns = larger(d->launched_ns, a->launch_ns);
+        d->launched_ns = hec_later(d->launched_ns, a->launch_ns);
     d->launch = (struct hec_inferred_launch){a->launch_ns, a->launch_end_ns, a->launch_track, true};
 }
