@@ -98,73 +98,46 @@ static void of_outcome(const struct hec_summary *s, value out) {
         add_text(out, "", "exit code 0");
 }
 
-void hec_condition_value(const struct hec_summary *s, enum hec_condition what, char out[HEC_CONDITION_VALUE]) {
+/* Those that are a text of the run; NULL: it is another. */
+static const char *text_of(const struct hec_summary *s, enum hec_condition what) {
     static const char *const work[] = {
         [HEC_WORK_UNKNOWN] = "none known", [HEC_WORK_BY_STEP] = "known", [HEC_WORK_EVENLY] = "none known"};
+    const char *const texts[HEC_CONDITION_COUNT] = {
+        [HEC_CONDITION_CPU] = s->cpu,
+        [HEC_CONDITION_UNIT] = s->blocks.unit[0] ? s->blocks.unit : "none",
+        [HEC_CONDITION_STEPS] = work[s->blocks.work],
+        [HEC_CONDITION_COMMAND] = s->command,
+        [HEC_CONDITION_PYTORCH] = s->pytorch,
+        [HEC_CONDITION_HOST] = s->hostname,
+        [HEC_CONDITION_PYTHON] = s->python,
+        [HEC_CONDITION_KERNEL] = s->kernel,
+        [HEC_CONDITION_OS] = s->os,
+        [HEC_CONDITION_TRACE] = s->imported[0] ? "" : hec_trace_mode_name(s->trace.mode),
+        [HEC_CONDITION_HEC] = s->hec_version,
+    };
+    return texts[what];
+}
+
+void hec_condition_value(const struct hec_summary *s, enum hec_condition what, char out[HEC_CONDITION_VALUE]) {
+    const char *text = text_of(s, what);
     out[0] = '\0';
-    switch (what) {
-    case HEC_CONDITION_DEVICE:
-    case HEC_CONDITION_DRIVER:
-    case HEC_CONDITION_POWER_LIMIT:
+    if (text)
+        add_text(out, "", text);
+    else if (what == HEC_CONDITION_DEVICE || what == HEC_CONDITION_DRIVER || what == HEC_CONDITION_POWER_LIMIT)
         of_devices(s, what, out);
-        break;
-    case HEC_CONDITION_CPU:
-        add_text(out, "", s->cpu);
-        break;
-    case HEC_CONDITION_MEASURED:
-        if (s->imported[0])
-            snprintf(out, sizeof(value), "imported (%s)", s->imported);
-        else if (s->simulated[0])
-            snprintf(out, sizeof(value), "simulated (%s)", s->simulated);
-        else
-            add_text(out, "", "on a real machine");
-        break;
-    case HEC_CONDITION_UNIT:
-        add_text(out, "", s->blocks.unit[0] ? s->blocks.unit : "none");
-        break;
-    case HEC_CONDITION_STEPS:
-        add_text(out, "", work[s->blocks.work]);
-        break;
-    case HEC_CONDITION_OUTCOME:
+    else if (what == HEC_CONDITION_MEASURED && (s->imported[0] || s->simulated[0]))
+        snprintf(out, sizeof(value), s->imported[0] ? "imported (%s)" : "simulated (%s)",
+                 s->imported[0] ? s->imported : s->simulated);
+    else if (what == HEC_CONDITION_MEASURED)
+        add_text(out, "", "on a real machine");
+    else if (what == HEC_CONDITION_OUTCOME)
         of_outcome(s, out);
-        break;
-    case HEC_CONDITION_COMMAND:
-        add_text(out, "", s->command);
-        break;
-    case HEC_CONDITION_KNOBS:
+    else if (what == HEC_CONDITION_KNOBS)
         of_knobs(s, out);
-        break;
-    case HEC_CONDITION_LEVERS:
+    else if (what == HEC_CONDITION_LEVERS)
         of_levers(s, out);
-        break;
-    case HEC_CONDITION_PYTORCH:
-        add_text(out, "", s->pytorch);
-        break;
-    case HEC_CONDITION_CORES:
-        if (s->host.cores > 0)
-            snprintf(out, sizeof(value), "%d of %d", s->host.cores_usable, s->host.cores);
-        break;
-    case HEC_CONDITION_HOST:
-        add_text(out, "", s->hostname);
-        break;
-    case HEC_CONDITION_PYTHON:
-        add_text(out, "", s->python);
-        break;
-    case HEC_CONDITION_KERNEL:
-        add_text(out, "", s->kernel);
-        break;
-    case HEC_CONDITION_OS:
-        add_text(out, "", s->os);
-        break;
-    case HEC_CONDITION_TRACE:
-        add_text(out, "", s->imported[0] ? "" : hec_trace_mode_name(s->trace.mode));
-        break;
-    case HEC_CONDITION_HEC:
-        add_text(out, "", s->hec_version);
-        break;
-    case HEC_CONDITION_COUNT:
-        break;
-    }
+    else if (what == HEC_CONDITION_CORES && s->host.cores > 0)
+        snprintf(out, sizeof(value), "%d of %d", s->host.cores_usable, s->host.cores);
     if (!out[0])
         add_text(out, "", what == HEC_CONDITION_KNOBS || what == HEC_CONDITION_LEVERS ? "none" : "unknown");
 }
