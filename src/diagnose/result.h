@@ -100,7 +100,7 @@ struct hec_phase_summary {
     char name[64];
     double seconds; /* of all threads together */
     int64_t count;
-    double joules, bound_joules;  /* of the used devices while a thread was in it (phases.h); NAN: unknown */
+    double joules, bound_joules;  /* of the used devices while a thread was in it (build.h); NAN: unknown */
     enum hec_phase_energy energy; /* why they are unknown */
 };
 

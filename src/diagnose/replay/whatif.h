@@ -21,7 +21,7 @@ struct hec_whatif_question {
 struct hec_whatif_answer {
     struct hec_replay replay;
     /* Share of the stretch's time that is saved, against the unchanged replay, and of its joules (power.h; NAN unknown): what is
-     * replayed, which may be < 0, and the interval that proofs give (proofs.h), for edits together the widest of theirs. */
+     * replayed, which may be < 0, and the interval that proofs give (power.h), for edits together the widest of theirs. */
     double seconds_replayed, joules_replayed;
     struct hec_saving seconds, joules;
 };

@@ -13,7 +13,7 @@ struct hec_predictor {
     struct hec_schedule schedule;
     struct hec_replay recorded;
     struct hec_replay_power power;
-    double widen;         /* of intervals: proofs.h */
+    double widen;         /* of intervals: power.h */
     double data_s;        /* that the program waited for data in the stretch */
     double link_gb_per_s; /* that pinned copies reach; NAN unknown: the edit's own */
     double cores;         /* share of the usable cores that the program takes as it is; NAN unknown */

@@ -7,7 +7,7 @@
  *   running   nothing is being launched, and nothing has waited since the last launch: the device works off what it has,
  *             for as long as that lasts
  * Idle, busy and copying are certain but for some microseconds at either end; how much of the rest the device was busy is
- * for states/inferred/share.h to say. */
+ * for states/inferred/share.c to say. */
 #ifndef HEC_DIAGNOSE_STATES_INFERRED_DEVICE_H
 #define HEC_DIAGNOSE_STATES_INFERRED_DEVICE_H
 

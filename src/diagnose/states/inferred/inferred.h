@@ -1,5 +1,5 @@
 /* Inside src/diagnose: a timeline in which devices are busy also while no CUPTI saw them, inferred from the calls of
- * their processes (states/inferred/device.h) and telemetry (states/inferred/share.h). An adaptor: states, ledger and rules read it
+ * their processes (states/inferred/device.h) and telemetry (states/inferred/share.c). An adaptor: states, ledger and rules read it
  * like any other pass. In it
  *   - a process whose calls were timed has one more stream on each device that it used, with activities of kind GRAPH
  *     (busy) and COPY that carry HEC_ACTIVITY_INFERRED; inside of CUPTI's windows there are none
