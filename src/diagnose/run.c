@@ -1,3 +1,4 @@
+/* What a run says of itself, what it took in all, and what its host did. */
 #include "base/clock.h"
 #include "diagnose/build.h"
 #include "diagnose/meter/meter.h"
@@ -168,6 +169,8 @@ void hec_run_left_out(struct hec_build *b) {
     take_event(b, HEC_EVENT_DAMAGED, HEC_DEVICE_NONE, b->meter.end_ns, text);
 }
 
+/* ---- joules, money and CO2, of the run and of its units of work ---- */
+
 /* Joules of the used devices among those (bits by index); both are NAN unless all of them are valid. Returns how many. */
 static int add_energy(const struct hec_summary *out, uint64_t devices, double *joules, double *bound) {
     int used = 0;
@@ -236,6 +239,8 @@ void hec_totals_find(struct hec_summary *out, const struct hec_price *price) {
     add_totals(out, price);
     price_units(out);
 }
+
+/* ---- the host's and HEC's own rows ---- */
 
 /* A counter that was read for less of the run than this is no figure for the run. */
 #define RAPL_COVERAGE_MIN 0.95
