@@ -111,8 +111,9 @@ void hec_timeline_device_add(struct hec_timeline_device *d, struct hec_timeline_
 void hec_timeline_device_end(struct hec_timeline_device *d);
 void hec_timeline_device_result(struct hec_timeline_device *d, struct hec_device_timeline *out);
 
-/* The table of kernels, one row a name and device (kernels.c). The rows of one device are appended to *rows (malloc'ed), most seconds first; capability: of that device, or NULL
- * where unknown; devices: so many share the room for rows. 0 or HEC_ERR_NOMEM. */
+/* The table of kernels, one row a name and device (kernels.c). The rows of one device are appended to *rows
+ * (malloc'ed), most seconds first; capability: of that device, or NULL where unknown; devices: so many share the room
+ * for rows. 0 or HEC_ERR_NOMEM. */
 int hec_timeline_kernel_rows(const struct hec_timeline_device *d, const struct hec_timeline_tables *tables,
                              const struct hec_device *capability, size_t devices, struct hec_kernel_row **rows,
                              int *count);

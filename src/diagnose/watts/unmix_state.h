@@ -171,9 +171,9 @@ struct hec_unmix {
     int reference; /* the tap that the others are taken against */
 };
 
-/* The device was in class, one that there is, over [start, end). Ascending and disjoint; an overlap with what was given is cut off.
- * What no piece covers is unknown: readings that touch it are left out. 0 or HEC_ERR_NOMEM. Inline: a run has tens of millions of pieces, most of which go on where the one
- * before ended, and only add to sums. */
+/* The device was in class, one that there is, over [start, end). Ascending and disjoint; an overlap with what was
+ * given is cut off. What no piece covers is unknown: readings that touch it are left out. 0 or HEC_ERR_NOMEM. Inline:
+ * a run has tens of millions of pieces, most of which go on where the one before ended, and only add to sums. */
 int hec_unmix_advance(struct hec_unmix *unmix, int class, int64_t start_ns, int64_t end_ns);
 static inline int hec_unmix_piece(struct hec_unmix *unmix, int class, int64_t start_ns, int64_t end_ns) {
     struct hec_unmix_shares *shares = &unmix->shares;
