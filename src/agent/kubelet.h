@@ -3,6 +3,10 @@
 #ifndef HEC_AGENT_KUBELET_H
 #define HEC_AGENT_KUBELET_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "agent/pod_devices.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -26,5 +30,20 @@ int hec_kubelet_poll(struct hec_kubelet *kubelet, int64_t now_ns, struct hec_why
 
 /* The newest list; empty before the first, and when it is too old. */
 const struct hec_pod_devices *hec_kubelet_devices(const struct hec_kubelet *kubelet);
+
+struct hec_grpc;
+
+/* path: "/package.Service/Method", which outlives the call; the request is an empty message. HEC_ERR_NOMEM. */
+int hec_grpc_begin(const char *path, struct hec_grpc **out);
+void hec_grpc_end(struct hec_grpc *call); /* NULL is fine */
+
+/* What to send next; 0: nothing at present. Valid until the next call of any function. HEC_ERR_FAILED. */
+int64_t hec_grpc_output(struct hec_grpc *call, const uint8_t **bytes);
+/* What came. Any error ends the call: HEC_ERR_CORRUPT (not HTTP/2, not gRPC), HEC_ERR_LIMIT, HEC_ERR_FAILED (the server said
+ * no), HEC_ERR_NOMEM. */
+int hec_grpc_input(struct hec_grpc *call, const uint8_t *bytes, size_t size, struct hec_why *why);
+/* The answer is there, and is good. */
+bool hec_grpc_done(const struct hec_grpc *call);
+const uint8_t *hec_grpc_message(const struct hec_grpc *call, size_t *size);
 
 #endif

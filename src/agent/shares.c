@@ -1,11 +1,32 @@
 #include "agent/shares.h"
 
-#include "agent/floor.h"
 #include "base/error.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define SIGMAS_95 1.96
+
+struct hec_share_error hec_share_error_unknown(void) {
+    return (struct hec_share_error){NAN, NAN, NAN};
+}
+
+/* No negative figure; unknown is fine. */
+static bool share_error_valid(const struct hec_share_error *error) {
+    return !(error->turns_uj2 < 0 || error->figures_uj < 0 || error->floor_uj < 0);
+}
+
+static void share_error_add(struct hec_share_error *error, const struct hec_share_error *more) {
+    error->turns_uj2 += more->turns_uj2;
+    error->figures_uj += more->figures_uj;
+    error->floor_uj += more->floor_uj;
+}
+
+double hec_share_error_bound_uj(const struct hec_share_error *error) {
+    double variance = error->turns_uj2 + error->figures_uj * error->figures_uj;
+    return sqrt(SIGMAS_95 * SIGMAS_95 * variance + error->floor_uj * error->floor_uj);
+}
 
 #define GROUPS_MAX 9    /* the whole device and eight MIG instances; NVIDIA divides into seven */
 #define ABOVE_FLOOR 1.1 /* without a kernel: more than this is something else than idling (copies, a codec) */
@@ -72,9 +93,9 @@ static void end_contest(struct hec_shares *shares) {
             contest->permille[row] /= (double)contest->ns;
         hec_draws_errors(&shares->draws, contest->permille, contest->ns, errors);
         for (size_t row = 0; row < shares->count; row++)
-            hec_share_error_add(&shares->rows[row].error,
-                                &(struct hec_share_error){.turns_uj2 = contest->uj * contest->uj * errors[row].turns,
-                                                          .figures_uj = contest->uj * sqrt(errors[row].figures)});
+            share_error_add(&shares->rows[row].error,
+                            &(struct hec_share_error){.turns_uj2 = contest->uj * contest->uj * errors[row].turns,
+                                                      .figures_uj = contest->uj * sqrt(errors[row].figures)});
     }
     *contest = (struct hec_draws_block){0};
 }
@@ -86,7 +107,7 @@ static size_t new_row(struct hec_shares *shares, const struct hec_tenant *tenant
         shares->count++;
     } else if ((i = evictable(shares, now_ns)) != NOBODY) {
         end_contest(shares);
-        hec_share_error_add(&shares->rows[ENDED].error, &shares->rows[i].error);
+        share_error_add(&shares->rows[ENDED].error, &shares->rows[i].error);
         for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
             shares->rows[ENDED].uj[part] += shares->rows[i].uj[part];
     } else {
@@ -414,7 +435,7 @@ int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *r
     for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
         if (row->uj[part] < 0 || __builtin_add_overflow(total_uj, row->uj[part], &total_uj))
             return HEC_ERR_CORRUPT;
-    if (!hec_share_error_valid(&row->error))
+    if (!share_error_valid(&row->error))
         return HEC_ERR_CORRUPT;
     size_t i = find_row(shares, &row->tenant);
     if (i == shares->count)
@@ -428,7 +449,7 @@ int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *r
     }
     for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
         here->uj[part] += row->uj[part];
-    hec_share_error_add(&here->error, &row->error);
+    share_error_add(&here->error, &row->error);
     shares->total_uj = total_uj;
     return HEC_OK;
 }

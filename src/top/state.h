@@ -35,7 +35,7 @@ struct hec_top_process {
     char pod_namespace[64], pod[254], container[64], job[64];
     char command[HEC_IDENTITY_LINE];
     double joules, watts, sm, memory; /* joules since top started; sm: a share of 1; memory in bytes */
-    double joules_off;                /* how far its joules above the idle floor may be off (agent/share_error.h) */
+    double joules_off;                /* how far its joules above the idle floor may be off (agent/shares.h) */
     struct hec_top_reading {
         int64_t uj, t_ns; /* t_ns 0: none */
     } from, later;        /* watts are those since `from`, which becomes `later` from time to time */

@@ -1,5 +1,5 @@
 /* /proc/PID/cgroup: names of cgroups, which users may make. */
-#include "agent/cgroup.h"
+#include "agent/identity.h"
 
 #include <stdint.h>
 #include <stdlib.h>

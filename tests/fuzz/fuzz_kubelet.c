@@ -1,5 +1,5 @@
 /* What a kubelet may send: bytes of HTTP/2 in two pieces, whose message is taken apart; or ('P' first) the message alone. */
-#include "agent/grpc.h"
+#include "agent/kubelet.h"
 #include "agent/pod_devices.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* Process -> pod, job or user: cgroup paths as runtimes make them, and a /proc of files. */
-#include "agent/cgroup.h"
 #include "agent/identity.h"
 #include "base/clock.h"
 #include "base/error.h"
