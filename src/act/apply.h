@@ -5,7 +5,7 @@
 #include "act/levers.h"
 #include "base/error.h"
 #include "launch/environ.h"
-#include "launch/placement.h"
+#include "launch/child.h"
 #include "launch/session.h"
 
 #define HEC_LEVERS_ENV "HEC_LEVERS" /* names and values for python/hec/levers */

@@ -2,7 +2,6 @@
 #include "base/log.h"
 #include "cli/experiment.h"
 #include "cli/receipt_read.h"
-#include "cli/receipt_verify.h"
 #include "launch/supervisor.h"
 #include "report/receipt/check.h"
 

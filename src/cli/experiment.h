@@ -3,7 +3,7 @@
 #define HEC_CLI_EXPERIMENT_H
 
 #include "act/ab.h"
-#include "cli/progress.h"
+#include "cli/output.h"
 #include "cli/trial_measure.h"
 #include "report/receipt/receipt.h"
 

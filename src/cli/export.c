@@ -2,7 +2,6 @@
 #include "base/log.h"
 #include "cli/load.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "report/export/export.h"
 
 #include <errno.h>

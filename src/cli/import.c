@@ -5,7 +5,6 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "launch/paths.h"
-#include "cli/progress.h"
 #include "store/create.h"
 #include "store/import/import.h"
 #include "store/writer.h"

@@ -1,12 +1,141 @@
-#include "jobs/window.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/cli.h"
-#include "cli/window.h"
+#include "cli/load.h"
+#include "jobs/window.h"
+#include "launch/running.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* `hec __window`, hidden: records and analyses some seconds of a job for the node's agent (jobs/window.h). */
+
+#define NICE 5
+
+static double known(double value) {
+    return value >= 0 && isfinite(value) ? value : 0;
+}
+
+/* In a window, what lies before the first and after the last activity is no start-up and no end of the job. */
+static enum hec_state state_of(int state) {
+    return state == HEC_STATE_STARTUP || state == HEC_STATE_TAIL ? HEC_STATE_UNKNOWN : (enum hec_state)state;
+}
+
+static void add_device(const struct hec_device_diagnosis *device, struct hec_window_result *out) {
+    const struct hec_ledger_device *ledger = device->ledger;
+    if (!device->readings.used || !ledger || out->device_count == HEC_WINDOW_DEVICES)
+        return;
+    struct hec_window_device *to = &out->device[out->device_count++];
+    bool priced = true;
+    memset(to, 0, sizeof *to);
+    snprintf(to->uuid, sizeof to->uuid, "%s", device->readings.device.uuid);
+    to->index = device->readings.device.index;
+    for (int state = 0; state < HEC_STATE_COUNT; state++) {
+        const struct hec_ledger_row *row = &ledger->rows[state];
+        to->seconds[state_of(state)] += known(row->seconds);
+        to->joules[state_of(state)] += known(row->joules);
+        priced = priced && (row->ns == 0 || isfinite(row->joules));
+    }
+    for (int state = 0; state < HEC_STATE_COUNT && !priced; state++)
+        to->joules[state] = NAN;
+}
+
+static void add_finding(const struct hec_summary *summary, struct hec_window_result *out) {
+    if (summary->job.findings.count == 0)
+        return;
+    const struct hec_finding *first = &summary->job.findings.list[0];
+    out->cause = (int)first->cause;
+    out->recoverable = first->cause == HEC_CAUSE_NONE ? 0 : first->joules.best;
+    out->confidence = first->confidence;
+}
+
+static void summarise(const struct hec_summary *summary, struct hec_window_result *out) {
+    for (int i = 0; i < summary->device_count; i++)
+        add_device(&summary->devices[i], out);
+    add_finding(summary, out);
+    for (int i = 0; i < summary->unit_count && out->unit_count < HEC_WINDOW_UNITS; i++) {
+        const struct hec_unit_summary *unit = &summary->units[i];
+        if (unit->is_default)
+            continue;
+        hec_text_clean(out->unit[out->unit_count].name, sizeof out->unit[0].name, unit->name, strlen(unit->name), true);
+        out->unit[out->unit_count++].count = known(unit->count);
+    }
+    out->lost = summary->trace.lost > 0 ? (uint64_t)summary->trace.lost : 0;
+    if (out->device_count == 0)
+        snprintf(out->why, sizeof out->why, "%.150s",
+                 summary->energy_unavailable[0] ? summary->energy_unavailable : "the job used no device in it");
+}
+
+/* A file in memory with the run; -1: no memory. */
+static int file_of(const struct hec_image *image) {
+    int fd = memfd_create("hec-run", MFD_CLOEXEC);
+    for (size_t at = 0; fd >= 0 && at < image->length;) {
+        ssize_t wrote = write(fd, image->bytes + at, image->length - at);
+        if (wrote <= 0) {
+            close(fd);
+            return -1;
+        }
+        at += (size_t)wrote;
+    }
+    return fd;
+}
+
+static int record(const struct hec_window_plan *plan, const int *fds, struct hec_window_result *result, int *file,
+                  struct hec_why *why) {
+    static struct hec_observe_ring rings[HEC_WINDOW_RINGS]; /* an abandoned lane may still read them */
+    struct hec_image image = {0};
+    struct hec_reader *reader;
+    struct hec_summary summary = {0};
+    struct hec_price price = hec_price_default();
+    struct hec_args none = {0};
+    for (int i = 0; i < plan->ring_count; i++)
+        rings[i] = (struct hec_observe_ring){fds[i], plan->ring_pid[i]};
+    struct hec_running_options options = {.rings = rings,
+                                          .ring_count = plan->ring_count,
+                                          .root = plan->root,
+                                          .seconds = plan->seconds,
+                                          .job = plan->job,
+                                          .simulated = plan->simulated[0] ? plan->simulated : NULL,
+                                          .nvml_path = plan->nvml_path[0] ? plan->nvml_path : NULL};
+    int err = hec_running_record(&options, &image, &result->seconds, why);
+    if (err == HEC_OK && plan->wants_file && (*file = file_of(&image)) < 0)
+        err = hec_fail(why, HEC_ERR_NOMEM, "no memory for the run file of a window");
+    if (err == HEC_OK)
+        err = hec_reader_open_image(&image, "", &reader, why);
+    if (err == HEC_OK)
+        err = hec_load_summary_reader(reader, "", &none, &price, &summary, why);
+    if (err == HEC_OK)
+        summarise(&summary, result);
+    return err;
+}
+
+static int window_main(void) {
+    static struct hec_window_plan plan;
+    static int rings[HEC_WINDOW_RINGS];
+    static struct hec_window_result result = {
+        .magic = HEC_WINDOW_MAGIC, .cause = -1, .recoverable = NAN, .confidence = NAN};
+    struct hec_why why = {""};
+    int file = -1;
+    setpriority(PRIO_PROCESS, 0, NICE);
+    if (hec_window_receive(&plan, rings) != HEC_OK) {
+        hec_error(HEC_WINDOW_VERB ": this verb is for the agent of a node");
+        return hec_err_exit_status(HEC_ERR_USAGE);
+    }
+    int err = record(&plan, rings, &result, &file, &why);
+    if (err < 0) {
+        result.seconds = 0;
+        snprintf(result.why, sizeof result.why, "%.*s", (int)sizeof result.why - 1, why.text);
+    }
+    err = hec_window_send(&result, file);
+    _exit(err < 0 ? 1 : 0); /* an abandoned lane of the driver must not hold it up */
+}
 
 /* A standard stream that was closed must not become the number of a file that hec opens, or messages would be written
  * into it. It closes again when a command is started, which so finds it as it was. */
@@ -52,7 +181,7 @@ static int dispatch(int argc, char **argv) {
     if (strcmp(word, "__man") == 0 && argc == 3)
         return hec_help_man(argv[2]);
     if (strcmp(word, HEC_WINDOW_VERB) == 0 && argc == 2)
-        return hec_window_main();
+        return window_main();
     if (strcmp(word, "__completion") == 0 && argc == 3)
         return hec_completion(argv[2]);
     if (is(word, "-v", "--verbose", NULL)) {

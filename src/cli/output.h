@@ -5,6 +5,8 @@
 #include "cli/cli.h"
 
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 /* The path of --output, or "" when it was not given. Links are followed, also one to a file that does not exist yet: what
  * is written or replaced is the file that a link points at, never the link. HEC_ERR_USAGE with a sentence for an empty
@@ -27,5 +29,19 @@ int hec_output_print(const struct hec_args *args, const struct hec_buf *text);
 /* Before the work: --html is not for a terminal, and -o has to be a name that can be written, and none of the files that are read (the
  * operands). An error message is out. */
 int hec_output_check(const struct hec_args *args);
+
+struct hec_progress {
+    int64_t begin_ns, shown_ns;
+    bool terminal, shown;
+};
+
+/* Standard error decides, for that is where it is shown. */
+void hec_progress_begin(struct hec_progress *progress);
+/* what: what is being done; share: 0..1 of it all, NAN when nobody knows. Cheap enough to call often. */
+void hec_progress_show(struct hec_progress *progress, const char *what, double share);
+/* The same at once: something begins that lasts. */
+void hec_progress_now(struct hec_progress *progress, const char *what);
+/* Wipe the line. */
+void hec_progress_end(struct hec_progress *progress);
 
 #endif

@@ -7,18 +7,85 @@
 #include "cli/experiment.h"
 #include "cli/output.h"
 #include "cli/receipt_fill.h"
-#include "cli/sweep_trial.h"
+#include "cli/trial_measure.h"
 #include "cli/with.h"
 #include "diagnose/physics.h"
 #include "launch/supervisor.h"
 #include "observe/marks/marks.h"
+#include "prove/sweep.h"
 #include "report/html.h"
+#include "report/receipt/receipt.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* From a trial's run to its row in the table of a sweep. */
+
+static const struct hec_trial_block unknown = {NAN, NAN, NAN, NAN};
+
+_Static_assert((int)HEC_SWEEP_BLOCKS_MOST >= (int)HEC_STEADY_BLOCKS_MAX, "blocks of a trial");
+
+/* The same of one that failed: nothing is known. */
+static void sweep_trial_failed(struct hec_sweep_trial *out) {
+    *out = (struct hec_sweep_trial){
+        .steady = unknown, .run = unknown, .step_p50 = NAN, .step_p99 = NAN, .memory_bytes = NAN, .memory_total = NAN};
+}
+
+/* Of the used device that had least left. */
+static void find_memory(const struct hec_summary *s, struct hec_sweep_trial *out) {
+    double least = INFINITY;
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_summary *d = &s->devices[i].readings;
+        double used = d->metric[HEC_GPU_MEM_USED].maximum, total = (double)d->device.memory_kib * 1024;
+        if (!d->used)
+            continue;
+        out->devices++;
+        if (used > 0 && total > 0 && 1 - used / total < least) { /* 0: read before the program began */
+            least = 1 - used / total;
+            out->memory_bytes = used;
+            out->memory_total = total;
+        }
+    }
+}
+
+/* All but which setting and round it was of. */
+static int sweep_trial_measure(struct hec_trial_measure *measure, const struct hec_session *session,
+                               const struct hec_session_result *result, struct hec_sweep_trial *out,
+                               struct hec_why *why) {
+    struct hec_experiment_trial trial = {.steady = unknown, .run = unknown};
+    struct hec_trial whole;
+    int64_t steps;
+    sweep_trial_failed(out);
+    int err = hec_trial_measure(measure, session, result, 0, &trial, &steps, why);
+    if (err < 0)
+        return err;
+    const struct hec_summary *s = &measure->summary;
+    hec_trial_of(s, out->block, &whole);
+    out->block_count = whole.block_count;
+    out->steady = trial.steady;
+    out->run = trial.run;
+    out->stopped = trial.stopped;
+    out->step_p50 = s->blocks.step_p50;
+    out->step_p99 = s->blocks.step_p99;
+    out->steps_seen = s->blocks.whole.steps;
+    find_memory(s, out);
+    return HEC_OK;
+}
+
+/* What its run says of the machine; and the unit of work, which all trials have to share: else there is none. */
+static void sweep_trial_fill(struct hec_receipt *conditions, const struct hec_summary *run, bool first,
+                             struct hec_sweep_trial *trial) {
+    char before[sizeof conditions->unit];
+    snprintf(before, sizeof before, "%s", conditions->unit);
+    hec_receipt_fill_facts(conditions, run);
+    if (first || strcmp(before, run->blocks.unit) == 0)
+        return;
+    conditions->unit[0] = '\0';
+    trial->steady.units = NAN;
+}
 
 #define ROUNDS 3
 #define ROUNDS_MOST 100
@@ -235,7 +302,7 @@ static int measure(void *context, const struct hec_race_outcome *so_far, const s
     (void)so_far;
     if (!trial)
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for the table of trials");
-    return hec_sweep_trial_measure(&s->run.measure, session, result, trial, why);
+    return sweep_trial_measure(&s->run.measure, session, result, trial, why);
 }
 
 static void say_failure(struct sweep *s, const struct hec_race_outcome *so_far, const char *label) {
@@ -264,10 +331,10 @@ static int after(void *context, const struct hec_race_outcome *so_far, struct he
     hec_sweep_label(label, &s->report, so_far->arm);
     hec_progress_end(&s->run.progress);
     if (so_far->end.failure) {
-        hec_sweep_trial_failed(trial);
+        sweep_trial_failed(trial);
         say_failure(s, so_far, label);
     } else {
-        hec_sweep_trial_fill(&s->run.receipt, &s->run.measure.summary, !ran_any(s), trial);
+        sweep_trial_fill(&s->run.receipt, &s->run.measure.summary, !ran_any(s), trial);
         fprintf(stderr, "hec: %s %d: %s: %.1f s\n", so_far->round < 0 ? "warm-up" : "round",
                 so_far->round < 0 ? so_far->trials : so_far->round + 1, label, so_far->end.seconds);
     }

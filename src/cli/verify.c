@@ -5,7 +5,6 @@
 #include "cli/experiment.h"
 #include "cli/output.h"
 #include "cli/receipt_read.h"
-#include "cli/receipt_verify.h"
 #include "launch/supervisor.h"
 #include "report/html.h"
 #include "report/receipt/check.h"

@@ -1,4 +1,4 @@
-/* A window: some seconds of one job, recorded and analysed by a process of its own (`hec __window`, src/cli/window.c), so that
+/* A window: some seconds of one job, recorded and analysed by a process of its own (`hec __window`, src/cli/main.c), so that
  * neither its memory nor a crash of it is the agent's. Both sides are one binary. They share a socket: plan, descriptors of the
  * rings, and back what was found: plain data of one size, checked. */
 #ifndef HEC_JOBS_WINDOW_H

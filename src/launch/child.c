@@ -5,13 +5,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/mempolicy.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#define NODES_MAX ((int)(8 * sizeof(unsigned long)))
+
+/* Of the calling process. false, with errno: it stays as it was. Async-signal-safe. */
+static bool placement_take(const struct hec_placement *placement) {
+    if (sched_setaffinity(0, sizeof placement->cpus, &placement->cpus) != 0)
+        return false;
+    if (placement->node < 0 || placement->node >= NODES_MAX)
+        return true;
+    unsigned long nodes = 1ul << placement->node;
+    return syscall(SYS_set_mempolicy, MPOL_PREFERRED, &nodes, (unsigned long)NODES_MAX) == 0;
+}
 
 /* Faults of hec itself, also of what it writes (these two are ignored: blocked, they would wait to be passed on to the
  * command), and what cannot be blocked. */
@@ -99,7 +113,7 @@ static _Noreturn void be_command(struct hec_child *child, pid_t hec, int report,
     struct failure failure = {0};
     restore_signals(child);
     if (child->placement)
-        hec_placement_take(child->placement);
+        placement_take(child->placement);
     if (child->tied)
         tie(hec);
     if (child->inherited_path) {

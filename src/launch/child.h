@@ -4,12 +4,18 @@
 
 #include "base/error.h"
 #include "launch/layer.h"
-#include "launch/placement.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* CPUs and memory for a command: what its process begins with, and its descendants inherit. */
+struct hec_placement {
+    cpu_set_t cpus;
+    int node; /* NUMA node from which memory is taken while it has any; -1: as it is */
+};
 
 struct hec_child {
     pid_t pid;

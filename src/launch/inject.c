@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/ring.h"
-#include "launch/guard_watch.h"
+#include "launch/guard.h"
 #include "launch/paths.h"
 #include "model/trace.h"
 #include "observe/marks/marks.h"

@@ -3,6 +3,7 @@
 #ifndef HEC_LAUNCH_RUN_FILE_H
 #define HEC_LAUNCH_RUN_FILE_H
 
+#include "base/error.h"
 #include "base/log.h"
 #include "store/writer.h"
 
@@ -36,5 +37,12 @@ bool hec_run_file_close(struct hec_run_file *file, struct hec_run_file_note *not
 void hec_run_file_discard(struct hec_run_file *file);
 
 void hec_run_file_free(struct hec_run_file *file);
+
+/* The thread that commits the run file once a second, so that neither sampling nor the command waits for a disk. */
+struct hec_flusher;
+
+int hec_flusher_start(struct hec_writer *writer, struct hec_flusher **out, struct hec_why *why);
+/* End the thread; the writer is then the caller's alone. Frees the flusher. */
+void hec_flusher_stop(struct hec_flusher *flusher);
 
 #endif

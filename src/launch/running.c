@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/trace.h"
 #include "launch/facts.h"
-#include "launch/flusher.h"
+#include "launch/run_file.h"
 #include "observe/intake.h"
 #include "observe/recorder.h"
 #include "store/writer.h"

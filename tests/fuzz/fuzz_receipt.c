@@ -1,6 +1,5 @@
 /* Bytes as a receipt: read, judged, checked against its trials, and printed. */
 #include "cli/receipt_read.h"
-#include "cli/receipt_verify.h"
 
 #include <stdlib.h>
 

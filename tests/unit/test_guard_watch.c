@@ -1,6 +1,6 @@
 /* One run and the guard: which traced process counts as the one that died, and what is reported. */
 #include "base/trace.h"
-#include "launch/guard_watch.h"
+#include "launch/guard.h"
 #include "unit.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* Which command lines of Python keep HEC's hooks out, and how often that is reported. */
-#include "launch/python_watch.h"
+#include "launch/session.h"
 #include "tests/unit/kept.h"
 
 #include <fcntl.h>

@@ -2,7 +2,6 @@
 #include "base/sha256.h"
 #include "base/trace.h"
 #include "cli/receipt_read.h"
-#include "cli/receipt_verify.h"
 #include "launch/kept_file.h"
 #include "prove_worlds.h"
 #include "report/receipt/digest.h"
