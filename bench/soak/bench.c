@@ -4,7 +4,7 @@
  *   soak LIBNVIDIA-ML FILE [HOURS]
  */
 #include "base/clock.h"
-#include "observe/lane.h"
+#include "observe/recorder.h"
 #include "sim/world.h"
 #include "store/writer.h"
 

@@ -2,7 +2,7 @@
 #ifndef HEC_ACT_POWER_DEVICE_H
 #define HEC_ACT_POWER_DEVICE_H
 
-#include "act/power_entry.h"
+#include "act/power_journal.h"
 #include "driver/nvml.h"
 #include "launch/simulation.h"
 

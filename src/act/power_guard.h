@@ -11,7 +11,7 @@
 #ifndef HEC_ACT_POWER_GUARD_H
 #define HEC_ACT_POWER_GUARD_H
 
-#include "act/power_entry.h"
+#include "act/power_journal.h"
 
 #include <stdbool.h>
 

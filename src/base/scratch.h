@@ -25,4 +25,11 @@ void hec_scratch_remove(struct hec_scratch *scratch);
 /* Remove what killed processes left in parent, as making a folder there does. */
 void hec_scratch_sweep(const char *parent);
 
+/* A folder with all that is in it. */
+
+/* Remove what is in the open folder, but for an entry of the name `keep` at its top (NULL: nothing is kept). Links are
+ * removed and not followed, other mounts are left alone, folders that their owner may not enter are opened up first. Everything
+ * is tried; 0, or the errno of the first failure. */
+int hec_tree_empty(int folder, const char *keep);
+
 #endif

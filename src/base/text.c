@@ -3,6 +3,30 @@
 #include <stdint.h>
 #include <string.h>
 
+static bool plain_word(const char *word) {
+    return *word &&
+           strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%") == strlen(word);
+}
+
+void hec_shell_line(char *const *argv, struct hec_buf *out) {
+    for (int i = 0; argv[i]; i++) {
+        if (i)
+            hec_buf_puts(out, " ");
+        if (plain_word(argv[i])) {
+            hec_buf_puts(out, argv[i]);
+            continue;
+        }
+        hec_buf_puts(out, "'");
+        for (const char *c = argv[i]; *c; c++) {
+            if (*c == '\'')
+                hec_buf_puts(out, "'\\''");
+            else
+                hec_buf_add(out, c, 1);
+        }
+        hec_buf_puts(out, "'");
+    }
+}
+
 size_t hec_text_character(const unsigned char *text, size_t left) {
     unsigned char c = text[0];
     size_t length = c < 0x80                ? 1

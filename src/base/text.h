@@ -2,6 +2,8 @@
 #ifndef HEC_BASE_TEXT_H
 #define HEC_BASE_TEXT_H
 
+#include "base/buf.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -13,5 +15,8 @@ size_t hec_text_character(const unsigned char *text, size_t left);
  * format characters (overrides of the direction, characters of no width) and what is no UTF-8 become '?', and everything beyond
  * ASCII where utf8 is false. Returns out, NUL-terminated. */
 char *hec_text_clean(char *out, size_t size, const char *from, size_t length, bool utf8);
+
+/* A command as one line that a shell would read back. */
+void hec_shell_line(char *const *argv, struct hec_buf *out);
 
 #endif

@@ -96,7 +96,7 @@ int64_t hec_jobs_poll(struct hec_jobs *jobs, int64_t now_ns);
 size_t hec_jobs_count(const struct hec_jobs *jobs);
 const struct hec_job *hec_jobs_at(const struct hec_jobs *jobs, size_t at); /* until the next poll */
 void hec_jobs_counts(const struct hec_jobs *jobs, struct hec_jobs_counts *counts);
-/* Ends a window under way, and lets the rings go: their processes write nothing until they find another agent (base/ring_again.h). */
+/* Ends a window under way, and lets the rings go: their processes write nothing until they find another agent (base/ring.h). */
 void hec_jobs_close(struct hec_jobs *jobs);
 
 #endif

@@ -1,6 +1,6 @@
 #include "launch/layer_parts.h"
 
-#include "base/tree.h"
+#include "base/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>

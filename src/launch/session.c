@@ -1,7 +1,7 @@
 #include "launch/session.h"
 
 #include "base/clock.h"
-#include "base/shell.h"
+#include "base/text.h"
 #include "launch/environ.h"
 #include "launch/facts.h"
 #include "launch/guard.h"

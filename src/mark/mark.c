@@ -1,6 +1,6 @@
 #include "mark/mark.h"
 
-#include "base/ring_again.h"
+#include "base/ring.h"
 
 #include <errno.h>
 #include <pthread.h>

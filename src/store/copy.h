@@ -2,6 +2,7 @@
 #ifndef HEC_STORE_COPY_H
 #define HEC_STORE_COPY_H
 
+#include "base/buf.h"
 #include "base/error.h"
 
 #include <stdbool.h>
@@ -27,5 +28,18 @@ struct hec_store_scrub {
  * at all. scrub may be NULL. On success why is empty, or says what was damaged and left out. */
 int hec_store_copy(const char *from, const char *to, bool overwrite, const struct hec_store_scrub *scrub,
                    struct hec_why *why);
+
+/* Names out of texts, for copies that are given away. */
+#define HEC_SCRUB_UUID_LENGTH 40 /* "GPU-" and 36 characters */
+
+struct hec_scrubber {
+    const struct hec_store_scrub *scrub;
+    const char *hostname; /* "" or NULL: none */
+    char (*uuids)[HEC_SCRUB_UUID_LENGTH + 1];
+    int uuid_count;
+};
+
+/* Append text to out with everything taken out that scrub names. */
+void hec_scrub_text(struct hec_scrubber *scrubber, const char *text, struct hec_buf *out);
 
 #endif

@@ -1,7 +1,7 @@
 #include "store/timeline.h"
 
 #include "store/limits.h"
-#include "store/overlap.h"
+#include "store/series.h"
 
 #include <math.h>
 #include <stdlib.h>

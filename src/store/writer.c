@@ -1,7 +1,7 @@
 #include "store/writer.h"
 
 #include "base/clock.h"
-#include "base/keys.h"
+#include "base/hash.h"
 #include "store/commit.h"
 #include "store/create.h"
 #include "store/schema.h"

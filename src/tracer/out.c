@@ -1,6 +1,6 @@
 #include "tracer/tracer.h"
 
-#include "base/ring_again.h"
+#include "base/ring.h"
 
 #include <pthread.h>
 #include <time.h>

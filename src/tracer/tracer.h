@@ -42,7 +42,7 @@
 int hec_out_open(const char *socket, const char *tag);
 /* Who reads just now: nobody (nothing is written), the same as when it was last asked, or somebody new, to whom the process has to
  * introduce itself and everything is to be defined again: from now on records are written for them. Asked now and then, it finds an agent
- * that was restarted (base/ring_again.h). */
+ * that was restarted (base/ring.h). */
 enum hec_out_reader { HEC_OUT_NOBODY, HEC_OUT_SAME, HEC_OUT_NEW };
 enum hec_out_reader hec_out_reader(int64_t now_ns);
 /* The window in which that was, and whether it is the present one: else nothing is written. */

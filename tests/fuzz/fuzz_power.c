@@ -1,5 +1,5 @@
 /* An entry of the power guard's journal. One that is taken is printed and read again to the same. */
-#include "act/power_entry.h"
+#include "act/power_journal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -32,7 +32,7 @@ def libhec(tmp_path_factory):
     subprocess.run(
         [*compiler.split(), "-std=gnu17", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC",
          "-fvisibility=hidden", "-shared", f"-I{SOURCE}/src", f"-I{SOURCE}/include", *marks,
-         str(SOURCE / "src/base/ring.c"), str(SOURCE / "src/base/ring_again.c"), f"-Wl,--version-script={SOURCE}/src/mark/hec.map",
+         str(SOURCE / "src/base/ring.c"), f"-Wl,--version-script={SOURCE}/src/mark/hec.map",
          "-Wl,-soname,libhec.so.0", "-o", str(path), "-lpthread"],
         check=True,
     )  # fmt: skip

@@ -4,7 +4,7 @@
 #include "agent/node.h"
 #include "base/clock.h"
 #include "bench/uniform.h"
-#include "observe/lane.h"
+#include "observe/recorder.h"
 #include "sim/world.h"
 #include "tests/unit/sim_fixture.h"
 

@@ -4,7 +4,7 @@
 #include "agent/state_file.h"
 #include "base/clock.h"
 #include "base/sha256.h"
-#include "observe/lane.h"
+#include "observe/recorder.h"
 #include "sim/world.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/sim_fixture.h"

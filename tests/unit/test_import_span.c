@@ -1,5 +1,5 @@
 /* When a trace was recorded, among events of other times. */
-#include "store/import/span.h"
+#include "store/import/state.h"
 #include "unit.h"
 
 #define HOUR (INT64_C(3600) * 1000000000)

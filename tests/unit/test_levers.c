@@ -1,6 +1,6 @@
 /* Levers: their table, sets of them, what they set in an environment, where they place a command, and which are worth a trial. */
 #include "act/apply.h"
-#include "act/candidates.h"
+#include "act/search.h"
 #include "tests/unit/folder.h"
 
 static struct hec_why why;

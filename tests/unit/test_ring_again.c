@@ -1,6 +1,6 @@
 /* A process whose agent is restarted: the ring that the new agent gets, at the old one's address, and windows whose reader died. */
 #include "base/error.h"
-#include "base/ring_again.h"
+#include "base/ring.h"
 #include "tests/unit/folder.h"
 
 #include <poll.h>

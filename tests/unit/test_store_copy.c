@@ -3,7 +3,6 @@
 
 #include "base/buf.h"
 #include "store/copy.h"
-#include "store/scrub.h"
 
 static void make(const char *path) {
     struct hec_writer *writer = store_create(path, 0);

@@ -3,7 +3,7 @@
 #include "store_activities.h"
 
 #include "store/limits.h"
-#include "store/overlap.h"
+#include "store/series.h"
 
 _Static_assert(HEC_LIMITS_SHIFT > 0, "small limits");
 

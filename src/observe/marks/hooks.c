@@ -1,5 +1,5 @@
 /* What the Python hooks report beside steps and phases: values, call stacks, facts. */
-#include "base/keys.h"
+#include "base/hash.h"
 #include "observe/marks/peer.h"
 
 #include <stdio.h>

@@ -7,6 +7,85 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CAPACITY_FIRST 64u
+
+/* Room for one more behind the last. */
+static bool make_room(struct hec_trace_hold *hold, struct hec_trace_budget *budget) {
+    if (hold->first + hold->count < hold->capacity)
+        return true;
+    if (hold->first > hold->capacity / 2) {
+        memmove(hold->items, hold->items + hold->first, hold->count * sizeof *hold->items);
+        hold->first = 0;
+        return true;
+    }
+    uint32_t capacity = hold->capacity ? hold->capacity * 2 : CAPACITY_FIRST;
+    struct hec_trace_held *items =
+        hec_trace_resize(budget, hold->items, hold->capacity * sizeof *items, (size_t)capacity * sizeof *items);
+    if (!items)
+        return false;
+    hold->items = items;
+    hold->capacity = capacity;
+    return true;
+}
+
+/* false: no memory within the budget, nothing was added. */
+static bool trace_hold_add(struct hec_trace_hold *hold, struct hec_trace_budget *budget,
+                           const struct hec_trace_held *held) {
+    if (!make_room(hold, budget))
+        return false;
+    struct hec_trace_held *at = hold->items + hold->first + hold->count;
+    *at = *held;
+    if (hold->sorted == hold->count && (hold->count == 0 || at[-1].activity.start_ns <= held->activity.start_ns))
+        hold->sorted++;
+    hold->count++;
+    return true;
+}
+
+static int compare(const void *a, const void *b) {
+    const struct hec_trace_held *x = a, *y = b;
+    return (x->activity.start_ns > y->activity.start_ns) - (x->activity.start_ns < y->activity.start_ns);
+}
+
+/* Put everything in order of start; cheap when it is already. */
+static void trace_hold_sort(struct hec_trace_hold *hold) {
+    uint32_t late = hold->count - hold->sorted;
+    if (late == 0)
+        return;
+    struct hec_trace_held *all = hold->items + hold->first;
+    struct hec_trace_held *tail = malloc(late * sizeof *tail);
+    if (!tail)
+        return; /* leaves as it came: the store puts it in order */
+    memcpy(tail, all + hold->sorted, late * sizeof *tail);
+    qsort(tail, late, sizeof *tail, compare);
+    uint32_t from = hold->sorted, to = hold->count;
+    while (late > 0) { /* merge from the back; what is in order before the tail's first does not move */
+        if (from > 0 && compare(&all[from - 1], &tail[late - 1]) > 0)
+            all[--to] = all[--from];
+        else
+            all[--to] = tail[--late];
+    }
+    free(tail);
+    hold->sorted = hold->count;
+}
+
+/* The earliest, once sorted; NULL: none. */
+static const struct hec_trace_held *trace_hold_front(const struct hec_trace_hold *hold) {
+    return hold->count > 0 ? hold->items + hold->first : NULL;
+}
+
+static void trace_hold_pop(struct hec_trace_hold *hold) {
+    hold->first++;
+    hold->count--;
+    hold->sorted -= hold->sorted > 0;
+    if (hold->count == 0)
+        hold->first = 0;
+}
+
+static void trace_hold_free(struct hec_trace_hold *hold, struct hec_trace_budget *budget) {
+    hec_trace_resize(budget, hold->items, hold->capacity * sizeof *hold->items, 0);
+    memset(hold, 0, sizeof *hold);
+}
+
 #define THREAD_KEY (UINT64_C(1) << 63)
 #define HOLD_KEPT 4096u /* a larger buffer is given back once it is empty */
 
@@ -150,8 +229,8 @@ static void leave(struct hec_trace_tracks *tracks, struct hec_trace_run *run, co
 static void release_track(struct hec_trace_tracks *tracks, struct hec_trace_run *run, struct hec_trace_track *track,
                           uint32_t now_ms, bool final) {
     const struct hec_trace_held *held;
-    hec_trace_hold_sort(&track->hold);
-    while ((held = hec_trace_hold_front(&track->hold))) {
+    trace_hold_sort(&track->hold);
+    while ((held = trace_hold_front(&track->hold))) {
         /* what was read after the poll began is younger than the poll's time */
         int32_t age_ms = (int32_t)(now_ms - held->arrived_ms);
         /* calls and activities that found no other half come late among those of their track */
@@ -161,11 +240,11 @@ static void release_track(struct hec_trace_tracks *tracks, struct hec_trace_run 
         if (!resolve(tracks, run, track, &held->activity, final || age_ms > HEC_TRACE_DEVICES_MS))
             break;
         leave(tracks, run, track, held);
-        hec_trace_hold_pop(&track->hold);
+        trace_hold_pop(&track->hold);
         run->held--;
     }
     if (track->hold.count == 0 && track->hold.capacity > HOLD_KEPT)
-        hec_trace_hold_free(&track->hold, &run->budget);
+        trace_hold_free(&track->hold, &run->budget);
 }
 
 static void release_all(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t now_ms, bool final) {
@@ -201,12 +280,12 @@ void hec_trace_track_add(struct hec_trace_tracks *tracks, struct hec_trace_run *
     struct hec_trace_held held = {*activity, now_ms};
     if (run->held >= HEC_TRACE_HELD_MAX)
         release_all(tracks, run, now_ms, true);
-    if (hec_trace_hold_add(&track->hold, &run->budget, &held)) {
+    if (trace_hold_add(&track->hold, &run->budget, &held)) {
         run->held++;
         return;
     }
     release_all(tracks, run, now_ms, true);
-    if (hec_trace_hold_add(&track->hold, &run->budget, &held))
+    if (trace_hold_add(&track->hold, &run->budget, &held))
         run->held++;
     else
         tracks->without_track++;
@@ -215,7 +294,7 @@ void hec_trace_track_add(struct hec_trace_tracks *tracks, struct hec_trace_run *
 void hec_trace_tracks_free(struct hec_trace_tracks *tracks, struct hec_trace_run *run) {
     for (uint32_t i = 0; i < tracks->count; i++) {
         run->held -= tracks->list[i].hold.count;
-        hec_trace_hold_free(&tracks->list[i].hold, &run->budget);
+        trace_hold_free(&tracks->list[i].hold, &run->budget);
     }
     hec_trace_resize(&run->budget, tracks->list, tracks->capacity * sizeof *tracks->list, 0);
     hec_trace_map_free(&tracks->by_key, &run->budget);

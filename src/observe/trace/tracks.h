@@ -3,11 +3,25 @@
 #define HEC_OBSERVE_TRACE_TRACKS_H
 
 #include "base/trace.h"
-#include "observe/trace/hold.h"
+#include "model/trace.h"
+#include "observe/trace/map.h"
 #include "observe/trace/pending.h"
 #include "observe/trace/run.h"
 
 #include <sys/types.h>
+
+/* Activities of one track that are held back for a while, so that they leave in the order of their start although
+ * they arrive in that of CUPTI's buffers. */
+struct hec_trace_held {
+    struct hec_activity activity;
+    uint32_t arrived_ms;
+};
+
+struct hec_trace_hold {
+    struct hec_trace_held *items;
+    uint32_t first, count, capacity; /* items[first .. first + count) */
+    uint32_t sorted;                 /* as many from the first are in order */
+};
 
 #define HEC_TRACE_TRACKS_MAX 4096u /* threads and streams of one process */
 #define HEC_TRACE_ORDINALS_MAX ((uint32_t)HEC_VENDOR_DEVICES_MAX)

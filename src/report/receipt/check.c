@@ -1,7 +1,7 @@
 #include "report/receipt/check.h"
 
 #include "report/words/results.h"
-#include "base/shell.h"
+#include "base/text.h"
 #include "report/words/answer.h"
 #include "report/markdown.h"
 #include "report/page.h"

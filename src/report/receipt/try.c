@@ -1,6 +1,6 @@
 #include "report/receipt/try.h"
 
-#include "base/shell.h"
+#include "base/text.h"
 #include "report/format.h"
 #include "report/markdown.h"
 #include "report/receipt/words.h"

@@ -1,7 +1,7 @@
 #include "report/receipt/words.h"
 
 #include "base/names.h"
-#include "base/shell.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,6 @@
 #include "store/import/import.h"
 
+#include "base/text.h"
 #include "store/import/state.h"
 #include "store/import/words.h"
 
@@ -11,6 +12,116 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define IMPORT_APART_NS (INT64_C(86400) * 1000000000) /* a day */
+#define IMPORT_STRAY_SHARE 10                         /* one event in so many may lie elsewhere */
+
+static bool near(const struct hec_import_span *span, int64_t start_ns, int64_t end_ns) {
+    return start_ns <= span->last_ns + IMPORT_APART_NS && end_ns >= span->first_ns - IMPORT_APART_NS;
+}
+
+static void extend(struct hec_import_span *span, const struct hec_import_span *by) {
+    span->first_ns = by->first_ns < span->first_ns ? by->first_ns : span->first_ns;
+    span->last_ns = by->last_ns > span->last_ns ? by->last_ns : span->last_ns;
+    span->count += by->count;
+}
+
+void hec_import_spans_add(struct hec_import_spans *spans, int64_t start_ns, int64_t end_ns) {
+    const struct hec_import_span event = {start_ns, end_ns, 1};
+    if (spans->count && near(&spans->list[spans->latest], start_ns, end_ns)) {
+        extend(&spans->list[spans->latest], &event);
+        return;
+    }
+    for (int i = 0; i < spans->count; i++)
+        if (near(&spans->list[i], start_ns, end_ns)) {
+            spans->latest = i;
+            extend(&spans->list[i], &event);
+            return;
+        }
+    if (spans->count == HEC_IMPORT_SPANS_MAX) {
+        spans->elsewhere++;
+        return;
+    }
+    spans->latest = spans->count;
+    spans->list[spans->count++] = event;
+}
+
+/* Spans that have grown towards each other become one. */
+static void merge(struct hec_import_spans *spans) {
+    for (int i = 0; i < spans->count; i++)
+        for (int k = i + 1; k < spans->count; k++)
+            if (near(&spans->list[i], spans->list[k].first_ns, spans->list[k].last_ns)) {
+                extend(&spans->list[i], &spans->list[k]);
+                spans->list[k] = spans->list[--spans->count];
+                k = i; /* the grown one may reach others */
+            }
+    spans->latest = 0;
+}
+
+bool hec_import_spans_main(struct hec_import_spans *spans, struct hec_import_span *span, int64_t *strays) {
+    int64_t all = spans->elsewhere;
+    memset(span, 0, sizeof *span);
+    merge(spans);
+    for (int i = 0; i < spans->count; i++) {
+        all += spans->list[i].count;
+        if (spans->list[i].count > span->count)
+            *span = spans->list[i];
+    }
+    *strays = all - span->count;
+    return *strays <= all / IMPORT_STRAY_SHARE;
+}
+
+/* Eight bytes at a time; only to find the place, the text is compared. */
+static uint64_t hash_of(const char *text, size_t length) {
+    uint64_t hash = length * UINT64_C(0x9e3779b97f4a7c15), word;
+    for (; length >= 8; text += 8, length -= 8) {
+        memcpy(&word, text, 8);
+        hash = (hash ^ word) * UINT64_C(0xbf58476d1ce4e5b9);
+        hash ^= hash >> 29;
+    }
+    word = 0;
+    memcpy(&word, text, length);
+    hash = (hash ^ word) * UINT64_C(0x94d049bb133111eb);
+    return hash ^ hash >> 31;
+}
+
+static bool is_plain(const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < 0x20 || (unsigned char)text[i] >= 0x7f)
+            return false;
+    return true;
+}
+
+/* The sink's id of a name: cut to HEC_IMPORT_NAME_MAX bytes, cleaned. */
+static uint32_t import_names_id(struct hec_import_names *names, const struct hec_sink *sink, const char *text,
+                                size_t length) {
+    if (length > HEC_IMPORT_NAME_MAX)
+        length = HEC_IMPORT_NAME_MAX;
+    uint64_t hash = hash_of(text, length);
+    struct hec_import_known_name *known = &names->known[hash & (HEC_IMPORT_NAMES - 1)];
+    if (known->text && known->hash == hash && known->length == length && memcmp(known->text, text, length) == 0)
+        return known->id;
+    if (is_plain(text, length)) {
+        memcpy(names->clean, text, length);
+        names->clean[length] = '\0';
+    } else {
+        hec_text_clean(names->clean, sizeof names->clean, text, length, true);
+    }
+    uint32_t id = sink->trace_name(sink->context, names->clean);
+    free(known->text);
+    known->text = malloc(length + 1);
+    if (known->text)
+        memcpy(known->text, text, length);
+    known->hash = hash;
+    known->length = length;
+    known->id = id;
+    return id;
+}
+
+static void import_names_free(struct hec_import_names *names) {
+    for (int i = 0; i < HEC_IMPORT_NAMES; i++)
+        free(names->known[i].text);
+}
 
 /* Times as the file gives them: below this there is room to add a base and to subtract an origin. About 73 years. */
 #define TIME_MAX_NS (INT64_MAX / 4)
@@ -49,7 +160,7 @@ void hec_import_free(struct hec_import *import) {
     hec_import_join_free(&import->join);
     hec_import_join_free(&import->sizes);
     hec_import_spool_free(&import->spool);
-    hec_import_names_free(&import->names);
+    import_names_free(&import->names);
     free(import);
 }
 
@@ -58,7 +169,7 @@ int hec_import_report(struct hec_import *import, const struct hec_import_file *f
 }
 
 uint32_t hec_import_name(struct hec_import *import, const char *text, size_t length) {
-    return hec_import_names_id(&import->names, import->sink, text, length);
+    return import_names_id(&import->names, import->sink, text, length);
 }
 
 static bool on_device(int kind) {
@@ -82,7 +193,7 @@ int hec_import_add(struct hec_import *import, struct hec_import_file *file, cons
         import->stats.bad++;
         return HEC_OK;
     }
-    if (a->end_ns - a->start_ns > HEC_IMPORT_APART_NS) {
+    if (a->end_ns - a->start_ns > IMPORT_APART_NS) {
         import->stats.stray++;
         return HEC_OK;
     }
@@ -205,7 +316,7 @@ static int join_file(struct hec_import *import, struct hec_import_file *file, st
 }
 
 static double days(int64_t ns) {
-    return (double)ns / (double)HEC_IMPORT_APART_NS;
+    return (double)ns / (double)IMPORT_APART_NS;
 }
 
 /* When the file was recorded; what lies elsewhere is left out. */
@@ -226,7 +337,7 @@ static int settle_time(struct hec_import *import, struct hec_import_file *file, 
     int64_t end = stats->origin_ns + stats->end_ns;
     bool empty = stats->origin_ns == 0;
     int64_t apart = empty ? 0 : first > end ? first - end : stats->origin_ns - last;
-    if (apart > HEC_IMPORT_APART_NS)
+    if (apart > IMPORT_APART_NS)
         return hec_fail(why, HEC_ERR_USAGE,
                         "%s was recorded %.0f days %s the files before it: they are of several runs", file->path,
                         days(apart), first > end ? "after" : "before");

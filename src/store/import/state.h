@@ -6,12 +6,46 @@
 
 #include "store/import/import.h"
 #include "store/import/join.h"
-#include "store/import/names.h"
-#include "store/import/span.h"
 #include "store/import/spool.h"
 #include "store/import/tracks.h"
 
 #include <stdbool.h>
+
+/* The names of a trace and their ids: asked for with every event, of the same few hundred names. A small cache in front
+ * of the sink, which has a lock and a table of its own. */
+#define HEC_IMPORT_NAME_MAX 16384
+#define HEC_IMPORT_NAMES 1024 /* a power of two */
+
+struct hec_import_names {
+    struct hec_import_known_name {
+        uint64_t hash;
+        size_t length;
+        char *text; /* NULL: free */
+        uint32_t id;
+    } known[HEC_IMPORT_NAMES];
+    char clean[HEC_IMPORT_NAME_MAX + 1];
+};
+
+/* When a trace was recorded. A profiler looks for seconds or hours, so times that lie days from the others are wrong: of
+ * events without a clock (0 of another epoch), or of another run's file. One of them would make a run of years. */
+#define HEC_IMPORT_SPANS_MAX 16
+
+struct hec_import_span {
+    int64_t first_ns, last_ns, count;
+};
+
+/* Spans of time that are more than a day apart; {0} is empty. */
+struct hec_import_spans {
+    struct hec_import_span list[HEC_IMPORT_SPANS_MAX];
+    int count, latest;
+    int64_t elsewhere; /* events for which there was no room */
+};
+
+/* An event of this time. */
+void hec_import_spans_add(struct hec_import_spans *spans, int64_t start_ns, int64_t end_ns);
+
+/* The span that holds nearly all events, and how many lie outside of it. False: there is none, and *span is the largest. */
+bool hec_import_spans_main(struct hec_import_spans *spans, struct hec_import_span *span, int64_t *strays);
 
 struct hec_import_file {
     char *path;
