@@ -1,6 +1,5 @@
 /* Simulated workloads (cases.def): their schedule, and the exact truth of playing one. Pure. */
-#ifndef HEC_SIM_CASE_H
-#define HEC_SIM_CASE_H
+#pragma once
 
 #include "base/error.h"
 #include "sim/model.h"
@@ -78,5 +77,3 @@ int sim_case_truth(const struct sim_case *workload, double seconds, const struct
 
 /* The limit that a case brings with it, within the profile's range; 0: none. */
 int32_t sim_case_cap_mw(const struct sim_case *workload, const struct sim_profile *profile);
-
-#endif

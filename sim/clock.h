@@ -2,8 +2,7 @@
  * process that takes part maps. It is of tests alone: who serves it is a library that a test loads before all others
  * (tests/clock), and without it no world has one. hec itself only asks for it when it makes a simulated machine, so no run on
  * a real device can have it. How it works: tests/clock/clock.c. */
-#ifndef HEC_SIM_CLOCK_H
-#define HEC_SIM_CLOCK_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ int hecTestClockStart(int fd);
 void hecTestClockStop(void);
 #define SIM_CLOCK_START "hecTestClockStart"
 #define SIM_CLOCK_STOP "hecTestClockStop"
-
-#endif

@@ -8,8 +8,7 @@
  *
  * What waits (s = 0: copies, pauses) neither slows nor draws less. The form is the usual one of CMOS (dynamic power goes
  * with f V^2) and of a roofline (time = work of the cores + work of the memory); all numbers are modelled. */
-#ifndef HEC_SIM_DVFS_H
-#define HEC_SIM_DVFS_H
+#pragma once
 
 #include "sim/model.h"
 
@@ -29,5 +28,3 @@ double sim_clock_mhz(const struct sim_profile *profile, enum sim_activity activi
 int64_t sim_lasts_ns(const struct sim_profile *profile, const struct sim_limits *limits,
                      const struct sim_controller *controller, enum sim_activity activity, int64_t start_ns,
                      int64_t duration_ns);
-
-#endif

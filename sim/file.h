@@ -1,7 +1,6 @@
 /* Memory that several processes map: a memfd of the process that made it, sealed, so that none of them can cut it off under
  * the others (whose next access would be SIGBUS). It has no name in any folder and goes with the last that has it. */
-#ifndef HEC_SIM_FILE_H
-#define HEC_SIM_FILE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -21,5 +20,3 @@ int sim_file_create(size_t size, struct sim_file *file, struct hec_why *why);
 int sim_file_open(const char *path, size_t minimum_size, struct sim_file *file, struct hec_why *why);
 
 void sim_file_close(struct sim_file *file);
-
-#endif

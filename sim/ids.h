@@ -1,6 +1,5 @@
 /* Names of the simulated devices, and which of them CUDA_VISIBLE_DEVICES lets a program use. */
-#ifndef HEC_SIM_IDS_H
-#define HEC_SIM_IDS_H
+#pragma once
 
 #include "sim/spec.h"
 
@@ -16,5 +15,3 @@ unsigned sim_bus(int device); /* bus number; domain, device and function are 0 *
  * first entry that names no device. HEC_ERR_NOTFOUND with a sentence. */
 int sim_visible_device(const struct sim_spec *spec, const char *visible, int ordinal, int *device, int *instance,
                        struct hec_why *why);
-
-#endif

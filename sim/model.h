@@ -1,6 +1,5 @@
 /* The tables of the simulated GPU (activities.def, profiles.def) and the arithmetic of power on them. Pure. */
-#ifndef HEC_SIM_MODEL_H
-#define HEC_SIM_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -92,5 +91,3 @@ void sim_counters_mean(const struct sim_profile *profile, const int64_t active_n
 
 /* A reproducible number in [0, 1) from three others (splitmix64). */
 double sim_hash_unit(uint64_t a, uint64_t b, uint64_t c);
-
-#endif

@@ -2,8 +2,7 @@
  * segments a little ahead of time, sleeps, ends the steps when their time has come, closes the context. Prints nothing.
  * It uses almost no CPU: of a real program's host side only the waiting is imitated. A tracer sees what such a program
  * would have launched (sim/show.h). */
-#ifndef HEC_SIM_PLAY_H
-#define HEC_SIM_PLAY_H
+#pragma once
 
 #include "sim/case.h"
 #include "sim/show.h"
@@ -45,5 +44,3 @@ json_t *sim_cases_json(void);
 /* {"compute": {"seconds", "joules"}} by state of the ledger. */
 json_t *sim_ledger_json(const struct sim_show_truth *shown);
 json_t *sim_truth_json(const struct sim_truth *truth, const struct sim_show_truth *shown);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the sensors of a simulated device show, which is not what is true: values come in quanta, on grids, with noise.
  * Shared by the double of libnvidia-ml and by tests. Times are of the world's clock. */
-#ifndef HEC_SIM_SENSOR_H
-#define HEC_SIM_SENSOR_H
+#pragma once
 
 #include "sim/world.h"
 
@@ -37,5 +36,3 @@ int sim_sensor_temperature_c(struct sim_world *world, int device, int64_t t_ns);
 unsigned long long sim_sensor_throttle(struct sim_world *world, int device, int64_t t_ns);
 /* Memory that programs hold, without what the driver reserves. */
 int64_t sim_sensor_memory_bytes(struct sim_world *world, int device);
-
-#endif

@@ -2,8 +2,7 @@
  * the kernels and copies that they launched, in this order, through the hook of the double of libcuda (cuda/hook.h). Times
  * are those of the segment, so that the timeline of a tracer and the power of the device agree, and what was
  * shown is known exactly. */
-#ifndef HEC_SIM_SHOW_H
-#define HEC_SIM_SHOW_H
+#pragma once
 
 #include "sim/model.h"
 
@@ -57,5 +56,3 @@ int sim_show_predict(const struct sim_case *workload, double seconds, const stru
                      uint64_t seed, struct sim_show_truth *truth);
 /* The state of the ledger that a state is counted for: "launch" of SIM_STATE_QUEUE, "tail" of SIM_STATE_OTHER. */
 const char *sim_state_of_ledger(enum sim_state state);
-
-#endif

@@ -3,8 +3,7 @@
  *   PROFILE[xN][,key[=value]...]         h200   h200x8   h200,lost@2   a100x2,slow=nvmlDeviceGetPowerUsage:200@5
  *
  * docs/simulated-gpu.md describes the keys. Times are seconds since the world was created. */
-#ifndef HEC_SIM_SPEC_H
-#define HEC_SIM_SPEC_H
+#pragma once
 
 #include "base/error.h"
 #include "sim/model.h"
@@ -115,5 +114,3 @@ int sim_spec_parse_trace(const char *key, char *value, struct sim_trace_spec *tr
 
 /* A decimal number that is the whole of text, from 0 to maximum, without sign or exponent. */
 bool sim_spec_number(const char *text, double maximum, double *value);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a simulated machine keeps between runs, as a device keeps its power limit until the machine restarts: a small file
  * that several runs share at the same time. Named by the key state= or, for machines that name none, by HEC_SIM_STATE. */
-#ifndef HEC_SIM_STATE_H
-#define HEC_SIM_STATE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -29,5 +28,3 @@ int sim_state_write(const char *path, int device, const struct sim_setting *sett
 int sim_state_restart(const char *path, const struct sim_setting *first);
 
 void sim_boot_draw(char boot[SIM_BOOT_SIZE]);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Segments are ordered and disjoint: the device serves one at a time, in the order in which they were appended.
  * The rings forget the oldest; energy stays exact, but questions about forgotten instants get the oldest answer. */
-#ifndef HEC_SIM_TIMELINE_H
-#define HEC_SIM_TIMELINE_H
+#pragma once
 
 #include "sim/dvfs.h"
 
@@ -95,5 +94,3 @@ struct sim_instant sim_timeline_at(const struct sim_timeline *timeline, const st
 
 /* Time in [t0, t1) in which pid kept the device working with kernels (activities with non-zero util). */
 int64_t sim_timeline_busy_ns(const struct sim_timeline *timeline, pid_t pid, int64_t t0_ns, int64_t t1_ns);
-
-#endif

@@ -9,8 +9,7 @@
  * would, in the proportion of its SMs. What is there without work is the device's.
  *
  * History is never rewritten: a segment cannot start in the past, so what was read once stays true. */
-#ifndef HEC_SIM_WORLD_H
-#define HEC_SIM_WORLD_H
+#pragma once
 
 #include "sim/dvfs.h"
 #include "sim/spec.h"
@@ -97,5 +96,3 @@ bool sim_world_lost(const struct sim_world *world, int device, int64_t t_ns);
 /* Is that MIG device there at t. */
 bool sim_world_instance_there(const struct sim_world *world, int instance, int64_t t_ns);
 int64_t sim_world_reset_ns(const struct sim_world *world, int device, int64_t t_ns, bool *was_reset);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of the double of libcuda share. */
-#ifndef HEC_SIM_CUDA_DOUBLE_H
-#define HEC_SIM_CUDA_DOUBLE_H
+#pragma once
 
 #include "sim/cuda/exports.h"
 #include "sim/cuda/hook.h"
@@ -180,5 +179,3 @@ CUresult sim_cu_graph_add(struct CUgraph_st *graph, const struct sim_work *work)
 /* ---- memory.c ---- */
 
 enum sim_memory_kind sim_cu_host_memory(const void *pointer);
-
-#endif

@@ -1,7 +1,6 @@
 /* Prototypes of what the double exports, in the names and shapes of NVIDIA's driver API. Programs of the tests use it in
  * place of cuda.h. */
-#ifndef HEC_SIM_CUDA_EXPORTS_H
-#define HEC_SIM_CUDA_EXPORTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -135,5 +134,3 @@ CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
 CUresult cuGraphExecDestroy(CUgraphExec exec);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Times are CLOCK_MONOTONIC nanoseconds (the clock of the simulated machine). The device is computed ahead: an operation
  * is reported when it is launched, and its start and end may lie in the future. */
-#ifndef HEC_SIM_CUDA_HOOK_H
-#define HEC_SIM_CUDA_HOOK_H
+#pragma once
 
 #include "base/trace.h"
 
@@ -103,5 +102,3 @@ int64_t hecSimCudaNow(void);       /* of the simulated machine; 0: there is none
 
 /* Names of driver calls by CUPTI's callback id; NULL if the double has none such. */
 const char *hecSimCudaCallName(uint32_t cbid);
-
-#endif

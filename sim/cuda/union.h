@@ -1,7 +1,6 @@
 /* Length of the union of intervals that arrive almost in order: the last SIM_UNION_WINDOW disjoint ones are kept, older
  * ones are only added up. An interval that begins before the window's forgotten part counts from there on. */
-#ifndef HEC_SIM_CUDA_UNION_H
-#define HEC_SIM_CUDA_UNION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ struct sim_union {
 
 void sim_union_add(struct sim_union *u, int64_t start_ns, int64_t end_ns);
 int64_t sim_union_length_ns(const struct sim_union *u);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Threads: records of calls are written in the thread that makes the call, those of the device by a thread of the library
  * when the simulated device has reached their end. No lock is held while a function of the client runs. */
-#ifndef HEC_SIM_CUPTI_DOUBLE_H
-#define HEC_SIM_CUPTI_DOUBLE_H
+#pragma once
 
 #include "sim/cuda/hook.h"
 #include "sim/cupti/exports.h"
@@ -110,5 +109,3 @@ void sim_cupti_write(int which, const uint8_t *record, size_t size);
 void sim_cupti_write_finished(void); /* operations of the device that are over by now */
 void sim_cupti_deliver(bool all);    /* also buffers that are not full */
 void sim_cupti_start_worker(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Prototypes of what the doubles export, in CUPTI's names and shapes. Test programs use it in place of cupti.h. */
-#ifndef HEC_SIM_CUPTI_EXPORTS_H
-#define HEC_SIM_CUPTI_EXPORTS_H
+#pragma once
 
 #include "sim/cuda/exports.h"
 
@@ -102,5 +101,3 @@ CUptiResult cuptiGetGraphId(CUgraph graph, uint32_t *id);
 CUptiResult cuptiGetGraphExecId(CUgraphExec exec, uint32_t *id);
 CUptiResult cuptiGetThreadIdType(int *type);
 CUptiResult cuptiSetThreadIdType(int type);
-
-#endif

@@ -1,7 +1,6 @@
 /* NVML's binary interface as the double implements it. Declared apart from src/driver/nvml.h on purpose: two readings
  * of NVIDIA's nvml.h that a test compares with each other (and with nvml.h where it is installed). */
-#ifndef HEC_SIM_NVML_ABI_H
-#define HEC_SIM_NVML_ABI_H
+#pragma once
 
 enum sim_nvml_return {
     SIM_NVML_SUCCESS = 0,
@@ -141,5 +140,3 @@ struct sim_nvml_event { /* the first version of the call fills the first three *
 };
 
 #define SIM_NVML_VERSIONED(type, version) ((unsigned)sizeof(type) | (version##u << 24))
-
-#endif

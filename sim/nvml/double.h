@@ -1,6 +1,5 @@
 /* What the files of the double share. */
-#ifndef HEC_SIM_NVML_DOUBLE_H
-#define HEC_SIM_NVML_DOUBLE_H
+#pragma once
 
 #include "sim/nvml/abi.h"
 #include "sim/sensor.h"
@@ -43,5 +42,3 @@ unsigned long long sim_nvml_wall_us(const struct sim_world *world, int64_t t_ns)
         if (entered != SIM_NVML_SUCCESS)                                                                               \
             return entered;                                                                                            \
     } while (0)
-
-#endif

@@ -1,6 +1,5 @@
 /* Prototypes of what the double exports, in NVML's names and shapes. */
-#ifndef HEC_SIM_NVML_EXPORTS_H
-#define HEC_SIM_NVML_EXPORTS_H
+#pragma once
 
 #include "sim/nvml/abi.h"
 
@@ -110,5 +109,3 @@ sim_nvml_ret nvmlGpmSampleFree(sim_nvml_gpm_sample sample);
 sim_nvml_ret nvmlGpmSampleGet(sim_nvml_device device, sim_nvml_gpm_sample sample);
 sim_nvml_ret nvmlGpmMigSampleGet(sim_nvml_device device, unsigned instance, sim_nvml_gpm_sample sample);
 sim_nvml_ret nvmlGpmMetricsGet(struct sim_nvml_gpm_metrics *metrics);
-
-#endif

@@ -1,6 +1,5 @@
 /* An interleaved experiment: pairs of trials of A and B in an order that is drawn, until the plan says that it is enough. */
-#ifndef HEC_ACT_AB_H
-#define HEC_ACT_AB_H
+#pragma once
 
 #include "act/trials.h"
 #include "prove/experiment.h"
@@ -45,5 +44,3 @@ struct hec_ab_watch {
 int hec_ab_run(struct hec_trials *trials, const struct hec_ab *ab, const struct hec_ab_watch *watch,
                struct hec_ab_outcome *out, struct hec_why *why);
 void hec_ab_free(struct hec_ab_outcome *outcome);
-
-#endif

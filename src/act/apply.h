@@ -1,6 +1,5 @@
 /* A set of levers on the way into a command: its environment, its place, and what is recorded of both. */
-#ifndef HEC_ACT_APPLY_H
-#define HEC_ACT_APPLY_H
+#pragma once
 
 #include "act/levers.h"
 #include "base/error.h"
@@ -33,5 +32,3 @@ void hec_applied_free(struct hec_applied *applied);
  * several nodes, none, or none of its CPUs is ours. sysfs: of another machine, for tests; NULL: of this one. */
 int hec_place_beside_devices(const struct hec_environ *environment, const char *sysfs, struct hec_placement *out,
                              char what[HEC_PLACE_TEXT], struct hec_why *why);
-
-#endif

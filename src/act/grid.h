@@ -1,6 +1,5 @@
 /* The settings that a sweep tries: every combination of the values of a few parameters, put into the words of a command. */
-#ifndef HEC_ACT_GRID_H
-#define HEC_ACT_GRID_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -45,5 +44,3 @@ const char *hec_grid_value(const struct hec_grid *grid, int arm, int parameter);
 /* The command of an arm: {NAME} in each word replaced. *out ends with NULL, and is freed with hec_grid_free_words. HEC_ERR_NOMEM. */
 int hec_grid_words(const struct hec_grid *grid, int arm, char *const *words, char ***out);
 void hec_grid_free_words(char **words);
-
-#endif

@@ -1,7 +1,6 @@
 /* Levers: what HEC changes of a command from outside. The table is levers.def; those of a framework are applied by
  * python/hec/levers in the program, all others by variables and placement of the command. Nothing outlives the command. */
-#ifndef HEC_ACT_LEVERS_H
-#define HEC_ACT_LEVERS_H
+#pragma once
 
 #include "base/error.h"
 #include "diagnose/finding.h"
@@ -72,5 +71,3 @@ int hec_lever_set_add(struct hec_lever_set *set, const char *text, struct hec_wh
 /* What to paste, with the lever's value where it has one. Cut to size. */
 void hec_lever_paste(const struct hec_lever_use *use, char *out, size_t size);
 void hec_lever_set_text(const struct hec_lever_set *set, char text[HEC_LEVERS_TEXT]);
-
-#endif

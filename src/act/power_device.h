@@ -1,6 +1,5 @@
 /* Devices whose limits the power guard reads and writes, through NVML. What is written is read back. */
-#ifndef HEC_ACT_POWER_DEVICE_H
-#define HEC_ACT_POWER_DEVICE_H
+#pragma once
 
 #include "act/power_journal.h"
 #include "driver/nvml.h"
@@ -48,5 +47,3 @@ int hec_power_device_write(const struct hec_power_machine *machine, const struct
 
 /* "400 W", "1200 MHz", "no lock" */
 void hec_power_value_words(enum hec_power_knob knob, int64_t value, char words[32]);
-
-#endif

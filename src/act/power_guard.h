@@ -8,8 +8,7 @@
  * A guardian, a process of its own session that is no descendant of this one, does all the writing: it keeps the journal
  * (act/power_journal.h), reads back, and puts everything back when asked to or when this process is gone, however it went. Where the
  * guardian is killed, hec_power_guard_close puts back; where both are, the next hec_power_guard_open or hec_power_restore does. */
-#ifndef HEC_ACT_POWER_GUARD_H
-#define HEC_ACT_POWER_GUARD_H
+#pragma once
 
 #include "act/power_journal.h"
 
@@ -42,5 +41,3 @@ int hec_power_guard_close(struct hec_power_guard *guard, struct hec_why *why);
 
 /* Put back what killed processes left: how many settings; a line each in `said`. *left (may be NULL): how many could not be. */
 int hec_power_restore(int *left, struct hec_buf *said, struct hec_why *why);
-
-#endif

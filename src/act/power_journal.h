@@ -4,8 +4,7 @@
  * Folder: of a real machine, as root, /var/lib/hec (/run/hec where that cannot be written); else the state folder (hec_path_state).
  * HEC_STATE_DIR goes before both. power-KEY-cap.json and power-KEY-clock.json hold the entries; power-KEY.lock is locked while the
  * guardian of the lease lives (base/live.h). */
-#ifndef HEC_ACT_POWER_JOURNAL_H
-#define HEC_ACT_POWER_JOURNAL_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -52,5 +51,3 @@ void hec_power_journal_unlock(const char *uuid, const char *machine, int fd);
 typedef void (*hec_power_seen)(void *context, const char *path, int err, const struct hec_power_entry *entry,
                                const char *why);
 void hec_power_journal_each(hec_power_seen seen, void *context);
-
-#endif

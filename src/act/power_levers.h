@@ -1,6 +1,5 @@
 /* Levers of a device's limits, by the power guard. */
-#ifndef HEC_ACT_POWER_LEVERS_H
-#define HEC_ACT_POWER_LEVERS_H
+#pragma once
 
 #include "act/levers.h"
 #include "act/power_guard.h"
@@ -11,5 +10,3 @@ bool hec_power_levers_in(const struct hec_lever_set *set);
 int hec_power_levers_set(struct hec_power_guard *guard, const struct hec_lever_set *set, struct hec_why *why);
 /* "400 W", of one of them */
 void hec_power_lever_words(const struct hec_lever_use *use, char words[32]);
-
-#endif

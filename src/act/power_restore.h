@@ -1,6 +1,5 @@
 /* Putting back what the journal says. */
-#ifndef HEC_ACT_POWER_RESTORE_H
-#define HEC_ACT_POWER_RESTORE_H
+#pragma once
 
 #include "act/power_device.h"
 
@@ -12,5 +11,3 @@ int hec_power_restore_entry(const struct hec_power_machine *machine, const struc
 /* Every entry whose holder and guardian are gone, on the machine that it names, in this process (which may open simulated
  * machines of its own for it). Returns how many were put back; *left: how many remain, with a line each. */
 int hec_power_restore_all(int *left, struct hec_buf *said);
-
-#endif

@@ -1,6 +1,5 @@
 /* A race: several arms in rounds of one trial each, in an order that is drawn; between trials an arm may be taken out. */
-#ifndef HEC_ACT_RACE_H
-#define HEC_ACT_RACE_H
+#pragma once
 
 #include "act/trials.h"
 
@@ -58,5 +57,3 @@ struct hec_race_watch {
 /* HEC_OK in every state; else what kept it from going on. */
 int hec_race_run(struct hec_trials *trials, struct hec_race *race, const struct hec_race_watch *watch,
                  struct hec_race_outcome *out, struct hec_why *why);
-
-#endif

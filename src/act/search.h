@@ -1,6 +1,5 @@
 /* A search for the levers that save joules: trials of the sets that prove/search.h asks for, one after another. */
-#ifndef HEC_ACT_SEARCH_H
-#define HEC_ACT_SEARCH_H
+#pragma once
 
 #include "act/levers.h"
 #include "act/trials.h"
@@ -90,5 +89,3 @@ void hec_search_free(struct hec_search_outcome *outcome);
 
 /* The table of the search, as prove/search.h reads it: free it. NULL: no memory. */
 struct hec_search_trial *hec_search_table(const struct hec_search_outcome *outcome);
-
-#endif

@@ -6,8 +6,7 @@
  *     hec_trials_close(trials)
  *
  * A process that opens trials has begun with hec_supervisor_start: what it starts ends with it. */
-#ifndef HEC_ACT_TRIALS_H
-#define HEC_ACT_TRIALS_H
+#pragma once
 
 #include "act/levers.h"
 #include "base/error.h"
@@ -77,5 +76,3 @@ int hec_trials_run(struct hec_trials *trials, char **command, const struct hec_l
 
 /* The command failed: by itself, and nobody asked it to end. */
 bool hec_trial_failed(const struct hec_trial_end *end);
-
-#endif

@@ -1,7 +1,6 @@
 /* The node agent: samples, sums up, serves. It lives in a library of its own (lib/hec/libhecagent.so), so that nothing else
  * pays for the libraries that it needs; src/cli/agent.c loads it. */
-#ifndef HEC_AGENT_AGENT_H
-#define HEC_AGENT_AGENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ struct hec_agent_options {
 
 /* Until SIGTERM or SIGINT. Returns the exit status. */
 int hec_agent_main(const struct hec_agent_options *options);
-
-#endif

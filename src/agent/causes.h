@@ -1,7 +1,6 @@
 /* Where the joules of jobs that report to the agent went: the registry of jobs (jobs/jobs.h), and the sums of their windows by tenant. Jobs
  * of one tenant are one row, since their labels are the same. */
-#ifndef HEC_AGENT_CAUSES_H
-#define HEC_AGENT_CAUSES_H
+#pragma once
 
 #include "agent/node.h"
 #include "jobs/jobs.h"
@@ -41,5 +40,3 @@ struct hec_causes_job {
 /* All of them, as they are at one moment; what they point to lives as long as the call. */
 void hec_causes_read(struct hec_causes *causes,
                      void (*read)(void *context, const struct hec_causes_job *jobs, size_t count), void *context);
-
-#endif

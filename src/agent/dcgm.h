@@ -1,6 +1,5 @@
 /* dcgm-exporter's fields (dcgm.def), and its list of those to show: lines of `NAME, type, help`, `#` begins a comment. */
-#ifndef HEC_AGENT_DCGM_H
-#define HEC_AGENT_DCGM_H
+#pragma once
 
 #include "base/error.h"
 #include "model/metric.h"
@@ -54,5 +53,3 @@ void hec_dcgm_list_default(struct hec_dcgm_list *list, bool old);
 /* The list of a file's text instead, plus the older names where `old`. HEC_ERR_CORRUPT with the line: not three fields, a type
  * that is none of gauge, counter, label, a name that cannot be a field of DCGM, one twice. */
 int hec_dcgm_list_parse(struct hec_dcgm_list *list, const char *text, size_t length, bool old, struct hec_why *why);
-
-#endif

@@ -3,8 +3,7 @@
  * of power above the idle floor = sum of (mW a permille of the tenant) x (its permille), over blocks of some seconds, and
  * up to a minute while the same tenants run in the same proportion. Every tenant begins at the device's overall figure, so that two
  * who always ran in the same proportion share by utilisation. */
-#ifndef HEC_AGENT_DRAWS_H
-#define HEC_AGENT_DRAWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ struct hec_floor {
 void hec_floor_add(struct hec_floor *floor, int64_t power_mw, int64_t duration_ns);
 void hec_floor_set(struct hec_floor *floor, int64_t mw);
 int64_t hec_floor_mw(const struct hec_floor *floor); /* -1: not known yet */
-
-#endif

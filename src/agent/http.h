@@ -1,8 +1,7 @@
 /* The agent's HTTP: a few pages that are made elsewhere, for anybody who may connect, in one thread (libmicrohttpd). GET and
  * HEAD; connections, headers and the time to bring a request are bounded, and who connects last is served before who has
  * been silent longest. */
-#ifndef HEC_AGENT_HTTP_H
-#define HEC_AGENT_HTTP_H
+#pragma once
 
 #include "agent/web_config.h"
 #include "base/error.h"
@@ -40,5 +39,3 @@ void hec_http_ready(struct hec_http *http, bool ready);
 void hec_http_tick(struct hec_http *http, int64_t now_ns, int64_t stale_ns);
 void hec_http_counts(struct hec_http *http, struct hec_http_counts *counts);
 void hec_http_stop(struct hec_http *http); /* NULL is fine */
-
-#endif

@@ -8,8 +8,7 @@
  *
  * What may be forged: a process writes its own name and environment, so a user can call a program anything and, where Slurm makes
  * no cgroups, claim the number of another's job; the label "user" beside it is the kernel's. */
-#ifndef HEC_AGENT_IDENTITY_H
-#define HEC_AGENT_IDENTITY_H
+#pragma once
 
 #include "agent/tenant.h"
 
@@ -59,5 +58,3 @@ struct hec_cgroup {
 
 /* Versions 1 (several lines) and 2. Paths below user.slice say nothing: there users make cgroups of any name. */
 void hec_cgroup_parse(const char *text, struct hec_cgroup *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* The kubelet's list of which container holds which devices (PodResources v1, List), asked for now and then over its socket. No
  * call waits: each does what can be done at once, so that a kubelet that hangs delays nothing. */
-#ifndef HEC_AGENT_KUBELET_H
-#define HEC_AGENT_KUBELET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ int hec_grpc_input(struct hec_grpc *call, const uint8_t *bytes, size_t size, str
 /* The answer is there, and is good. */
 bool hec_grpc_done(const struct hec_grpc *call);
 const uint8_t *hec_grpc_message(const struct hec_grpc *call, size_t *size);
-
-#endif

@@ -1,6 +1,5 @@
 /* The agent's page for a browser: the data that it fetches again and again (docs/html.md, "live"). */
-#ifndef HEC_AGENT_LIVE_H
-#define HEC_AGENT_LIVE_H
+#pragma once
 
 #include "agent/node.h"
 #include "agent/page.h"
@@ -52,5 +51,3 @@ struct hec_live {
 /* HEC_ERR_NOMEM, HEC_ERR_LIMIT. */
 int hec_live_make(struct hec_live *live, struct hec_node *node, const struct hec_page_options *options,
                   const struct hec_page_agent *agent, int64_t now_ns, struct hec_buf *out);
-
-#endif

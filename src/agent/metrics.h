@@ -1,6 +1,5 @@
 /* The agent's metrics (metrics.def) and what their labels may say (values.def). */
-#ifndef HEC_AGENT_METRICS_H
-#define HEC_AGENT_METRICS_H
+#pragma once
 
 #include "report/export/exposition.h"
 
@@ -48,5 +47,3 @@ enum hec_agent_verdict {
 const char *hec_agent_part_name(enum hec_agent_part part);
 const char *hec_agent_state_name(enum hec_agent_state state);
 const char *hec_agent_verdict_name(enum hec_agent_verdict verdict);
-
-#endif

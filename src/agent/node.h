@@ -5,8 +5,7 @@
  * owner (agent/shares.h): both are made from the same increments, when the processes of the same reading are known. A counter that goes
  * back counts from 0 where its value can have been drawn since the last reading, else from its value on; so does one that
  * leaps ahead. What is drawn between two readings of which the device was lost, or the agent not there, is unobserved. */
-#ifndef HEC_AGENT_NODE_H
-#define HEC_AGENT_NODE_H
+#pragma once
 
 #include "agent/identity.h"
 #include "agent/kubelet.h"
@@ -139,5 +138,3 @@ void hec_node_restart(struct hec_node *node);
 void hec_node_tick(struct hec_node *node, int64_t now_ns);
 /* Whether a new recorder might see more: no driver, or a device that does not answer. */
 bool hec_node_troubled(struct hec_node *node);
-
-#endif

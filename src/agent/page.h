@@ -1,6 +1,5 @@
 /* The page that Prometheus scrapes: the node, by the tables of metrics. */
-#ifndef HEC_AGENT_PAGE_H
-#define HEC_AGENT_PAGE_H
+#pragma once
 
 #include "agent/causes.h"
 #include "agent/dcgm.h"
@@ -32,5 +31,3 @@ void hec_page_drop(struct hec_page_agent *agent, const char *what, uint64_t coun
 /* HEC_ERR_NOMEM, HEC_ERR_LIMIT. */
 int hec_page_make(struct hec_node *node, const struct hec_page_options *options, const struct hec_page_agent *agent,
                   enum hec_exposition_format format, int64_t now_ns, struct hec_buf *out);
-
-#endif

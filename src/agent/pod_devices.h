@@ -1,6 +1,5 @@
 /* Which container of Kubernetes holds which GPU: the kubelet's answer, taken apart. Pure: bytes in, rows out. */
-#ifndef HEC_AGENT_POD_DEVICES_H
-#define HEC_AGENT_POD_DEVICES_H
+#pragma once
 
 #include "agent/tenant.h"
 
@@ -43,5 +42,3 @@ struct hec_device_place {
 /* Who holds it, or the whole of it: at most `most` different holders into out; returns how many there are. */
 size_t hec_pod_devices_find(const struct hec_pod_devices *devices, const struct hec_device_place *place,
                             const struct hec_tenant **out, size_t most);
-
-#endif

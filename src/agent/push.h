@@ -1,7 +1,6 @@
 /* Metrics pushed over OTLP/HTTP in JSON, for who has an OpenTelemetry collector and no Prometheus. libcurl is loaded only here, when
  * it is asked for. One thread; what could not be delivered is counted and not kept: counters carry it on. */
-#ifndef HEC_AGENT_PUSH_H
-#define HEC_AGENT_PUSH_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -22,5 +21,3 @@ struct hec_push;
 int hec_push_start(const struct hec_push_options *options, struct hec_push **out, struct hec_why *why);
 uint64_t hec_push_failed(const struct hec_push *push); /* pages that did not arrive; of NULL 0 */
 void hec_push_stop(struct hec_push *push);             /* within a second or so; NULL is fine */
-
-#endif

@@ -23,8 +23,7 @@
  *   - over time, increase() counts the joules of an evicted tenant twice where it includes command="(ended)", whose jumps are
  *     old joules: leave it out there (the series of the tenant itself was counted while it was there);
  *   - a tenant that comes back after its eviction begins at 0, which Prometheus takes for a reset of the counter, rightly. */
-#ifndef HEC_AGENT_SHARES_H
-#define HEC_AGENT_SHARES_H
+#pragma once
 
 #include "agent/draws.h"
 #include "agent/tenant.h"
@@ -118,5 +117,3 @@ struct hec_shares_floor hec_shares_floor(const struct hec_shares *shares);
  * return HEC_ERR_CORRUPT and restore nothing. */
 int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *row);
 void hec_shares_restore_floor(struct hec_shares *shares, struct hec_shares_floor floor);
-
-#endif

@@ -2,8 +2,7 @@
  * "state" is written before a page is shown, so that no counter that was scraped is lower after a restart, kill -9 included.
  * Nobody waits for a disk for that: "state.synced", written once a minute and at the end, is the one that a crash of the
  * machine leaves whole. */
-#ifndef HEC_AGENT_STATE_FILE_H
-#define HEC_AGENT_STATE_FILE_H
+#pragma once
 
 #include "agent/node.h"
 #include "base/error.h"
@@ -23,5 +22,3 @@ int hec_state_file_load(struct hec_state_file *file, struct hec_node *node, stru
 /* synced: "state.synced", and wait until the disk has it. */
 int hec_state_file_save(struct hec_state_file *file, struct hec_node *node, bool synced);
 void hec_state_file_close(struct hec_state_file *file);
-
-#endif

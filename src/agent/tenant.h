@@ -1,7 +1,6 @@
 /* Whom joules belong to: the labels of one series. Every text is clean (hec_text_clean), so that two tenants with the same
  * labels are the same tenant and no series stands twice on a page. An empty text is a label that is left out. */
-#ifndef HEC_AGENT_TENANT_H
-#define HEC_AGENT_TENANT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ struct hec_tenant {
 };
 
 bool hec_tenant_equal(const struct hec_tenant *a, const struct hec_tenant *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* What telemetry says of a device over the last minute: the patterns of diagnose/meter/use.h, on means of what the sink is shown. */
-#ifndef HEC_AGENT_VERDICT_H
-#define HEC_AGENT_VERDICT_H
+#pragma once
 
 #include "agent/metrics.h"
 #include "model/run.h"
@@ -23,5 +22,3 @@ void hec_verdict_clear(struct hec_verdict *verdict);
 void hec_verdict_add(struct hec_verdict *verdict, enum hec_metric metric, int64_t t_ns, int64_t value);
 /* enum hec_agent_verdict; HEC_VERDICT_UNKNOWN: too few readings, nothing of the last minute, or no pattern holds. */
 int hec_verdict_of(const struct hec_verdict *verdict, const struct hec_device *device, int64_t now_ns);
-
-#endif

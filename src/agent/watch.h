@@ -1,6 +1,5 @@
 /* The recorder of a node: started, and started again from time to time while there is no driver or a device does not answer. */
-#ifndef HEC_AGENT_WATCH_H
-#define HEC_AGENT_WATCH_H
+#pragma once
 
 #include "agent/node.h"
 #include "observe/recorder.h"
@@ -21,5 +20,3 @@ void hec_watch_start(struct hec_watch *watch, struct hec_node *node, const struc
 /* To be called about once an interval. Whether what there is may be shown: devices had the time to appear. */
 bool hec_watch_poll(struct hec_watch *watch, int64_t now_ns);
 void hec_watch_stop(struct hec_watch *watch);
-
-#endif

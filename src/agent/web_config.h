@@ -1,7 +1,6 @@
 /* The file of --web-config: that of Prometheus' exporters (exporter-toolkit), TLS and basic auth. What it holds and HEC does not
  * do is refused: a server is never less protected than its file says. */
-#ifndef HEC_AGENT_WEB_CONFIG_H
-#define HEC_AGENT_WEB_CONFIG_H
+#pragma once
 
 #include "base/error.h"
 
@@ -32,5 +31,3 @@ void hec_web_config_free(struct hec_web_config *config);
 /* Whether the name has this password. One thread. A password that was right is known again without the work; after one that was
  * wrong there is no other try for a second. */
 bool hec_web_config_allows(struct hec_web_config *config, const char *name, const char *password);
-
-#endif

@@ -1,6 +1,5 @@
 /* XID errors of one device: what their numbers say (xids.def), and how often each came. */
-#ifndef HEC_AGENT_XID_H
-#define HEC_AGENT_XID_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ const char *hec_xid_text(int64_t number);
 
 /* So many more; number 0: of those that are counted together. */
 void hec_xids_add(struct hec_xids *xids, int64_t number, int64_t times);
-
-#endif

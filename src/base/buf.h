@@ -1,7 +1,6 @@
 /* A growing text buffer with a mandatory maximum. After any failed append the buffer is
  * "broken": later appends do nothing, and hec_buf_error says why, so that a writer checks once. */
-#ifndef HEC_BASE_BUF_H
-#define HEC_BASE_BUF_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ int hec_buf_printf(struct hec_buf *buf, const char *format, ...) __attribute__((
 /* HEC_OK, HEC_ERR_NOMEM or HEC_ERR_LIMIT. */
 int hec_buf_error(const struct hec_buf *buf);
 const char *hec_buf_text(const struct hec_buf *buf); /* "" when empty */
-
-#endif

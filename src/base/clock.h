@@ -1,7 +1,6 @@
 /* The one clock: CLOCK_MONOTONIC in nanoseconds. The wall clock only labels.
  * A test may install another source (simulated time); production code never does. */
-#ifndef HEC_BASE_CLOCK_H
-#define HEC_BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ int64_t hec_clock_wall_offset_ns(void);
 
 /* NULL restores the real clock. Not thread-safe: call before threads start. */
 void hec_clock_set_source(const struct hec_clock_source *source);
-
-#endif

@@ -4,8 +4,7 @@
  * returns 0 (or a count >= 0) on success and a negative enum hec_err otherwise;
  * where it takes a `struct hec_why *`, that may be NULL, and on failure it holds
  * one sentence for a person, with no newline and no trailing full stop. */
-#ifndef HEC_BASE_ERROR_H
-#define HEC_BASE_ERROR_H
+#pragma once
 
 enum hec_err {
     HEC_OK = 0,
@@ -24,5 +23,3 @@ int hec_err_from_errno(int errnum); /* ENOSPC -> HEC_ERR_FULL, ... */
 
 /* Fill why (if not NULL) and return err, so that a caller can `return hec_fail(...)`. */
 int hec_fail(struct hec_why *why, int err, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-#endif

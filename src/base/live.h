@@ -1,8 +1,7 @@
 /* Is the process that works on a file alive? It holds a lock on one byte of the file, which the kernel drops with it.
  * The byte is far beyond those that SQLite locks, and the lock is of the open file and not of the process: SQLite's
  * own locks, and closing another descriptor of the file, leave it alone. */
-#ifndef HEC_BASE_LIVE_H
-#define HEC_BASE_LIVE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@ bool hec_live_hold(int fd);
 
 /* Does somebody else hold it? Any descriptor of the file will do. */
 bool hec_live_held(int fd);
-
-#endif

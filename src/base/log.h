@@ -1,6 +1,5 @@
 /* Messages for a person, on standard error, each one line that starts with "hec: ". */
-#ifndef HEC_BASE_LOG_H
-#define HEC_BASE_LOG_H
+#pragma once
 
 enum hec_log_level { HEC_LOG_ERROR, HEC_LOG_WARNING, HEC_LOG_INFO, HEC_LOG_DEBUG };
 
@@ -11,5 +10,3 @@ void hec_log(enum hec_log_level level, const char *format, ...) __attribute__((f
 #define hec_warn(...) hec_log(HEC_LOG_WARNING, __VA_ARGS__)
 #define hec_info(...) hec_log(HEC_LOG_INFO, __VA_ARGS__)
 #define hec_debug(...) hec_log(HEC_LOG_DEBUG, __VA_ARGS__)
-
-#endif

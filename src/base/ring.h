@@ -10,8 +10,7 @@
  *
  * This file and ring.c use libc only: they are also linked into the libraries that enter the observed process.
  * Errors: negative enum hec_err (base/error.h). */
-#ifndef HEC_BASE_RING_H
-#define HEC_BASE_RING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -272,5 +271,3 @@ int hec_ring_begin_at(struct hec_ring_again *again, const char *socket, enum hec
  * socket of the same user stands at the path, a fresh ring takes the place of this one, at its address; windows go on from its number, so
  * that everything is defined anew: true. Any thread may call it at any time; one at a time looks. */
 bool hec_ring_look_again(struct hec_ring_again *again, struct hec_ring *ring, int64_t now_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* The reader's side of interned names: puts the pieces of HEC_RING_NAME records together, per ring.
  * Bounded for anything the writer sends; a name that does not fit the bounds stays undefined. */
-#ifndef HEC_BASE_RING_NAMES_H
-#define HEC_BASE_RING_NAMES_H
+#pragma once
 
 #include "base/ring.h"
 
@@ -25,5 +24,3 @@ int hec_ring_names_add(struct hec_ring_names *names, const struct hec_ring_name 
 /* The text of a complete name, control characters and malformed UTF-8 replaced by '?'; NULL while it is undefined.
  * Valid until the next add. */
 const char *hec_ring_names_text(const struct hec_ring_names *names, uint32_t id);
-
-#endif

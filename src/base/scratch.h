@@ -1,8 +1,7 @@
 /* A private folder for what lives no longer than the process: sockets, files that are not finished. Where the process is
  * killed, the next one that makes such a folder in the same place removes it: it knows it by a file in it, which bears a
  * mark, is this user's, was made on this host and is locked by nobody. A name alone proves nothing. */
-#ifndef HEC_BASE_SCRATCH_H
-#define HEC_BASE_SCRATCH_H
+#pragma once
 
 #include "base/error.h"
 
@@ -31,5 +30,3 @@ void hec_scratch_sweep(const char *parent);
  * removed and not followed, other mounts are left alone, folders that their owner may not enter are opened up first. Everything
  * is tried; 0, or the errno of the first failure. */
 int hec_tree_empty(int folder, const char *keep);
-
-#endif

@@ -1,6 +1,5 @@
 /* Text that came from outside: a command line, a process name, a damaged file. It may hold anything, terminal escapes too. */
-#ifndef HEC_BASE_TEXT_H
-#define HEC_BASE_TEXT_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -18,5 +17,3 @@ char *hec_text_clean(char *out, size_t size, const char *from, size_t length, bo
 
 /* A command as one line that a shell would read back. */
 void hec_shell_line(char *const *argv, struct hec_buf *out);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * This file is ABI between a tracer and an hec of another build: HEC_TRACE_ABI changes with any change of a record.
  * It uses libc only, since it enters the observed process. */
-#ifndef HEC_BASE_TRACE_H
-#define HEC_BASE_TRACE_H
+#pragma once
 
 #include "base/ring.h"
 
@@ -231,5 +230,3 @@ union hec_trace_payload {
 };
 
 _Static_assert(sizeof(union hec_trace_payload) == HEC_RING_PAYLOAD_BYTES, "records of the trace fit the ring's");
-
-#endif

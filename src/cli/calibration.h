@@ -1,7 +1,6 @@
 /* What `hec calibrate` measured of a device, kept as JSON: one file a device, UUID.json, in HEC_CALIBRATION_DIR, else in
  * $XDG_DATA_HOME/hec/calibration, else in ~/.local/share/hec/calibration. docs/calibrate.md has the format. */
-#ifndef HEC_CLI_CALIBRATION_H
-#define HEC_CLI_CALIBRATION_H
+#pragma once
 
 #include "base/error.h"
 #include "model/peaks.h"
@@ -20,5 +19,3 @@ int hec_calibration_read(const char *uuid, struct hec_peaks *peaks, struct hec_w
 
 /* The file's object. NULL: no memory. */
 json_t *hec_calibration_json(const struct hec_peaks *peaks);
-
-#endif

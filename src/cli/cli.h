@@ -1,6 +1,5 @@
 /* The command line: verbs and options come from two tables, verbs.def and options.def. */
-#ifndef HEC_CLI_CLI_H
-#define HEC_CLI_CLI_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -103,5 +102,3 @@ int hec_completion(const char *shell);  /* "bash" or "zsh"; hidden verb __comple
 #define HEC_VERB(id, name, function, operand, usage, line, description) int function(int argc, char **argv);
 #include "cli/verbs.def"
 #undef HEC_VERB
-
-#endif

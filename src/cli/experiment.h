@@ -1,6 +1,5 @@
 /* An experiment from the command line, with its receipt: what `ab`, `check` and `verify --replay` have in common. */
-#ifndef HEC_CLI_EXPERIMENT_H
-#define HEC_CLI_EXPERIMENT_H
+#pragma once
 
 #include "act/ab.h"
 #include "cli/output.h"
@@ -55,5 +54,3 @@ int hec_experiment_go(struct hec_experiment_run *run, struct hec_trials *trials,
  * (hec_ab_free) in any case. */
 int hec_experiment_run(struct hec_experiment_run *run, struct hec_ab_outcome *outcome);
 void hec_experiment_free(struct hec_experiment_run *run);
-
-#endif

@@ -3,8 +3,7 @@
  * The command's own output goes past hec, which therefore cannot know where its cursor is: a line of ours on the same terminal would fall
  * into a progress bar, or be overwritten by it. So on a terminal that the command may write to, the line is the window's title, which is no
  * part of the screen. On a terminal or in a file of its own it is a line there. */
-#ifndef HEC_CLI_LIVE_H
-#define HEC_CLI_LIVE_H
+#pragma once
 
 #include "base/error.h"
 #include "model/run.h"
@@ -34,5 +33,3 @@ struct hec_live_place {
 int hec_live_place_open(const char *where, struct hec_live_place *out, struct hec_why *why);
 void hec_live_place_show(struct hec_live_place *place, const char *text);
 void hec_live_place_close(struct hec_live_place *place);
-
-#endif

@@ -1,6 +1,5 @@
 /* From a run file to a summary: the adapter between store and diagnose, and the options that both verbs share. */
-#ifndef HEC_CLI_LOAD_H
-#define HEC_CLI_LOAD_H
+#pragma once
 
 #include "cli/cli.h"
 #include "diagnose/result.h"
@@ -33,5 +32,3 @@ int hec_load_tracing(const struct hec_args *args, struct hec_session_options *op
 
 /* Colour and width for a stream; --color and NO_COLOR are honoured. HEC_ERR_USAGE after printing. */
 int hec_load_style(const struct hec_args *args, int fd, struct hec_report_style *style);
-
-#endif

@@ -1,6 +1,5 @@
 /* Where -o and --html=FILE point. */
-#ifndef HEC_CLI_OUTPUT_H
-#define HEC_CLI_OUTPUT_H
+#pragma once
 
 #include "cli/cli.h"
 
@@ -43,5 +42,3 @@ void hec_progress_show(struct hec_progress *progress, const char *what, double s
 void hec_progress_now(struct hec_progress *progress, const char *what);
 /* Wipe the line. */
 void hec_progress_end(struct hec_progress *progress);
-
-#endif

@@ -1,6 +1,5 @@
 /* From an experiment to its receipt. */
-#ifndef HEC_CLI_RECEIPT_FILL_H
-#define HEC_CLI_RECEIPT_FILL_H
+#pragma once
 
 #include "act/ab.h"
 #include "cli/cli.h"
@@ -19,5 +18,3 @@ int hec_receipt_fill_trials(struct hec_receipt *receipt, const struct hec_experi
                             const struct hec_experiment_trial *trials, size_t count);
 /* Whole, or not at all: what was at the path stays until then. */
 int hec_receipt_write(const struct hec_receipt *receipt, const char *path, struct hec_why *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Receipts read back, and whether they hold: the verdict against their own plan and trials. */
-#ifndef HEC_CLI_RECEIPT_READ_H
-#define HEC_CLI_RECEIPT_READ_H
+#pragma once
 
 #include "report/receipt/receipt.h"
 
@@ -16,5 +15,3 @@ int hec_receipt_verify(const struct hec_receipt *receipt, const json_t *root, st
 int hec_receipt_read(const char *text, size_t length, struct hec_receipt *receipt, json_t **root, struct hec_why *why);
 /* The same of a file; HEC_ERR_NOTFOUND and so on. */
 int hec_receipt_load(const char *path, struct hec_receipt *receipt, json_t **root, struct hec_why *why);
-
-#endif

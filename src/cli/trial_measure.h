@@ -1,6 +1,5 @@
 /* What a trial came to: its run analysed, and what counts of it for the experiment. */
-#ifndef HEC_CLI_TRIAL_MEASURE_H
-#define HEC_CLI_TRIAL_MEASURE_H
+#pragma once
 
 #include "cli/load.h"
 #include "diagnose/result.h"
@@ -20,5 +19,3 @@ struct hec_trial_measure {
 int hec_trial_measure(struct hec_trial_measure *measure, const struct hec_session *session,
                       const struct hec_session_result *result, int64_t loss_steps, struct hec_experiment_trial *out,
                       int64_t *steps, struct hec_why *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Of `hec try`: from trials of a search to the rows of its receipt, and what levers say of themselves in a trial. */
-#ifndef HEC_CLI_TRY_TRIED_H
-#define HEC_CLI_TRY_TRIED_H
+#pragma once
 
 #include "act/search.h"
 #include "report/receipt/receipt.h"
@@ -9,5 +8,3 @@ void hec_try_seen(const struct hec_summary *trial, struct hec_search_seen *out);
 /* A row of each set, in the order in which they were first tried. HEC_ERR_NOMEM. */
 int hec_try_fill(struct hec_receipt *receipt, const struct hec_search *search, const struct hec_search_outcome *outcome,
                  uint32_t kept);
-
-#endif

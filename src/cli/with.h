@@ -1,6 +1,5 @@
 /* --with LEVER,... and --with @RECEIPT of run and ab. */
-#ifndef HEC_CLI_WITH_H
-#define HEC_CLI_WITH_H
+#pragma once
 
 #include "act/power_levers.h"
 #include "cli/cli.h"
@@ -14,5 +13,3 @@ int hec_with_guard(const struct hec_args *args, const struct hec_lever_set *set,
                    struct hec_power_guard **guard);
 /* Everything is as it was, or a message says what is not. NULL is fine. */
 int hec_with_guard_close(struct hec_power_guard *guard);
-
-#endif

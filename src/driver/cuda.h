@@ -1,7 +1,6 @@
 /* CUDA's driver API, bound at run time: our own declarations, so that building needs no SDK. Every function of the table
  * returns 0 or one of NVIDIA's result codes; the functions of this header follow base/error.h. */
-#ifndef HEC_DRIVER_CUDA_H
-#define HEC_DRIVER_CUDA_H
+#pragma once
 
 #include "base/error.h"
 
@@ -48,5 +47,3 @@ int hec_cuda_fail(const struct hec_cuda *cuda, int code, const char *what, struc
 
 /* The text NVML gives for the same 16 bytes: "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6". */
 void hec_cuda_uuid_text(const unsigned char uuid[16], char text[48]);
-
-#endif

@@ -1,7 +1,6 @@
 /* Measure what a device reaches, with the kernels of cuda_kernel.h: the self-test behind `hec calibrate`. It takes about
  * 20 s and some GiB of device memory, and changes no setting of the device. */
-#ifndef HEC_DRIVER_CUDA_BENCH_H
-#define HEC_DRIVER_CUDA_BENCH_H
+#pragma once
 
 #include "driver/cuda.h"
 #include "model/peaks.h"
@@ -31,5 +30,3 @@ struct hec_cuda_bench {
  * cannot give, or whose kernel computed a wrong result, stays unknown and is reported. Fails only when the device
  * cannot be used at all or is lost. */
 int hec_cuda_bench(const struct hec_cuda_bench *bench, struct hec_peaks *peaks, struct hec_why *why);
-
-#endif

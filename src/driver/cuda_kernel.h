@@ -1,7 +1,6 @@
 /* The kernels of `hec calibrate`, as PTX text made from a table (cuda_kernel.def): the driver compiles it, so neither
  * building nor running needs an SDK. */
-#ifndef HEC_DRIVER_CUDA_KERNEL_H
-#define HEC_DRIVER_CUDA_KERNEL_H
+#pragma once
 
 #include "base/buf.h"
 #include "model/peaks.h"
@@ -40,5 +39,3 @@ extern const char hec_cuda_memory_ptx[];
 #define HEC_CUDA_COPY_NAME "hec_copy"
 #define HEC_CUDA_EMPTY_NAME "hec_empty"
 enum { HEC_CUDA_ROUND_BYTES = 64 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/driver/cuda*: one timed piece of work on the device. */
-#ifndef HEC_DRIVER_CUDA_RUN_H
-#define HEC_DRIVER_CUDA_RUN_H
+#pragma once
 
 #include "base/clock.h"
 #include "driver/cuda_bench.h"
@@ -54,5 +53,3 @@ int cuda_run_check(struct cuda_run *run, unsigned threads, double expected, stru
 /* Check, then measure, an arithmetic kernel: bursts, and without a pause. */
 int cuda_run_arithmetic(struct cuda_run *run, const struct hec_cuda_kernel *kernel, hec_cuda_module module,
                         struct hec_peak *peak, struct hec_why *why);
-
-#endif

@@ -3,8 +3,7 @@
  * the real header where it is available).
  *
  * Every NVML function returns an int from enum hec_nvml_code. The functions of this header follow base/error.h. */
-#ifndef HEC_DRIVER_NVML_H
-#define HEC_DRIVER_NVML_H
+#pragma once
 
 #include "base/error.h"
 
@@ -174,5 +173,3 @@ int64_t hec_nvml_throttle(unsigned long long reasons);
 
 /* The HEC error that an NVML code amounts to: LOST, UNSUPPORTED, PERMISSION, NOTFOUND, BUSY, NOMEM, else FAILED. */
 int hec_nvml_error(int code);
-
-#endif

@@ -5,8 +5,7 @@
  * reads (base/ring.h: then it writes nothing), and groups it into a job. In turns, some seconds of each job are recorded by
  * a process of their own (window.h); their sums are kept here. The same socket takes requests for a run file of a window
  * (`hec record`). One thread; nothing here waits. Whatever a peer does is bounded and counted. */
-#ifndef HEC_JOBS_JOBS_H
-#define HEC_JOBS_JOBS_H
+#pragma once
 
 #include "jobs/window.h"
 #include "base/error.h"
@@ -98,5 +97,3 @@ const struct hec_job *hec_jobs_at(const struct hec_jobs *jobs, size_t at); /* un
 void hec_jobs_counts(const struct hec_jobs *jobs, struct hec_jobs_counts *counts);
 /* Ends a window under way, and lets the rings go: their processes write nothing until they find another agent (base/ring.h). */
 void hec_jobs_close(struct hec_jobs *jobs);
-
-#endif

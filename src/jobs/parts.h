@@ -1,7 +1,6 @@
 /* Inside the registry of jobs: jobs.c keeps rings and jobs, schedule.c has windows of them recorded, answer.c answers
  * `hec record`. */
-#ifndef HEC_JOBS_PARTS_H
-#define HEC_JOBS_PARTS_H
+#pragma once
 
 #include "jobs/jobs.h"
 #include "observe/intake.h"
@@ -53,5 +52,3 @@ void hec_jobs_windows_abort(struct hec_jobs *jobs);
 void hec_jobs_ask(struct hec_jobs *jobs, int fd, uid_t uid);
 /* Answers, and closes *fd, which becomes -1. file: what to hand over, which stays the caller's; -1: nothing. */
 void hec_jobs_answer(int *fd, int err, int file, const char *text);
-
-#endif

@@ -1,8 +1,7 @@
 /* What `hec record` asks of the node's agent: a run file of a window of a job, or which jobs there are. It goes over the socket
  * on which rings arrive: the descriptor that comes with the hello (role HEC_RING_REQUEST) is one end of a socket of the
  * asker's, in which the request lies; the answer comes on it. Who asks is known by the credentials of the connection. */
-#ifndef HEC_JOBS_REQUEST_H
-#define HEC_JOBS_REQUEST_H
+#pragma once
 
 #include "base/error.h"
 
@@ -27,5 +26,3 @@ int hec_request_send(const char *socket, const struct hec_request *request, stru
 /* Waits for at most timeout_ms (-1: for ever). HEC_ERR_BUSY: nothing has come; HEC_ERR_LOST: the agent has gone. *file: the
  * run file, or -1. */
 int hec_request_await(int fd, int timeout_ms, struct hec_answer *answer, int *file);
-
-#endif

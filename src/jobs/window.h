@@ -1,8 +1,7 @@
 /* A window: some seconds of one job, recorded and analysed by a process of its own (`hec __window`, src/cli/main.c), so that
  * neither its memory nor a crash of it is the agent's. Both sides are one binary. They share a socket: plan, descriptors of the
  * rings, and back what was found: plain data of one size, checked. */
-#ifndef HEC_JOBS_WINDOW_H
-#define HEC_JOBS_WINDOW_H
+#pragma once
 
 #include "base/error.h"
 #include "diagnose/finding.h"
@@ -85,5 +84,3 @@ void hec_window_abort(struct hec_window_run *run);
 int hec_window_receive(struct hec_window_plan *plan, int *rings);
 /* file: a descriptor, or -1. */
 int hec_window_send(const struct hec_window_result *result, int file);
-
-#endif

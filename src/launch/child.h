@@ -1,6 +1,5 @@
 /* The observed command: started, signalled and waited for as if HEC were not there. */
-#ifndef HEC_LAUNCH_CHILD_H
-#define HEC_LAUNCH_CHILD_H
+#pragma once
 
 #include "base/error.h"
 #include "launch/layer.h"
@@ -52,5 +51,3 @@ int hec_child_start(struct hec_child *child, char **argv, char **envp, struct he
 
 /* Pass signals on and wait until the command has ended; with all, until its last descendant has. */
 void hec_child_wait(struct hec_child *child, bool all);
-
-#endif

@@ -1,6 +1,5 @@
 /* The processes below one, or those that bear a mark, killed until there are none. */
-#ifndef HEC_LAUNCH_DESCENDANTS_H
-#define HEC_LAUNCH_DESCENDANTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ int hec_marked_kill(const char *name, bool (*ours)(const char *value));
 
 /* When it was started, in clock ticks since boot; 0: there is no such process. */
 unsigned long long hec_process_start(pid_t pid);
-
-#endif

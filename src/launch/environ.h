@@ -1,6 +1,5 @@
 /* The environment of the observed command: a copy of ours with some variables set. */
-#ifndef HEC_LAUNCH_ENVIRON_H
-#define HEC_LAUNCH_ENVIRON_H
+#pragma once
 
 #include "base/error.h"
 
@@ -18,5 +17,3 @@ int hec_environ_set(struct hec_environ *env, const char *name, const char *value
 int hec_environ_prepend(struct hec_environ *env, const char *name, const char *value);
 const char *hec_environ_get(const struct hec_environ *env, const char *name);
 void hec_environ_free(struct hec_environ *env);
-
-#endif

@@ -1,6 +1,5 @@
 /* Facts about the machine and the run that label a run file: plain key/value pairs. */
-#ifndef HEC_LAUNCH_FACTS_H
-#define HEC_LAUNCH_FACTS_H
+#pragma once
 
 #include "model/run.h"
 
@@ -8,5 +7,3 @@
 void hec_facts_machine(const struct hec_sink *sink);
 /* "2026-11-20T23:59:59+00:00" */
 void hec_facts_wall_time(int64_t wall_ns, char text[40]);
-
-#endif

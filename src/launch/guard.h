@@ -1,8 +1,7 @@
 /* Programs that died by a signal while CUPTI was attached to them, remembered from run to run: on the same driver with
  * the same CUPTI, --trace=auto stays without CUPTI from then on. One JSON file, guard.json, in HEC_STATE_DIR, else in
  * $XDG_STATE_HOME/hec, else in ~/.local/state/hec. */
-#ifndef HEC_LAUNCH_GUARD_H
-#define HEC_LAUNCH_GUARD_H
+#pragma once
 
 #include "base/error.h"
 #include "launch/child.h"
@@ -84,5 +83,3 @@ void hec_guard_watch_tracer(void *watch, const struct hec_tracer *tracer);
  * stayed out. No failure of it reaches the run. */
 void hec_guard_watch_end(const struct hec_guard_watch *watch, const struct hec_child *child, const char *command,
                          const struct hec_sink *sink);
-
-#endif

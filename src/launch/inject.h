@@ -1,7 +1,6 @@
 /* What is let into the observed command: the tracer (through CUDA_INJECTION64_PATH) and the Python hooks
  * (through PYTHONPATH). Whatever is missing here, the command runs all the same, and the run says why. */
-#ifndef HEC_LAUNCH_INJECT_H
-#define HEC_LAUNCH_INJECT_H
+#pragma once
 
 #include "base/trace.h"
 #include "launch/environ.h"
@@ -44,5 +43,3 @@ void hec_inject_record(const struct hec_inject *inject, pid_t root, int64_t star
 bool hec_inject_is_ours(const char *value);
 /* Where the Python hooks lie: a folder for PYTHONPATH. */
 int hec_inject_hooks_folder(char path[PATH_MAX], struct hec_why *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Small files that hec keeps for later runs: whole or not at all when written, and anything when read. */
-#ifndef HEC_LAUNCH_KEPT_FILE_H
-#define HEC_LAUNCH_KEPT_FILE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -19,5 +18,3 @@ int hec_kept_file_folders(const char *path);
 /* *text is malloc'ed (not NUL-terminated), NULL on failure. HEC_ERR_NOTFOUND: there is none; CORRUPT: no plain file, or
  * more than bytes_max. */
 int hec_kept_file_read(const char *path, size_t bytes_max, char **text, size_t *length, struct hec_why *why);
-
-#endif

@@ -14,8 +14,7 @@
  *     hec_layer_close(layer);
  *
  * A killed process leaves the scratch folder; hec_layer_sweep removes it (launch/supervisor.h does so by itself). */
-#ifndef HEC_LAUNCH_LAYER_H
-#define HEC_LAUNCH_LAYER_H
+#pragma once
 
 #include "base/error.h"
 
@@ -72,5 +71,3 @@ int hec_layer_enter(const struct hec_layer *layer, const char *const *also, stru
 
 /* The fault as a sentence. */
 int hec_layer_explain(const struct hec_layer *layer, const struct hec_layer_fault *fault, struct hec_why *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of the layer share; for no other. */
-#ifndef HEC_LAUNCH_LAYER_PARTS_H
-#define HEC_LAUNCH_LAYER_PARTS_H
+#pragma once
 
 #include "base/scratch.h"
 #include "launch/layer.h"
@@ -105,5 +104,3 @@ enum hec_layer_step {
     HEC_LAYER_STEPS(HEC_LAYER_STEP)
 #undef HEC_LAYER_STEP
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Where hec finds its own parts, and where it puts a run file by default. */
-#ifndef HEC_LAUNCH_PATHS_H
-#define HEC_LAUNCH_PATHS_H
+#pragma once
 
 #include "base/scratch.h"
 
@@ -38,5 +37,3 @@ int hec_path_state(const char *name, char path[PATH_MAX], struct hec_why *why);
 /* A new folder for a run file that has no other place: number 0, 1, ... of those where one can be made, for this user
  * only. path is "" where that one cannot; false: there are no more. */
 bool hec_path_kept_folder(int number, char path[PATH_MAX]);
-
-#endif

@@ -1,7 +1,6 @@
 /* Where a run is kept: in the file that was asked for, in a temporary folder, or in memory while there is no room for
  * a file. What was measured is reported in any case. */
-#ifndef HEC_LAUNCH_RUN_FILE_H
-#define HEC_LAUNCH_RUN_FILE_H
+#pragma once
 
 #include "base/error.h"
 #include "base/log.h"
@@ -44,5 +43,3 @@ struct hec_flusher;
 int hec_flusher_start(struct hec_writer *writer, struct hec_flusher **out, struct hec_why *why);
 /* End the thread; the writer is then the caller's alone. Frees the flusher. */
 void hec_flusher_stop(struct hec_flusher *flusher);
-
-#endif

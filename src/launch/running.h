@@ -1,6 +1,5 @@
 /* A window of a job that runs already: what a run of it would have recorded in that time. The job is not touched. */
-#ifndef HEC_LAUNCH_RUNNING_H
-#define HEC_LAUNCH_RUNNING_H
+#pragma once
 
 #include "observe/collector.h"
 #include "store/image.h"
@@ -19,5 +18,3 @@ struct hec_running_options {
  * may still run then: leave by _exit. */
 int hec_running_record(const struct hec_running_options *options, struct hec_image *image, double *seconds,
                        struct hec_why *why);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * One session at a time in a process, from a thread that no other shares its signals with: from start to close it takes
  * the process's signals over and passes them on to the command, and every child of the process that ends meanwhile is reaped. */
-#ifndef HEC_LAUNCH_SESSION_H
-#define HEC_LAUNCH_SESSION_H
+#pragma once
 
 #include "base/trace.h"
 #include "launch/child.h"
@@ -104,5 +103,3 @@ char hec_python_isolated(const char *words, size_t length);
 
 /* The process uses CUDA: a NOTE where its hooks are kept out, once a process. Called from the trace's thread. */
 void hec_python_watch_tracer(struct hec_python_watch *watch, const struct hec_tracer *tracer);
-
-#endif

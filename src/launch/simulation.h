@@ -1,6 +1,5 @@
 /* --sim: a simulated machine for the length of a run. Only the driver library that is loaded differs from a real one. */
-#ifndef HEC_LAUNCH_SIMULATION_H
-#define HEC_LAUNCH_SIMULATION_H
+#pragma once
 
 #include "launch/environ.h"
 
@@ -28,5 +27,3 @@ int hec_simulation_environ(const struct hec_simulation *simulation, struct hec_e
 #define HEC_SIMULATION_PATH 40
 int hec_simulation_hand_down(const struct hec_simulation *simulation, struct hec_environ *env, int *fd, char **path);
 void hec_simulation_end(struct hec_simulation *simulation); /* NULL is fine */
-
-#endif

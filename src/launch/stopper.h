@@ -1,6 +1,5 @@
 /* Ends a command after so much work, or so much time: SIGTERM, as a scheduler would, and SIGKILL where it does not end. */
-#ifndef HEC_LAUNCH_STOPPER_H
-#define HEC_LAUNCH_STOPPER_H
+#pragma once
 
 #include "base/error.h"
 #include "model/trace.h"
@@ -31,5 +30,3 @@ int hec_stopper_begin(struct hec_stopper *stopper, pid_t command, int64_t start_
 enum hec_stopped hec_stopper_end(struct hec_stopper *stopper);
 /* When no step can come any more. NULL is fine. */
 void hec_stopper_free(struct hec_stopper *stopper);
-
-#endif

@@ -5,8 +5,7 @@
  * The worker goes on as hec, and a thread of it does the same where the supervisor is killed. Where both are killed at once, the
  * kernel ends the trial's command (hec_session_options.tied), and the next start kills what that had started, which it knows by a
  * mark in its environment, and removes the folders. */
-#ifndef HEC_LAUNCH_SUPERVISOR_H
-#define HEC_LAUNCH_SUPERVISOR_H
+#pragma once
 
 #include "base/error.h"
 #include "launch/layer.h"
@@ -28,5 +27,3 @@ _Noreturn void hec_supervisor_exit(int status);
 /* NAME and value of the mark in the environment of all that this worker starts; the value is NULL without a supervisor. */
 #define HEC_SUPERVISOR_ENV "HEC_TRIAL"
 const char *hec_supervisor_mark(void);
-
-#endif

@@ -5,8 +5,7 @@
  * Each returns 1 when its record was written, and 0 when it was not: marks are off, the ring or a name table is full
  * (then it is counted as dropped), or an argument makes no sense. Threads, fork and signals: as in hec.h.
  * t_ns is CLOCK_MONOTONIC; 0: now. */
-#ifndef HEC_MARK_HOOKS_H
-#define HEC_MARK_HOOKS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ int hec_hook_window(void);
 int hec_hook_fact(const char *key, const char *text);
 
 #pragma GCC visibility pop
-
-#endif

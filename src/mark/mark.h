@@ -1,7 +1,6 @@
 /* Inside libhec.so: the connection to HEC's collector, interned names, knobs. Nothing here allocates memory from the
  * program's heap, takes a lock or waits. */
-#ifndef HEC_MARK_MARK_H
-#define HEC_MARK_MARK_H
+#pragma once
 
 #include "base/ring.h"
 
@@ -38,5 +37,3 @@ bool hec_mark_define(struct hec_ring *ring, uint32_t id, const char *text, size_
 
 /* Read HEC_KNOBS; called once, when the library is loaded. */
 void hec_mark_knobs_init(const char *text);
-
-#endif

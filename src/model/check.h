@@ -1,7 +1,6 @@
 /* One row of `hec doctor`: something that can, can only partly, or cannot be measured here. Every source of
  * measurements adds its own rows. */
-#ifndef HEC_MODEL_CHECK_H
-#define HEC_MODEL_CHECK_H
+#pragma once
 
 #define HEC_CHECK_MAX 96
 
@@ -35,5 +34,3 @@ const char *hec_check_status_name(enum hec_check_status status);
 struct hec_check *hec_check_add(struct hec_check_list *list, const char *area, const char *name,
                                 enum hec_check_status status, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-
-#endif

@@ -1,6 +1,5 @@
 /* The metric table (metric.def) as an enum and descriptions. */
-#ifndef HEC_MODEL_METRIC_H
-#define HEC_MODEL_METRIC_H
+#pragma once
 
 enum hec_metric_kind { HEC_METRIC_GAUGE, HEC_METRIC_MEAN, HEC_METRIC_COUNTER, HEC_METRIC_DELTA };
 enum hec_metric_subject { HEC_SUBJECT_DEVICE, HEC_SUBJECT_PACKAGE, HEC_SUBJECT_RUN, HEC_SUBJECT_PROCESS };
@@ -23,5 +22,3 @@ struct hec_metric_info {
 
 /* metric must be in range. */
 const struct hec_metric_info *hec_metric_info(enum hec_metric metric);
-
-#endif

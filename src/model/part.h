@@ -1,7 +1,6 @@
 /* Known GPU parts (part.def): peaks, bandwidth and power as their vendors state them, to compare a measurement with.
  * Vendors' figures, never measurements: label them so. */
-#ifndef HEC_MODEL_PART_H
-#define HEC_MODEL_PART_H
+#pragma once
 
 enum hec_part_class {
     HEC_PART_TRAINING,
@@ -50,5 +49,3 @@ const char *hec_precision_name(enum hec_precision precision);  /* "fp16": stable
 /* Derived: peak FLOP/s divided by the maximum power, that is FLOP per joule if the peak were reached at that power,
  * which real programs do not. NAN when either is unknown, 0 when the part has no such unit. */
 double hec_part_flop_per_joule(const struct hec_part *part, enum hec_precision precision);
-
-#endif

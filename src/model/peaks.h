@@ -1,6 +1,5 @@
 /* What a device was measured to reach (`hec calibrate`), and what a roofline uses: that, or the vendor's figure. */
-#ifndef HEC_MODEL_PEAKS_H
-#define HEC_MODEL_PEAKS_H
+#pragma once
 
 #include "model/part.h"
 
@@ -60,5 +59,3 @@ enum hec_peak_source { HEC_PEAK_UNKNOWN, HEC_PEAK_CALIBRATED, HEC_PEAK_PART_TABL
  * calibrated figure or NAN). */
 double hec_peak_roof(const struct hec_peaks *peaks, const struct hec_part *part, enum hec_peak_kind kind,
                      enum hec_peak_source *source);
-
-#endif

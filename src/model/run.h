@@ -1,7 +1,6 @@
 /* Plain data that travels from collectors to the run file and from there to the analysis.
  * Times are CLOCK_MONOTONIC nanoseconds while recording; in a run file they are relative to the run's start. */
-#ifndef HEC_MODEL_RUN_H
-#define HEC_MODEL_RUN_H
+#pragma once
 
 #include "model/metric.h"
 #include "model/trace.h"
@@ -139,5 +138,3 @@ struct hec_sink {
     void (*trace_activities)(void *context, const struct hec_activity *activities, size_t count);
     void (*tracer)(void *context, const struct hec_tracer *tracer);
 };
-
-#endif

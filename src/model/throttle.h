@@ -1,6 +1,5 @@
 /* Why clocks are low (throttle.def), for devices of any vendor. */
-#ifndef HEC_MODEL_THROTTLE_H
-#define HEC_MODEL_THROTTLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ bool hec_throttle_has(int64_t reasons, enum hec_throttle kind);
 
 /* Heat or the hardware itself: more than a limit that is kept. */
 bool hec_throttle_slowed(int64_t reasons);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Ids (of names, kernels, tracks, frames) are given by the sink (model/run.h), are unique within a run, start at 1 and
  * are dense: they may index arrays. 0 means none. */
-#ifndef HEC_MODEL_TRACE_H
-#define HEC_MODEL_TRACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -175,5 +174,3 @@ const char *hec_step_source_name(enum hec_step_source source); /* "optimizer" */
 /* enum hec_trace_mode of base/trace.h: "auto"; "off" when unknown. And back; -1: no such mode. */
 const char *hec_trace_mode_name(int mode);
 int hec_trace_mode_find(const char *name);
-
-#endif

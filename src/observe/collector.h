@@ -1,7 +1,6 @@
 /* The one interface of every source of measurements. A collector lives in one lane (a thread), so its
  * functions are never called concurrently; lanes are independent, so a driver that hangs stops only its own. */
-#ifndef HEC_OBSERVE_COLLECTOR_H
-#define HEC_OBSERVE_COLLECTOR_H
+#pragma once
 
 #include "base/error.h"
 #include "model/check.h"
@@ -78,5 +77,3 @@ enum hec_observer {
 
 /* Its collectors; the last is NULL. */
 const struct hec_collector *const *hec_collectors_of(enum hec_observer observer);
-
-#endif

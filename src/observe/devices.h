@@ -1,7 +1,6 @@
 /* The devices of this run, for collectors that meet them under another name: CUDA numbers devices per process, NVML
  * for the machine. The recorder fills the table with what passes to the sink; any thread may ask. */
-#ifndef HEC_OBSERVE_DEVICES_H
-#define HEC_OBSERVE_DEVICES_H
+#pragma once
 
 #include "model/run.h"
 
@@ -35,5 +34,3 @@ void hec_device_table_complete(struct hec_device_table *table);
  * HEC_ERR_NOTFOUND: there is no such device; HEC_ERR_BUSY: not yet, the table is not complete. */
 int hec_device_table_find(struct hec_device_table *table, const uint8_t uuid[16], const char *pci_bus_id);
 int hec_device_table_count(struct hec_device_table *table);
-
-#endif

@@ -1,7 +1,6 @@
 /* Where the rings of observed processes arrive (base/ring.h): a socket that a collector, or an agent, listens on. Takes what
  * comes from this user only, unless it is for everybody, waits for nobody, and is bounded for any peer. */
-#ifndef HEC_OBSERVE_INTAKE_H
-#define HEC_OBSERVE_INTAKE_H
+#pragma once
 
 #include "base/error.h"
 #include "base/ring.h"
@@ -59,5 +58,3 @@ void hec_intake_close(struct hec_intake *intake);
 int hec_intake_process(pid_t pid);
 /* Whether a process has ended; a pid that is not visible from here never does. */
 bool hec_intake_process_ended(pid_t pid, int pid_fd);
-
-#endif

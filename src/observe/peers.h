@@ -1,8 +1,7 @@
 /* The observed processes whose rings (base/ring.h) arrive on one socket: taken in, read, and given up, within bounds that
  * hold for anything they write. Marks and the trace are two kinds of them, which differ in what they make of a
  * record. */
-#ifndef HEC_OBSERVE_PEERS_H
-#define HEC_OBSERVE_PEERS_H
+#pragma once
 
 #include "observe/collector.h"
 #include "observe/intake.h"
@@ -76,5 +75,3 @@ struct hec_peer *hec_peer_new(struct hec_peers *peers, const struct hec_intake_r
  * full. */
 bool hec_peer_drain(struct hec_peers *peers, struct hec_peer *peer, int64_t now_ns, bool dead);
 void hec_peer_end(struct hec_peers *peers, struct hec_peer *peer, int64_t end_ns);
-
-#endif

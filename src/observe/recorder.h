@@ -1,7 +1,6 @@
 /* The recorder: one thread a lane, each with its collectors. A lane that hangs in a driver is abandoned at the end:
  * its sink is cut off, so that the run file can be closed and the command's exit code returned in time. */
-#ifndef HEC_OBSERVE_RECORDER_H
-#define HEC_OBSERVE_RECORDER_H
+#pragma once
 
 #include "observe/collector.h"
 
@@ -46,5 +45,3 @@ int64_t hec_lane_poll(struct hec_lane_set *set, int64_t now_ns);
 /* Take the last readings; records what each collector cost as the fact "self_cpu_seconds.NAME". */
 void hec_lane_finish(struct hec_lane_set *set, const struct hec_sink *sink, int64_t end_ns);
 void hec_lane_close(struct hec_lane_set *set);
-
-#endif

@@ -1,6 +1,5 @@
 /* Events whose number is bounded: a fork bomb, or one that drops marks, must not fill the run file. */
-#ifndef HEC_OBSERVE_REPORTER_H
-#define HEC_OBSERVE_REPORTER_H
+#pragma once
 
 #include "model/run.h"
 
@@ -13,5 +12,3 @@ struct hec_reporter {
 /* Gives the sink an event of no device, the text cut at 255 bytes. */
 void hec_reporter_event(struct hec_reporter *reporter, enum hec_event_kind kind, int64_t t_ns, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-
-#endif

@@ -3,8 +3,7 @@
  * The two sets ran at different times, so nothing that lies between the sessions cancels, as it does in pairs: whoever calls
  * sees to it that device, driver, host and work are the same. The interval is that of two sets of runs (prove/compare.h, Welch): by how
  * trials of each side differ. */
-#ifndef HEC_PROVE_CHECK_H
-#define HEC_PROVE_CHECK_H
+#pragma once
 
 #include "prove/experiment.h"
 
@@ -37,5 +36,3 @@ struct hec_check {
 int hec_check_judge(const struct hec_experiment_trial *baseline, int baseline_count,
                     const struct hec_experiment_trial *now, int now_count, const double limit[HEC_CHECKS],
                     struct hec_check *out);
-
-#endif

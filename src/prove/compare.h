@@ -12,8 +12,7 @@
  * run only a quarter to a half of the intervals hold, with 5 % a tenth. `between_runs` is false then. Nor does any interval contain what
  * differs between the sides and is no part of the change, as all of A before all of B on a device that warms up: that is what pairs are
  * for. */
-#ifndef HEC_PROVE_COMPARE_H
-#define HEC_PROVE_COMPARE_H
+#pragma once
 
 #include "prove/student.h"
 #include "prove/trial.h"
@@ -80,5 +79,3 @@ struct hec_blocks {
 
 /* e[count]: in order of time; it is overwritten. */
 struct hec_blocks hec_blocks_variance(double *e, int count);
-
-#endif

@@ -1,7 +1,6 @@
 /* An interleaved experiment as data: its plan, its raw table of trials, and what follows from them. Pure: who runs it judges after
  * each pair with the same function as who checks the receipt later, and both get the same, bit for bit. */
-#ifndef HEC_PROVE_EXPERIMENT_H
-#define HEC_PROVE_EXPERIMENT_H
+#pragma once
 
 #include "prove/compare.h"
 #include "prove/quality.h"
@@ -66,5 +65,3 @@ struct hec_experiment_result {
 /* HEC_ERR_NOMEM. Trials in any order; an odd one without its partner counts for the cost. */
 int hec_experiment_judge(const struct hec_experiment_plan *plan, const struct hec_experiment_trial *trials, int count,
                          struct hec_experiment_result *out);
-
-#endif

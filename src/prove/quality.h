@@ -1,8 +1,7 @@
 /* Does B still do the same work as well as A? What the reruns of B recorded (a loss at each step, or outputs) against reruns of A. A
  * non-inferiority test: B passes when the 95 % bound of what it is off, which comes from how reruns of A (and of B) differ among
  * themselves, lies within the margin; a difference that is merely not significant is no pass. */
-#ifndef HEC_PROVE_QUALITY_H
-#define HEC_PROVE_QUALITY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -84,5 +83,3 @@ int hec_quality_gradients(const struct hec_gradients *a, int count_a, const stru
                           struct hec_quality *out);
 
 struct hec_gradients hec_gradients_none(void);
-
-#endif

@@ -7,8 +7,7 @@
  * takes 10 to 30 s, most of it start-up: to try each candidate alone before any two together leaves no time for what pays most, sets.
  * The search proves nothing: it picks the best of many noisy figures, which are better than they should be for that alone. What it picks is
  * proven by trials of its own (prove/experiment.h). */
-#ifndef HEC_PROVE_SEARCH_H
-#define HEC_PROVE_SEARCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ struct hec_search_ratio {
 };
 struct hec_search_ratio hec_search_cost(const struct hec_search_trial *trials, int count, uint32_t set);
 struct hec_search_ratio hec_search_speed(const struct hec_search_trial *trials, int count, uint32_t set);
-
-#endif

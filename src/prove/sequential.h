@@ -9,8 +9,7 @@
  * then the differences of an A/A are symmetric whatever the device does.
  * The price against a t interval at a number of pairs that was fixed before is an interval about 1.7 times as wide at 10 to 20 pairs; until
  * the fourth pair there is none. Where nothing stopped early and all pairs were planned, hec_compare's is right and narrower. */
-#ifndef HEC_PROVE_SEQUENTIAL_H
-#define HEC_PROVE_SEQUENTIAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ bool hec_sequential_b_first(uint64_t seed, int pair);
 
 /* The same for any number of arms: order[arms] of a round, drawn for every two rounds and reversed in the second. */
 void hec_sequential_order(uint64_t seed, int round, int arms, int *order);
-
-#endif

@@ -1,6 +1,5 @@
 /* Student's t with any number of degrees of freedom. */
-#ifndef HEC_PROVE_STUDENT_H
-#define HEC_PROVE_STUDENT_H
+#pragma once
 
 /* The t with P(T <= t) = p, 0 < p < 1. freedom > 0, whole or not. To about 1e-9. */
 double hec_student_quantile(double p, double freedom);
@@ -20,5 +19,3 @@ struct hec_spread hec_spread_sum(struct hec_spread a, struct hec_spread b);
 
 /* Half the width of a t interval; NAN where the spread is not known. */
 double hec_spread_half(struct hec_spread spread, double confidence);
-
-#endif

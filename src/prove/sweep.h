@@ -5,8 +5,7 @@
  * the same round differ, so that drift of the device cancels. With one round the intervals are of the blocks within a trial
  * (compare.h says what those do not contain), and percentiles and memory have none. Where nothing is shown, nothing is said to be so: see
  * each member. */
-#ifndef HEC_PROVE_SWEEP_H
-#define HEC_PROVE_SWEEP_H
+#pragma once
 
 #include "prove/compare.h"
 
@@ -160,5 +159,3 @@ struct hec_sweep_result {
 /* Trials in any order. */
 void hec_sweep_judge(const struct hec_sweep_plan *plan, const struct hec_sweep_trial *trials, int count,
                      struct hec_sweep_result *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/prove: the trials of a sweep by setting and round, and what they say of one setting or of two. */
-#ifndef HEC_PROVE_SWEEP_TABLE_H
-#define HEC_PROVE_SWEEP_TABLE_H
+#pragma once
 
 #include "prove/sweep.h"
 
@@ -31,5 +30,3 @@ struct hec_sweep_interval hec_sweep_ratio(const struct hec_sweep_table *table, e
                                           int to, enum hec_sweep_of of);
 /* Of a set: the one with the most (or, of what should be small, the least) in paired rounds; -1: it is known of none. */
 int hec_sweep_best(const struct hec_sweep_table *table, enum hec_sweep_figure figure, uint64_t set);
-
-#endif

@@ -1,7 +1,6 @@
 /* One run as evidence: what it took for its work, as a whole and in consecutive blocks. Made from a run file (prove has no
  * files: whoever loads the run makes it); compared by compare.h. */
-#ifndef HEC_PROVE_TRIAL_H
-#define HEC_PROVE_TRIAL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ struct hec_trial {
     int block_count;
     int pair; /* of an interleaved experiment: trials of A and B with one number ran side by side in time; -1: none */
 };
-
-#endif

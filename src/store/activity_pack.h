@@ -1,7 +1,6 @@
 /* Activities of one kind on one track, in order of start, as a few bytes each. Layout: docs/run-file.md; why this one,
  * with what it measures: docs/decisions/0004-trace-blocks.md. */
-#ifndef HEC_STORE_ACTIVITY_PACK_H
-#define HEC_STORE_ACTIVITY_PACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ struct hec_activity_head {
 const char *hec_packer_unpack(struct hec_packer *packer, const void *bytes, size_t length,
                               const struct hec_activity_head *head, const struct hec_activity_limits *limits,
                               struct hec_activity *activities);
-
-#endif

@@ -1,6 +1,5 @@
 /* One transaction: everything that waits, into the file. */
-#ifndef HEC_STORE_COMMIT_H
-#define HEC_STORE_COMMIT_H
+#pragma once
 
 #include "store/definitions.h"
 #include "store/queue.h"
@@ -82,5 +81,3 @@ int hec_commit_fold(struct hec_commit *commit, struct hec_why *why);
 void hec_commit_leave(struct hec_commit *commit);
 
 void hec_commit_close(struct hec_commit *commit);
-
-#endif

@@ -1,6 +1,5 @@
 /* A run file again, compact, with names taken out and facts put in: what `hec gather` makes. */
-#ifndef HEC_STORE_COPY_H
-#define HEC_STORE_COPY_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -41,5 +40,3 @@ struct hec_scrubber {
 
 /* Append text to out with everything taken out that scrub names. */
 void hec_scrub_text(struct hec_scrubber *scrubber, const char *text, struct hec_buf *out);
-
-#endif

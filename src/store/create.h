@@ -1,6 +1,5 @@
 /* A run file at a path, complete from the first moment it can be seen there. */
-#ifndef HEC_STORE_CREATE_H
-#define HEC_STORE_CREATE_H
+#pragma once
 
 #include "base/error.h"
 #include "store/image.h"
@@ -34,5 +33,3 @@ int hec_create_place(const char *temporary, const char *path, bool overwrite, st
 
 /* Remove a file and what SQLite may have left beside it. */
 void hec_create_remove(const char *path);
-
-#endif

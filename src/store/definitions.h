@@ -1,7 +1,6 @@
 /* What activities refer to: names, tracks, kernels and frames, interned by content. Each table is bounded; what does not
  * fit is counted. Its functions may be called from any thread. */
-#ifndef HEC_STORE_DEFINITIONS_H
-#define HEC_STORE_DEFINITIONS_H
+#pragma once
 
 #include "store/activity_pack.h"
 
@@ -66,5 +65,3 @@ int64_t hec_definitions_refused(struct hec_definitions *definitions);
 bool hec_definitions_take(struct hec_definitions *definitions, struct hec_definition_batch *batch);
 /* done: the batch is in the file. Frees the batch in any case. */
 void hec_definitions_give_back(struct hec_definitions *definitions, struct hec_definition_batch *batch, bool done);
-
-#endif

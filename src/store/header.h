@@ -1,7 +1,6 @@
 /* The first 100 bytes of a run file, read without SQLite (sqlite.org/fileformat2.html, "The Database Header").
  * Opening and closing a file drops this process's POSIX locks on it: not for a file that this process is writing. */
-#ifndef HEC_STORE_HEADER_H
-#define HEC_STORE_HEADER_H
+#pragma once
 
 #include "base/error.h"
 
@@ -25,5 +24,3 @@ void hec_header_parse(const unsigned char *bytes, size_t length, struct hec_head
 /* HEC_OK for any readable regular file, regardless of what is in it; otherwise why it cannot be read.
  * HEC_ERR_PERMISSION: a log of another user lies beside it, which SQLite would take for a part of it. */
 int hec_header_read(const char *path, struct hec_header *header, struct hec_why *why);
-
-#endif

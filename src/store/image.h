@@ -1,6 +1,5 @@
 /* The bytes of a run file. */
-#ifndef HEC_STORE_IMAGE_H
-#define HEC_STORE_IMAGE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -8,5 +7,3 @@ struct hec_image {
     unsigned char *bytes; /* malloc'ed; NULL: there are none */
     size_t length;
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* What a reader takes of overlapping and of identical values, and so what a writer writes: one table for both. */
-#ifndef HEC_STORE_LIMITS_H
-#define HEC_STORE_LIMITS_H
+#pragma once
 
 #include "model/trace.h"
 
@@ -42,5 +41,3 @@ static inline int64_t hec_limits_block_bytes(size_t n, size_t packed_bytes) {
 /* Values of one series in blocks that overlap, 4.5 MB; and series. */
 #define HEC_LIMITS_SERIES_VALUES (262144 >> HEC_LIMITS_SHIFT)
 #define HEC_LIMITS_SERIES 1048576
-
-#endif

@@ -5,8 +5,7 @@
  *     t[k] = t0 + k*(t1 - t0)/(n - 1)  (integer division)  + r_base + r[k].
  * Width 0: every number is the base (a constant; even spacing). A missing value is '~' in all its places.
  * Three bytes span 729000, so that a GPU's power in mW takes 3 instead of the 7 bytes of decimal text. */
-#ifndef HEC_STORE_PACK_H
-#define HEC_STORE_PACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ void hec_pack(const int64_t *t_us, const int64_t *v, const uint8_t *valid, int n
  * arrays are not used. NULL on success, otherwise what is wrong, a static text. */
 const char *hec_unpack(const struct hec_block *head, const char *v, size_t v_length, const char *r, size_t r_length,
                        int64_t *t_us, int64_t *value, uint8_t *valid);
-
-#endif

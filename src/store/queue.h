@@ -1,7 +1,6 @@
 /* A bounded queue of records in chunks. When it is full the oldest chunk is dropped and its records are counted. Not
  * thread-safe. */
-#ifndef HEC_STORE_QUEUE_H
-#define HEC_STORE_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ int64_t hec_queue_count(const struct hec_queue *queue);
 
 void hec_queue_begin(const struct hec_queue *queue, struct hec_queue_cursor *cursor);
 bool hec_queue_next(struct hec_queue_cursor *cursor, struct hec_queue_item *item);
-
-#endif

@@ -4,8 +4,7 @@
  * recorded: any bytes but NUL, so what prints them escapes them. One thread at a time.
  *
  * A visitor returns 0 to go on; anything else stops the pass and is returned. Its pointers live until it returns. */
-#ifndef HEC_STORE_READER_H
-#define HEC_STORE_READER_H
+#pragma once
 
 #include "base/error.h"
 #include "model/run.h"
@@ -92,5 +91,3 @@ int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
  * only where one is far ahead. When one stops, the others stop somewhere. */
 int hec_reader_activities_beside(struct hec_reader *reader, uint32_t kinds, const struct hec_activity_visitor *visitors,
                                  size_t count, struct hec_why *why);
-
-#endif

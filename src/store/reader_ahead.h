@@ -1,6 +1,5 @@
 /* Inside the reader: activities are unpacked in a thread of its own, while visitors look at those before. */
-#ifndef HEC_STORE_READER_AHEAD_H
-#define HEC_STORE_READER_AHEAD_H
+#pragma once
 
 #include "base/error.h"
 #include "model/trace.h"
@@ -24,5 +23,3 @@ void hec_ahead_put(struct hec_ahead *ahead, size_t count);
  * in it too. */
 int hec_ahead_run(hec_ahead_source source, void *source_context, const struct hec_activity_visitor *visitors,
                   size_t count, struct hec_why *why);
-
-#endif

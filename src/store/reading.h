@@ -1,6 +1,5 @@
 /* Inside the reader: an open, checked file, and statements on it whose work is bounded. */
-#ifndef HEC_STORE_READING_H
-#define HEC_STORE_READING_H
+#pragma once
 
 #include "store/activity_pack.h"
 #include "store/pack.h"
@@ -79,5 +78,3 @@ const char *hec_reading_activities(const struct hec_reader *reader, sqlite3_stmt
 /* The columns t0_us, t1_us, n, v_base, v_width, v, r_base, r_width, r, from the first on; what they hold is for
  * hec_unpack to check. */
 bool hec_reading_block(sqlite3_stmt *statement, int first, struct hec_block *head, const char **v, const char **r);
-
-#endif

@@ -1,6 +1,5 @@
 /* The plain structs of model/run.h as rows: one table of fields each, used to write, to read and to copy. */
-#ifndef HEC_STORE_RECORD_H
-#define HEC_STORE_RECORD_H
+#pragma once
 
 #include "store/sql.h"
 
@@ -74,5 +73,3 @@ int hec_record_bind(const struct hec_record *record, sqlite3_stmt *statement, co
 
 /* A row of a select statement into a struct. Every type, range and length is checked: HEC_ERR_CORRUPT. */
 int hec_record_read(const struct hec_record *record, sqlite3_stmt *statement, void *data, struct hec_why *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* The tables of a run file, as text, and an empty file made of them. Meaning of every column: docs/run-file.md. */
-#ifndef HEC_STORE_SCHEMA_H
-#define HEC_STORE_SCHEMA_H
+#pragma once
 
 #include "base/error.h"
 #include "store/image.h"
@@ -30,5 +29,3 @@ int hec_schema_image(unsigned char **image, size_t *length, struct hec_why *why)
 
 /* Mark the bytes of a run file as in write-ahead mode, or as closed. */
 void hec_schema_mark(struct hec_image *image, bool write_ahead);
-
-#endif

@@ -1,7 +1,6 @@
 /* The series being written: each has one open block in memory, and closed blocks wait in a bounded list until they are
  * committed. Used by the thread that flushes only. */
-#ifndef HEC_STORE_SERIES_H
-#define HEC_STORE_SERIES_H
+#pragma once
 
 #include "model/metric.h"
 #include "store/pack.h"
@@ -91,5 +90,3 @@ void hec_series_committed(struct hec_series_table *table);
 
 /* Values that are not in the file. */
 int64_t hec_series_uncommitted(const struct hec_series_table *table);
-
-#endif

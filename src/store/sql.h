@@ -1,7 +1,6 @@
 /* What every user of SQLite in this folder needs: opening that does not hang, errors of ours from errors of SQLite, and the
  * guards on files that anybody may have made. */
-#ifndef HEC_STORE_SQL_H
-#define HEC_STORE_SQL_H
+#pragma once
 
 #include "base/error.h"
 #include "store/image.h"
@@ -44,5 +43,3 @@ extern const char hec_sql_beyond[]; /* the same, in words */
 
 /* A copy of the database's pages. */
 int hec_sql_image(sqlite3 *db, struct hec_image *image, struct hec_why *why);
-
-#endif

@@ -1,8 +1,7 @@
 /* The activities being written: each kind of each track has an open block in memory; full ones are packed at once and
  * wait in a bounded list until they are committed. What does not fit is refused and counted. Its functions may be called
  * from any thread; take and give_back from the one that flushes. */
-#ifndef HEC_STORE_TIMELINE_H
-#define HEC_STORE_TIMELINE_H
+#pragma once
 
 #include "store/activity_pack.h"
 
@@ -61,5 +60,3 @@ void hec_store_timeline_give_back(struct hec_store_timeline *timeline, struct he
  * too many blocks overlap or are alike. */
 int64_t hec_store_timeline_lost(struct hec_store_timeline *timeline, int64_t *beyond);
 int64_t hec_store_timeline_uncommitted(struct hec_store_timeline *timeline); /* activities that are not in the file */
-
-#endif

@@ -5,8 +5,7 @@
  * in the file stays, new data are kept in bounded memory and tried again, and the loss, if any, is counted.
  *
  * A process that may meet a file size limit (ulimit -f) ignores SIGXFSZ, so that the limit is an error and not its end. */
-#ifndef HEC_STORE_WRITER_H
-#define HEC_STORE_WRITER_H
+#pragma once
 
 #include "base/error.h"
 #include "model/run.h"
@@ -56,5 +55,3 @@ int hec_writer_image(struct hec_writer *writer, struct hec_image *image, struct 
 /* Finish, if that was not done, and close. The writer is gone in any case. *lost (may be NULL) is the number of values that
  * could not be kept. */
 int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *why);
-
-#endif

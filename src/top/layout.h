@@ -1,6 +1,5 @@
 /* The page of `hec top`: state and size in, cells out. Pure, so that the screen only draws. */
-#ifndef HEC_TOP_LAYOUT_H
-#define HEC_TOP_LAYOUT_H
+#pragma once
 
 #include "top/sheet.h"
 #include "top/state.h"
@@ -31,5 +30,3 @@ int hec_top_put_devices(const struct hec_top_state *state, const struct hec_top_
                         int row, int rows, int lines, struct hec_buf *left_out);
 int hec_top_put_processes(const struct hec_top_state *state, struct hec_top_view *view, struct hec_sheet *sheet,
                           int row, int rows, struct hec_buf *left_out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The terminal, through ncurses: draws a sheet, gives keys, and is put back however it ends. */
-#ifndef HEC_TOP_SCREEN_H
-#define HEC_TOP_SCREEN_H
+#pragma once
 
 #include "base/error.h"
 #include "top/sheet.h"
@@ -18,5 +17,3 @@ void hec_screen_resized(void);
 void hec_screen_stop(void);
 /* The process goes on after a stop that it was not asked about: the terminal may be in any state. */
 void hec_screen_again(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* A page of character cells: what a terminal is to show. Pure; the locale says how wide characters are. */
-#ifndef HEC_TOP_SHEET_H
-#define HEC_TOP_SHEET_H
+#pragma once
 
 #include "base/buf.h"
 #include "report/page.h"
@@ -40,5 +39,3 @@ void hec_sheet_head(struct hec_sheet *sheet, int row);
 
 /* As plain lines, without blanks at their ends nor blank lines at the end. */
 void hec_sheet_print(const struct hec_sheet *sheet, struct hec_buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* What `hec top` shows: the agent's view of the node (agent/node.h) at one instant, with what takes two of them: watts of processes
  * and the course of power. Figures that are not known are NAN, numbers < 0. */
-#ifndef HEC_TOP_STATE_H
-#define HEC_TOP_STATE_H
+#pragma once
 
 #include "agent/node.h"
 #include "model/throttle.h"
@@ -60,5 +59,3 @@ void hec_top_take(struct hec_top_state *state, struct hec_node *node, int64_t no
 const char *hec_top_throttle(const struct hec_top_device *device, char text[HEC_TOP_TEXT]);
 /* "healthy" ..., "LOST" of a device that does not answer, "" where nothing can be said. */
 const char *hec_top_verdict(const struct hec_top_device *device);
-
-#endif

@@ -1,7 +1,6 @@
 /* hec top: a node's devices and processes on a terminal, as they are now. It lives in a library of its own (lib/hec/libhectop.so),
  * so that nothing else loads ncurses; src/cli/top.c loads it. */
-#ifndef HEC_TOP_TOP_H
-#define HEC_TOP_TOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ struct hec_top_options {
 
 /* Until the user leaves, or SIGTERM, SIGINT or SIGHUP. Returns the exit status. */
 int hec_top_main(const struct hec_top_options *options);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the user chose to see of the state, and the keys by which. Pure. */
-#ifndef HEC_TOP_VIEW_H
-#define HEC_TOP_VIEW_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ struct hec_top_view {
 enum hec_top_sort hec_top_sort_find(const char *name); /* HEC_TOP_SORT_COUNT: there is none */
 /* Whether anything changes on the screen. */
 bool hec_top_key(struct hec_top_view *view, int key);
-
-#endif

@@ -5,8 +5,7 @@
  * bursts that lie still, which the tracer's thread sends off. A launch uses no locked instruction for that, which would
  * wait for all stores before it. Instead each side says that it is there and looks for the other
  * (busy, taken), and the tracer's thread waits in between for longer than any store takes to be seen. */
-#ifndef HEC_TRACER_CALLERS_H
-#define HEC_TRACER_CALLERS_H
+#pragma once
 
 #include "base/trace.h"
 #include "tracer/ticks.h"
@@ -126,5 +125,3 @@ uint32_t hec_callers_left_out(void);
 uint32_t hec_callers_cost_ps(void);
 /* In the child of a fork. */
 void hec_callers_forget(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* CUPTI as far as the tracer uses it: own declarations, so that a build needs no SDK and one binary serves CUPTI 11.8 to
  * 13.x. Names and numbers are NVIDIA's; tests/abi compares them with NVIDIA's headers of each version. */
-#ifndef HEC_TRACER_CUPTI_H
-#define HEC_TRACER_CUPTI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ enum hec_cupti_layout {
         memcpy(&value_, (const char *)(bytes) + hec_cupti_offset_##record##_##field, sizeof value_);                   \
         value_;                                                                                                        \
     }))
-
-#endif

@@ -1,8 +1,7 @@
 /* glibc moved these functions into libc.so.6 (2.32, 2.34) and gave them new versions with the same behaviour. Bound to
  * their first versions, one libhectrace.so serves the older systems that containers have (2.27 is needed for
  * memfd_create). The libraries where they lived are named as needed by CMakeLists.txt. */
-#ifndef HEC_TRACER_FLOOR_H
-#define HEC_TRACER_FLOOR_H
+#pragma once
 
 #if defined(HEC_TRACER_FLOOR) && defined(__GLIBC__) && defined(__x86_64__)
 #define HEC_OLD(name, version) __asm__(".symver " #name "," #name "@GLIBC_" version)
@@ -34,6 +33,4 @@ HEC_OLD(pthread_create);
 HEC_OLD(pthread_mutex_timedlock);
 HEC_OLD(pthread_setname_np);
 HEC_OLD(pthread_sigmask);
-#endif
-
 #endif

@@ -6,8 +6,7 @@
  * holds the lock below, and within it glibc's lock of the list of modules, but never glibc's other one (dl_load_lock),
  * under which constructors run: a constructor that forks would wait for us, and we for it. glibc's lock is not fair: a
  * thread that walks without a pause keeps the program's dlopen waiting for seconds. */
-#ifndef HEC_TRACER_GOT_H
-#define HEC_TRACER_GOT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ void hec_got_fork_prepare(void);
 void hec_got_fork_parent(void);
 void hec_got_fork_child(void);
 #define HEC_GOT_FORK_WAIT_MS 1000
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of got.h share. All under hec_got_lock. */
-#ifndef HEC_TRACER_GOT_PARTS_H
-#define HEC_TRACER_GOT_PARTS_H
+#pragma once
 
 #include "tracer/got.h"
 
@@ -43,5 +42,3 @@ bool hec_got_pages_at(uintptr_t address, struct hec_got_range *out);
 /* Change a word from `from` to `to`. The protection of its page is the same before and after. false: it was left, for
  * it has another value by now, or its page is shared with others or may not be written. */
 bool hec_got_pages_change(const struct dl_phdr_info *info, void **slot, void *from, void *to);
-
-#endif

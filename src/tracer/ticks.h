@@ -1,7 +1,6 @@
 /* Time stamps of calls: the processor's counter where the kernel itself trusts it (16 ns a reading against 33 ns of
  * clock_gettime; H100 host, 2026-11-22), else nanoseconds. */
-#ifndef HEC_TRACER_TICKS_H
-#define HEC_TRACER_TICKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ static inline int64_t hec_ticks_at_ns(uint64_t tick) {
     } while (hec_ticks_ns(hec_ticks_now() - now) > HEC_TICKS_CLOSE_NS && --tries > 0);
     return now_ns - (now > tick ? hec_ticks_ns(now - tick) : 0);
 }
-
-#endif

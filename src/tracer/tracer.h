@@ -10,8 +10,7 @@
  *
  * Locks, in the order in which they may be taken: busy (thread.c: all that our thread does), control (hold.c), got's
  * (got.h), out (out.c), clock (clock.c). Each is taken in a fork's prepare handler, so that no child inherits one. */
-#ifndef HEC_TRACER_TRACER_H
-#define HEC_TRACER_TRACER_H
+#pragma once
 
 #include "base/ring.h"
 #include "base/trace.h"
@@ -359,5 +358,3 @@ void hec_inject_initialised(void);
 void hec_inject_report(const char *why);
 /* For a new reader: what an earlier one got when it began. */
 void hec_inject_introduce(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Functions in front of the driver's: what they are, and where they are put (slots.c). */
-#ifndef HEC_TRACER_TRAMPOLINES_H
-#define HEC_TRACER_TRAMPOLINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void hec_trampolines_plain_caller(uintptr_t start, uintptr_t end);
 /* Whether the calling thread has a context, and its device's ordinal (HEC_TRACE_DEVICE_UNKNOWN). */
 bool hec_trampolines_context(void);
 uint16_t hec_trampolines_device(void);
-
-#endif

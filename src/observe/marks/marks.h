@@ -20,8 +20,7 @@
  * - event KNOB "NAME=VALUE" when a process first reads a knob, and when the value it reads changes.
  * - event MARKS_DROPPED, per process, when marks were lost; again with the final count.
  * - event NOTE for what does not fit the bounds below, or was not valid. */
-#ifndef HEC_OBSERVE_MARKS_MARKS_H
-#define HEC_OBSERVE_MARKS_MARKS_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -39,5 +38,3 @@
  * HEC_MARKS_KNOBS_MAX + 1. NAME: 1 to 63 of A-Z a-z 0-9 _ . -; VALUE: up to 255 bytes without control characters.
  * HEC_ERR_USAGE or HEC_ERR_LIMIT with a sentence, or hec_buf_error. */
 int hec_marks_knob_add(struct hec_buf *knobs, const char *assignment, struct hec_why *why);
-
-#endif

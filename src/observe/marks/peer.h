@@ -1,6 +1,5 @@
 /* One process that makes marks: its ring, and what is open in it. */
-#ifndef HEC_OBSERVE_MARKS_PEER_H
-#define HEC_OBSERVE_MARKS_PEER_H
+#pragma once
 
 #include "base/ring_names.h"
 #include "model/run.h"
@@ -107,5 +106,3 @@ void hec_marks_phases_end(struct hec_marks_peer *peer, struct hec_marks_run *run
 
 /* The text of a name that is short enough for a mark; NULL: undefined, or longer than HEC_MARKS_NAME_BYTES - 1. */
 const char *hec_marks_peer_name(const struct hec_marks_peer *peer, uint32_t id);
-
-#endif

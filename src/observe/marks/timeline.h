@@ -1,6 +1,5 @@
 /* From one process's marks to activities of the timeline: tracks, names, rates, and the batch they travel in. */
-#ifndef HEC_OBSERVE_MARKS_TIMELINE_H
-#define HEC_OBSERVE_MARKS_TIMELINE_H
+#pragma once
 
 #include "model/run.h"
 
@@ -66,5 +65,3 @@ void hec_marks_timeline_flush(struct hec_marks_timeline *timeline);
  * Returns text. */
 const char *hec_marks_timeline_left_out(const struct hec_marks_timeline *timeline, enum hec_marks_rate rate, char *text,
                                         size_t size);
-
-#endif

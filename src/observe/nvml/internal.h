@@ -1,6 +1,5 @@
 /* What the files of the NVML collector share. Not for other folders. */
-#ifndef HEC_OBSERVE_NVML_INTERNAL_H
-#define HEC_OBSERVE_NVML_INTERNAL_H
+#pragma once
 
 #include "driver/nvml.h"
 #include "observe/collector.h"
@@ -187,5 +186,3 @@ void nvml_xid_last(struct nvml_device *device); /* before it is closed or taken 
 void nvml_xid_close(struct nvml_device *device);
 /* GPM metric rows, for the probe: number and metric of row i; false past the end. */
 bool nvml_gpm_row(int i, unsigned *id, enum hec_metric *metric, double *factor);
-
-#endif

@@ -1,6 +1,5 @@
 /* What can be read from each GPU here, what not, why, and what would enable it: for `hec doctor` and `hec devices`. */
-#ifndef HEC_OBSERVE_NVML_PROBE_H
-#define HEC_OBSERVE_NVML_PROBE_H
+#pragma once
 
 #include "observe/collector.h"
 
@@ -30,5 +29,3 @@ int hec_nvml_probe(const char *nvml_path, const char *visible_devices, struct he
 int hec_nvml_devices(const struct hec_observe_options *options, struct hec_device *out, int room, struct hec_why *why);
 /* and hec doctor: one area for the driver ("gpu") and one a device ("gpu 0"). */
 void hec_nvml_check(const struct hec_observe_options *options, struct hec_check_list *list);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A state machine without clock and device: the caller reads the counter when next_ns says so and hands the reading in;
  * placed readings come out through `emit`, in the order of time. Times are monotonic ns. */
-#ifndef HEC_OBSERVE_NVML_TRACKER_H
-#define HEC_OBSERVE_NVML_TRACKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -107,5 +106,3 @@ bool nvml_tracker_undecided(const struct nvml_tracker *tracker);
 
 /* Emit whatever is held, as well as it is known. */
 void nvml_tracker_flush(struct nvml_tracker *tracker);
-
-#endif

@@ -1,7 +1,6 @@
 /* Every rate and limit of the NVML collector, in one place. Figures: one H200, driver 580
  * (bench/gpu/nvml_probe.c measures them). */
-#ifndef HEC_OBSERVE_NVML_TUNING_H
-#define HEC_OBSERVE_NVML_TUNING_H
+#pragma once
 
 #include "base/clock.h"
 
@@ -63,5 +62,3 @@
 #define HEC_TUNE_SLOW_FACTOR 10 /* a call is slow when it takes so many times its normal */
 #define HEC_TUNE_SLOW_LEAST_NS                                                                                         \
     (500 * HEC_NS_PER_MS) /* ... and at least this: making a context holds calls up for 150 ms */
-
-#endif

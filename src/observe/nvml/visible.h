@@ -7,8 +7,7 @@
  *  - reading stops at the first entry that names nothing ("0,-1,1" is device 0; "NoDevFiles" is none).
  *  - an entry named twice makes the whole list name nothing.
  *  - an ordinal is read like strtoul does: "1gpu" is 1. */
-#ifndef HEC_OBSERVE_NVML_VISIBLE_H
-#define HEC_OBSERVE_NVML_VISIBLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ struct hec_visible_input {
 /* Fills visible[0..count-1]; a MIG device makes its physical device visible. *by_ordinal (may be NULL): the list names
  * devices by number, whose meaning depends on CUDA_DEVICE_ORDER where the devices differ. Returns the number visible. */
 int hec_visible_parse(const struct hec_visible_input *input, bool *visible, bool *by_ordinal);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reading files of /proc: small, generated on read, and gone at any moment. */
-#ifndef HEC_OBSERVE_PROCFS_FILE_H
-#define HEC_OBSERVE_PROCFS_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ bool hec_proc_error_is_denied(ssize_t error);
 int hec_proc_list_numbers(int dir, const char *path, void (*visit)(void *context, int32_t number), void *context);
 /* Call visit for every number in a text of numbers, such as that of children. */
 void hec_proc_each_number(const char *text, void (*visit)(void *context, int32_t number), void *context);
-
-#endif

@@ -1,8 +1,7 @@
 /* The text of /proc files, taken apart. Pure: text in, numbers out. Format: proc(5) and
  * Documentation/filesystems/proc.rst of Linux. Every function takes NUL-terminated text that may be cut off or
  * damaged. */
-#ifndef HEC_OBSERVE_PROCFS_PARSE_H
-#define HEC_OBSERVE_PROCFS_PARSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ bool hec_proc_parse_cpu(const char *text, int64_t *busy_ticks, int64_t *total_ti
 /* The number after "\nKEY:" (or at the start of the text), as in meminfo and status; -1 when absent. key: with colon.
  * */
 int64_t hec_proc_parse_field(const char *text, const char *key);
-
-#endif

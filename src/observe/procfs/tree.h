@@ -6,8 +6,7 @@
  *     total = sum over live members of (own + waited for) + waited for by hec + kept
  * and when a member is gone whose amount did not turn up at the parent nor at hec (a parent that ignores SIGCHLD), the
  * amount last read is kept. Children too short-lived to be seen are so counted through whoever waited for them. */
-#ifndef HEC_OBSERVE_PROCFS_TREE_H
-#define HEC_OBSERVE_PROCFS_TREE_H
+#pragma once
 
 #include "model/run.h"
 #include "observe/procfs/parse.h"
@@ -103,5 +102,3 @@ void hec_tree_look_at_threads(struct hec_tree *tree);                           
 void hec_tree_settle(struct hec_tree *tree);                                      /* settle.c */
 bool hec_tree_read_member(struct hec_tree *tree, struct hec_tree_member *member); /* false: gone */
 int64_t hec_tree_waited_by_self_us(const struct hec_tree *tree);
-
-#endif

@@ -1,7 +1,6 @@
 /* Small tables of the trace collector that grow with what a process sends, out of one budget of memory: what a
  * hostile process may cost. */
-#ifndef HEC_OBSERVE_TRACE_MAP_H
-#define HEC_OBSERVE_TRACE_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ bool hec_trace_map_get(const struct hec_trace_map *map, uint64_t key, uint32_t *
 /* false: no room, the map is as before. */
 bool hec_trace_map_put(struct hec_trace_map *map, struct hec_trace_budget *budget, uint64_t key, uint32_t value);
 void hec_trace_map_free(struct hec_trace_map *map, struct hec_trace_budget *budget);
-
-#endif

@@ -7,8 +7,7 @@
  * activity is left without a call: no launch time is better than a wrong one.
  *
  * Work and memory are bounded for any input: windows of 48 activities, HEC_TRACE_MATCH_MAX of each kind. */
-#ifndef HEC_OBSERVE_TRACE_MATCH_H
-#define HEC_OBSERVE_TRACE_MATCH_H
+#pragma once
 
 #include "observe/trace/map.h"
 
@@ -82,5 +81,3 @@ void hec_trace_match_advance(struct hec_trace_match *match, int64_t now_ns, bool
 /* Buffers that are flushed together arrive together, within this; then activities are put in order. */
 #define HEC_TRACE_MATCH_SETTLE_NS INT64_C(1000000000)
 #define HEC_TRACE_MATCH_DUE_NS INT64_C(2000000000)
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside of match.c and match_align.c only. */
-#ifndef HEC_OBSERVE_TRACE_MATCH_INSIDE_H
-#define HEC_OBSERVE_TRACE_MATCH_INSIDE_H
+#pragma once
 
 #include "observe/trace/match.h"
 #include "observe/trace/match_learn.h"
@@ -143,5 +142,3 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
                                         const struct hec_match_row *queue, uint64_t *credit);
 #define HEC_MATCH_ENOUGH 60 /* evidence to begin with, in tenths of e-folds of likelihood */
 #define HEC_MATCH_LEAD 25   /* more likely than anything else by so much */
-
-#endif

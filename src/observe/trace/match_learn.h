@@ -1,6 +1,5 @@
 /* What matching has learned of a process: small tables of fixed size; the least trusted entry makes room. */
-#ifndef HEC_OBSERVE_TRACE_MATCH_LEARN_H
-#define HEC_OBSERVE_TRACE_MATCH_LEARN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void hec_match_name_seen(struct hec_match_learned *learned, uint64_t func, uint3
 /* How far ids advance over a step from one call to the next; false: it is not known or it varies. */
 bool hec_match_step_get(const struct hec_match_learned *learned, uint64_t key, uint32_t *ids);
 void hec_match_step_seen(struct hec_match_learned *learned, uint64_t key, uint32_t ids);
-
-#endif

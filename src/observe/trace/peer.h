@@ -1,6 +1,5 @@
 /* One traced process: its ring, and what its records have said so far. */
-#ifndef HEC_OBSERVE_TRACE_PEER_H
-#define HEC_OBSERVE_TRACE_PEER_H
+#pragma once
 
 #include "base/ring_names.h"
 #include "base/trace.h"
@@ -46,5 +45,3 @@ extern const struct hec_peers_kind hec_trace_peers;
 
 /* How the process was traced so far; the open window, where there is one that will be reported, counts. */
 struct hec_tracer hec_trace_peer_row(const struct hec_trace_peer *peer, int64_t now_ns);
-
-#endif

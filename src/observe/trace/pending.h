@@ -1,6 +1,5 @@
 /* Activities that wait for the other half: launches of calls, and calls of what was launched (match.h). */
-#ifndef HEC_OBSERVE_TRACE_PENDING_H
-#define HEC_OBSERVE_TRACE_PENDING_H
+#pragma once
 
 #include "model/trace.h"
 #include "observe/trace/match.h"
@@ -39,5 +38,3 @@ void hec_trace_pending_advance(struct hec_trace_pending *pending, int64_t now_ns
                                void (*take)(void *context, const struct hec_activity *activity, uint32_t track),
                                void *context);
 void hec_trace_pending_free(struct hec_trace_pending *pending, struct hec_trace_budget *budget);
-
-#endif

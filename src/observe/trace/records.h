@@ -1,6 +1,5 @@
 /* The records of a traced process, one function a kind: checked field by field, then reported. */
-#ifndef HEC_OBSERVE_TRACE_RECORDS_H
-#define HEC_OBSERVE_TRACE_RECORDS_H
+#pragma once
 
 #include "base/ring.h"
 
@@ -14,5 +13,3 @@ void hec_trace_peer_record(struct hec_trace_peer *peer, struct hec_trace_run *ru
 /* The process ended in it (killed, or the run is over): it was open as long as activities came, not only until the
  * tracer last said so, which may be a second ago. */
 void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run);
-
-#endif

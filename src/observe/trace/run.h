@@ -1,6 +1,5 @@
 /* What all traced processes of a run share: the way to the sink, and the bounds. */
-#ifndef HEC_OBSERVE_TRACE_RUN_H
-#define HEC_OBSERVE_TRACE_RUN_H
+#pragma once
 
 #include "model/run.h"
 #include "observe/devices.h"
@@ -32,5 +31,3 @@ void hec_trace_give(struct hec_trace_run *run, const struct hec_activity *activi
 void hec_trace_flush(struct hec_trace_run *run);
 /* Milliseconds since the start, at least 1. */
 uint32_t hec_trace_ms(const struct hec_trace_run *run, int64_t now_ns);
-
-#endif

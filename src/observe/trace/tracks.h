@@ -1,6 +1,5 @@
 /* The tracks of one traced process: its threads and the streams of its devices, each with what is held back on it. */
-#ifndef HEC_OBSERVE_TRACE_TRACKS_H
-#define HEC_OBSERVE_TRACE_TRACKS_H
+#pragma once
 
 #include "base/trace.h"
 #include "model/trace.h"
@@ -72,5 +71,3 @@ void hec_trace_tracks_free(struct hec_trace_tracks *tracks, struct hec_trace_run
 #define HEC_TRACE_MATCHED_MS 2500
 /* And so long until NVML has listed the devices. */
 #define HEC_TRACE_DEVICES_MS 15000
-
-#endif

@@ -1,6 +1,5 @@
 /* One event of Kineto's JSON. */
-#ifndef HEC_STORE_IMPORT_EVENT_H
-#define HEC_STORE_IMPORT_EVENT_H
+#pragma once
 
 #include "store/import/json.h"
 #include "store/import/state.h"
@@ -48,5 +47,3 @@ void hec_import_begun_free(struct hec_import_begun *begun);
 
 /* Any value as a whole number: also from a fraction (cut) and from text ("42", "0x2a"). */
 int hec_import_integer(struct hec_json *json, int64_t *value, bool *known);
-
-#endif

@@ -4,8 +4,7 @@
  * must wait for its partner (launches by correlation id), never by the length of the file. Malformed input is
  * HEC_ERR_CORRUPT with one sentence that names the file and the place, and so is a file of
  * another kind. Files that lie more than a day apart are of several runs: HEC_ERR_USAGE. */
-#ifndef HEC_STORE_IMPORT_H
-#define HEC_STORE_IMPORT_H
+#pragma once
 
 #include "base/error.h"
 #include "model/run.h"
@@ -39,5 +38,3 @@ int hec_import_scan(struct hec_import *import, const char *path, struct hec_why 
 int hec_import_read(struct hec_import *import, const char *path, struct hec_why *why);
 const struct hec_import_stats *hec_import_stats(const struct hec_import *import);
 void hec_import_free(struct hec_import *import);
-
-#endif

@@ -1,6 +1,5 @@
 /* The bytes of a trace: a plain, gzip or zstd file, read forward once. */
-#ifndef HEC_STORE_IMPORT_INPUT_H
-#define HEC_STORE_IMPORT_INPUT_H
+#pragma once
 
 #include "base/error.h"
 
@@ -19,5 +18,3 @@ long hec_import_input_read(struct hec_import_input *input, void *bytes, size_t s
 double hec_import_input_share(const struct hec_import_input *input);
 const char *hec_import_input_path(const struct hec_import_input *input);
 void hec_import_input_close(struct hec_import_input *input);
-
-#endif

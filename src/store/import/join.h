@@ -1,7 +1,6 @@
 /* Calls of the host and what they caused on the device, by correlation id, in any order. What is kept of
  * a call is small, for nothing can be forgotten before the file ends: 24 bytes in a table that is 1/3 to 2/3 full. */
-#ifndef HEC_STORE_IMPORT_JOIN_H
-#define HEC_STORE_IMPORT_JOIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ struct hec_import_join {
 struct hec_import_call *hec_import_join_at(struct hec_import_join *join, uint64_t correlation);
 const struct hec_import_call *hec_import_join_find(const struct hec_import_join *join, uint64_t correlation);
 void hec_import_join_free(struct hec_import_join *join);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Errors stick: after one, every call returns it. HEC_ERR_CORRUPT says what was expected at which byte (of the unpacked
  * text); HEC_ERR_LIMIT for nesting deeper than HEC_JSON_DEPTH_MAX; or the input's own error. */
-#ifndef HEC_STORE_IMPORT_JSON_H
-#define HEC_STORE_IMPORT_JSON_H
+#pragma once
 
 #include "store/import/input.h"
 
@@ -60,5 +59,3 @@ int hec_json_number(struct hec_json *json, struct hec_json_text *digits); /* whe
 
 /* After the last value: nothing but blanks may follow. */
 int hec_json_finish(struct hec_json *json);
-
-#endif

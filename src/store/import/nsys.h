@@ -1,7 +1,6 @@
 /* Inside of the importer of Nsight Systems' exports: import_nsys.c opens the database and makes statements of the columns
  * that are there, import_nsys_rows.c says which tables are read and what becomes of their rows. */
-#ifndef HEC_STORE_IMPORT_NSYS_H
-#define HEC_STORE_IMPORT_NSYS_H
+#pragma once
 
 #include "store/import/state.h"
 #include "store/sql.h"
@@ -47,5 +46,3 @@ struct hec_nsys_query {
 
 extern const struct hec_nsys_query hec_nsys_queries[];
 extern const size_t hec_nsys_query_count;
-
-#endif

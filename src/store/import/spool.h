@@ -1,7 +1,6 @@
 /* Records that wait between the two passes of an import: the first 13 MiB of them in memory, all others in an unlinked
  * temporary file, for a gigabyte of trace must not become a gigabyte of memory. */
-#ifndef HEC_STORE_IMPORT_SPOOL_H
-#define HEC_STORE_IMPORT_SPOOL_H
+#pragma once
 
 #include "base/error.h"
 #include "model/trace.h"
@@ -36,5 +35,3 @@ int64_t hec_import_spool_count(const struct hec_import_spool *spool);
 int hec_import_spool_visit(struct hec_import_spool *spool, int64_t first, int64_t last, bool change,
                            int (*visit)(void *context, struct hec_import_record *records, size_t count), void *context,
                            struct hec_why *why);
-
-#endif

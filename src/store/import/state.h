@@ -1,8 +1,7 @@
 /* What the parts of the importer share. A parser (import_kineto, import_nsys) gives what one file has: its tracks and
  * devices as the file numbers them, and records; the rest (joining calls with what they caused, the common origin,
  * ranks, ids of the run) is done here, once for all formats. */
-#ifndef HEC_STORE_IMPORT_STATE_H
-#define HEC_STORE_IMPORT_STATE_H
+#pragma once
 
 #include "store/import/import.h"
 #include "store/import/join.h"
@@ -99,5 +98,3 @@ int hec_import_call(struct hec_import *import, const struct hec_import_record *r
                     struct hec_why *why);
 
 int hec_import_report(struct hec_import *import, const struct hec_import_file *file, double share); /* progress */
-
-#endif

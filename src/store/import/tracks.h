@@ -1,6 +1,5 @@
 /* The tracks and devices of one imported file, before it is known which rank and which devices of the run they are. */
-#ifndef HEC_STORE_IMPORT_TRACKS_H
-#define HEC_STORE_IMPORT_TRACKS_H
+#pragma once
 
 #include "model/run.h"
 
@@ -34,5 +33,3 @@ void hec_import_tracks_free(struct hec_import_tracks *tracks);
 /* What the file says about a device, to be filled; NULL where there are too many. */
 struct hec_device *hec_import_tracks_device(struct hec_import_tracks *tracks, int device);
 void hec_import_device_unknown(struct hec_device *device); /* nothing known */
-
-#endif

@@ -1,6 +1,5 @@
 /* What names in profilers' files mean: tables, case and spelling. */
-#ifndef HEC_STORE_IMPORT_WORDS_H
-#define HEC_STORE_IMPORT_WORDS_H
+#pragma once
 
 #include "model/trace.h"
 
@@ -30,5 +29,3 @@ bool hec_import_is_step(const char *name, size_t length);
 /* The phase that a range or an operator of that name is: "data" for what PyTorch puts around a loader's next,
  * "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"; NULL: none. */
 const char *hec_import_phase(const char *name, size_t length);
-
-#endif
