@@ -2,9 +2,6 @@
 
 #include "base/clock.h"
 
-#include <math.h>
-#include <stddef.h>
-
 static int64_t floor_to(int64_t t_ns, int64_t origin_ns, int64_t period_ns) {
     int64_t offset = t_ns - origin_ns;
     int64_t steps = offset / period_ns - (offset % period_ns < 0);

@@ -1,8 +1,6 @@
 /* The double of libcuda: initialisation, injection, calls and who is notified of them. */
 #include "sim/cuda/double.h"
 
-#include "base/clock.h"
-
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,6 @@
 /* The double of libcupti: how it finds the simulated machine, and its clock. */
 #include "sim/cupti/double.h"
 
-#include "base/clock.h"
-
 #include <dlfcn.h>
 #include <stdlib.h>
 

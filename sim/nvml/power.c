@@ -2,8 +2,6 @@
 #include "sim/nvml/double.h"
 #include "sim/nvml/exports.h"
 
-#include "base/clock.h"
-
 SIM_EXPORT sim_nvml_ret nvmlDeviceGetTotalEnergyConsumption(sim_nvml_device device, unsigned long long *energy_mj) {
     SIM_ENTER_WHOLE(nvmlDeviceGetTotalEnergyConsumption, device);
     if (!energy_mj)

@@ -3,7 +3,6 @@
 #include "act/apply.h"
 #include "act/power_levers.h"
 #include "base/scratch.h"
-#include "launch/environ.h"
 #include "launch/supervisor.h"
 
 #include <errno.h>

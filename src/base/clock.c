@@ -1,6 +1,5 @@
 #include "base/clock.h"
 
-#include <stddef.h>
 #include <time.h>
 
 static int64_t read_clock(clockid_t id) {

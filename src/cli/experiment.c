@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cli/output.h"
 #include "cli/receipt_fill.h"
 #include "cli/with.h"
 #include "launch/supervisor.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Which terminal it is, whatever name it was opened by (/dev/tty is a name of several); 0: none. */

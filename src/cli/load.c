@@ -2,8 +2,6 @@
 #include "cli/load.h"
 
 #include "cli/calibration.h"
-#include "diagnose/result.h"
-#include "store/reader.h"
 #include "store/record.h"
 
 #include <errno.h>

@@ -1,8 +1,6 @@
 #include "jobs/parts.h"
 #include "jobs/request.h"
-#include "base/buf.h"
 #include "base/passing.h"
-#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

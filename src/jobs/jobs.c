@@ -3,9 +3,7 @@
 #include "jobs/parts.h"
 #include "jobs/request.h"
 #include "base/clock.h"
-#include "base/passing.h"
 
-#include <errno.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>

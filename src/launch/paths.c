@@ -1,7 +1,6 @@
 #include "launch/paths.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

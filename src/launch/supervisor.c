@@ -1,6 +1,5 @@
 #include "launch/supervisor.h"
 
-#include "base/log.h"
 #include "launch/child.h"
 #include "launch/descendants.h"
 #include "launch/paths.h"

@@ -1,7 +1,5 @@
 #include "mark/mark.h"
 
-#include "base/ring.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,6 @@
 #include "model/peaks.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 enum { RATE = 1, COST = 0 };

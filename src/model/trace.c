@@ -2,7 +2,6 @@
 
 #include "base/trace.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #define NAMES(function, type, count, ...)                                                                              \

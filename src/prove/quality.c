@@ -4,7 +4,6 @@
 #include "prove/student.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #define START_PART 10 /* the first tenth: before runs have learned different things */

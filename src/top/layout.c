@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 void hec_top_fit(const struct hec_top_column *columns, int count, unsigned wanted, int room, int width[]) {
     int used = -1;

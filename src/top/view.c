@@ -1,7 +1,5 @@
 #include "top/view.h"
 
-#include "top/top.h"
-
 #include <stdio.h>
 #include <string.h>
 

@@ -1,13 +1,10 @@
 #include "store/import/input.h"
 
-#include "base/error.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
