@@ -23,7 +23,8 @@ struct ab {
 
 /* ---- the words of the command line ---- */
 
-static int split(struct hec_ab *ab, char **words) {
+static int split(struct hec_ab *ab, const struct hec_args *args) {
+    char **words = args->rest;
     int at = 0;
     ab->command[0] = ab->command[1] = words; /* under levers */
     ab->plan.gradients = true;
@@ -32,9 +33,7 @@ static int split(struct hec_ab *ab, char **words) {
     if (at && !words[at] && ab->levers)
         return HEC_OK;
     if (!at || !words[at] || !words[at + 1]) {
-        hec_error("ab: two commands with " SEPARATOR " between them; usage: hec ab %s",
-                  hec_verb_info(HEC_VERB_AB)->usage);
-        return HEC_ERR_USAGE;
+        return hec_args_wrong(args, "two commands with " SEPARATOR " between them");
     }
     words[at] = NULL;
     ab->command[1] = words + at + 1;
@@ -66,15 +65,13 @@ static int parse_plan(struct hec_experiment_run *run) {
     return HEC_OK;
 }
 
-static int parse(struct ab *ab, int argc, char **argv) {
+static int parse(struct ab *ab) {
     struct hec_experiment_run *run = &ab->run;
-    int err = hec_args_parse(HEC_VERB_AB, argc, argv, &run->args);
-    if (err != HEC_OK)
-        return err;
+    int err;
     if ((err = hec_with_parse(&run->args, &ab->levers)) < 0)
         return err;
     run->ab.levers = ab->levers.count ? &ab->levers : NULL;
-    if ((err = split(&run->ab, run->args.rest)) < 0 || (err = parse_plan(run)) < 0 ||
+    if ((err = split(&run->ab, &run->args)) < 0 || (err = parse_plan(run)) < 0 ||
         (err = hec_experiment_options(run)) < 0)
         return err;
     return hec_experiment_paths(run);
@@ -122,19 +119,18 @@ static int print(const struct ab *ab, int pairs) {
                          : hec_receipt_terminal(&run->receipt, &run->style, &out);
     if (err == HEC_OK && !json && !markdown)
         err = print_moved(ab, pairs, &out);
-    if (err == HEC_OK)
-        err = hec_print(&out);
-    hec_buf_free(&out);
+    err = hec_print_made(&out, err);
     int page = hec_experiment_page(run);
     return err < 0 ? err : page;
 }
 
-int hec_verb_ab(int argc, char **argv) {
-    struct ab ab = {.run = {.verb = "ab", .options = {.session = hec_session_defaults()}, .ab = {.warm_up = 1}}};
+int hec_verb_ab(struct hec_args *args) {
+    struct ab ab = {
+        .run = {.verb = "ab", .args = *args, .options = {.session = hec_session_defaults()}, .ab = {.warm_up = 1}}};
     struct hec_ab_outcome outcome = {.state = HEC_AB_FAILED};
     ab.run.options.session.trace = HEC_TRACE_OFF;
     ab.run.after = keep;
-    int err = parse(&ab, argc, argv), status = err < 0 ? hec_err_exit_status(err) : 0;
+    int err = parse(&ab), status = err < 0 ? hec_err_exit_status(err) : 0;
     if (err == HEC_OK) {
         status = hec_experiment_run(&ab.run, &outcome);
         /* of the receipt, which has what was kept: a pair that cannot be compared is in the outcome alone */

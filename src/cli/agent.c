@@ -85,35 +85,27 @@ static int find_state(const struct hec_args *args, char path[PATH_MAX], const ch
     return hec_path_state("agent", path, why);
 }
 
-int hec_verb_agent(int argc, char **argv) {
-    struct hec_args args;
+int hec_verb_agent(struct hec_args *args) {
     struct hec_agent_options options;
     int (*entry)(const struct hec_agent_options *) = NULL;
     char state[PATH_MAX];
     struct hec_why why = {""};
-    int err = hec_args_parse(HEC_VERB_AGENT, argc, argv, &args);
-    if (err > 0)
-        return 0;
-    if (err == HEC_OK && args.rest_count > 0) {
-        hec_error("agent takes no operand: \"%s\"", args.rest[0]);
-        err = HEC_ERR_USAGE;
-    }
-    if (err == HEC_OK)
-        err = choose(&args, &options);
+    int err = choose(args, &options);
     if (err < 0)
-        return hec_err_exit_status(err);
-    if (hec_args_has(&args, HEC_OPT_JOB_ENVIRONMENT))
-        return hec_err_exit_status(print_job_environment(&args));
-    const char *spec = hec_args_value(&args, HEC_OPT_SIM);
+        return err;
+    if (hec_args_has(args, HEC_OPT_JOB_ENVIRONMENT))
+        return print_job_environment(args);
+    const char *spec = hec_args_value(args, HEC_OPT_SIM);
     struct hec_simulation *simulation = NULL;
-    err = find_state(&args, state, &options.state_dir, &why);
+    err = find_state(args, state, &options.state_dir, &why);
     if (err == HEC_OK && spec && (err = hec_simulation_begin(spec, &simulation, &why)) == HEC_OK)
         options.nvml_path = hec_simulation_nvml(simulation);
     if (err == HEC_OK)
         err = hec_module_load(HEC_AGENT_LIBRARY, HEC_AGENT_ENTRY, &entry, &why);
     if (err < 0)
         hec_error("agent: %s", why.text);
-    int status = err < 0 ? hec_err_exit_status(err) : entry(&options);
+    else
+        err = entry(&options);
     hec_simulation_end(simulation);
-    return status;
+    return err;
 }

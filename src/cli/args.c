@@ -80,6 +80,11 @@ int hec_verb_unknown(const char *word) {
     return HEC_ERR_USAGE;
 }
 
+int hec_verb_status(enum hec_verb verb, int err) {
+    /* 2 is an answer of `hec check`: a word that is spelt wrong must not pass for it */
+    return verb == HEC_VERB_CHECK && err == HEC_ERR_USAGE ? 64 : hec_err_exit_status(err);
+}
+
 /* getopt's tables for one verb; `val` of a long option is its index + a base no letter reaches. */
 #define LONG_BASE 1000
 
@@ -142,11 +147,33 @@ static void complain(enum hec_verb verb, int reason, char **argv) {
         unknown_option(verb, word);
 }
 
+/* Before getopt, which moves operands. */
+static void find_separator(int *argc, char **argv, struct hec_args *args) {
+    args->after = -1;
+    for (int i = 1; i < *argc; i++) {
+        if (strcmp(argv[i], "--") != 0)
+            continue;
+        args->after = args->after == -1 ? *argc - i - 1 : -2;
+        if (verbs[args->verb].operand == HEC_OPERAND_SETTINGS) { /* the command's options are its own */
+            args->command = argv[i + 1] ? argv + i + 1 : NULL;
+            *argc = i;
+        }
+    }
+}
+
+int hec_args_wrong(const struct hec_args *args, const char *what) {
+    hec_error("%s: %s; usage: hec %s %s", verbs[args->verb].name, what, verbs[args->verb].name,
+              verbs[args->verb].usage);
+    return HEC_ERR_USAGE;
+}
+
 int hec_args_parse(enum hec_verb verb, int argc, char **argv, struct hec_args *args) {
     char letters[3 + 2 * HEC_OPT_COUNT];
     struct option longs[HEC_OPT_COUNT + 1];
     getopt_tables(verb, letters, longs);
     memset(args, 0, sizeof *args);
+    args->verb = verb;
+    find_separator(&argc, argv, args);
     opterr = 0;
     optind = 1;
     int value;
@@ -171,6 +198,10 @@ int hec_args_parse(enum hec_verb verb, int argc, char **argv, struct hec_args *a
     }
     args->rest = argv + optind;
     args->rest_count = argc - optind;
+    if (verbs[verb].operand == HEC_OPERAND_NONE && args->rest_count > 0) {
+        hec_error("%s takes no operand: \"%s\"", verbs[verb].name, args->rest[0]);
+        return HEC_ERR_USAGE;
+    }
     return HEC_OK;
 }
 

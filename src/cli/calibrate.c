@@ -424,19 +424,13 @@ static int calibrate(struct job *job, const char *spec) {
     return err;
 }
 
-int hec_verb_calibrate(int argc, char **argv) {
-    struct job job = {.list = json_array(), .device = -1};
-    int err = hec_args_parse(HEC_VERB_CALIBRATE, argc, argv, &job.args);
-    if (err == HEC_OK && job.args.rest_count > 0) {
-        hec_error("calibrate takes no operand: \"%s\"", job.args.rest[0]);
-        err = HEC_ERR_USAGE;
-    }
-    if (err == HEC_OK)
-        err = hec_args_number(&job.args, HEC_OPT_DEVICE, 0, HEC_DEVICE_MAX - 1, &job.device);
+int hec_verb_calibrate(struct hec_args *args) {
+    struct job job = {.args = *args, .list = json_array(), .device = -1};
+    int err = hec_args_number(&job.args, HEC_OPT_DEVICE, 0, HEC_DEVICE_MAX - 1, &job.device);
     if (err == HEC_OK) {
         job.json = hec_args_has(&job.args, HEC_OPT_JSON);
         err = calibrate(&job, hec_args_value(&job.args, HEC_OPT_SIM));
     }
     json_decref(job.list);
-    return err > 0 ? 0 : hec_err_exit_status(err);
+    return err;
 }

@@ -16,8 +16,7 @@
 #define MAX_JOULES 0.03
 #define MAX_TIME 0.05
 
-/* Wrong usage is not what 2 says here, or a word that is spelt wrong would pass for it. */
-enum { WITHIN = 0, REGRESSED = 1, UNSURE = 2, WRONG_USAGE = 64 };
+enum { WITHIN = 0, REGRESSED = 1, UNSURE = 2 };
 
 struct check {
     struct hec_experiment_run run;
@@ -58,18 +57,13 @@ static int parse_limits(struct check *c) {
     return hec_experiment_percent(&c->run.args, HEC_OPT_MAX_TIME, &c->limit[HEC_CHECK_TIME]);
 }
 
-static int parse(struct check *c, int argc, char **argv) {
+static int parse(struct check *c) {
     double trials = TRIALS;
     const struct hec_args *args = &c->run.args;
-    int err = hec_args_parse(HEC_VERB_CHECK, argc, argv, &c->run.args);
-    if (err != HEC_OK)
-        return err;
-    if (!args->rest_count || (!hec_args_has(args, HEC_OPT_BASELINE) && !hec_args_has(args, HEC_OPT_OUTPUT))) {
-        hec_error("check: %s; usage: hec check %s",
-                  args->rest_count ? "--baseline FILE to compare with, or -o FILE to record one" : "no command",
-                  hec_verb_info(HEC_VERB_CHECK)->usage);
-        return HEC_ERR_USAGE;
-    }
+    int err;
+    if (!args->rest_count || (!hec_args_has(args, HEC_OPT_BASELINE) && !hec_args_has(args, HEC_OPT_OUTPUT)))
+        return hec_args_wrong(args, args->rest_count ? "--baseline FILE to compare with, or -o FILE to record one"
+                                                     : "no command");
     if ((err = hec_args_number(args, HEC_OPT_RUNS, 1, 1000, &trials)) < 0 || (err = parse_limits(c)) < 0 ||
         (err = load_baseline(c)) < 0)
         return err;
@@ -119,13 +113,12 @@ static int answer(struct check *c) {
     return err ? hec_err_exit_status(err) : status[hec_check_report_state(&report)];
 }
 
-int hec_verb_check(int argc, char **argv) {
-    struct check c = {.run = {.verb = "check", .options = {.session = hec_session_defaults()}, .ab = {.warm_up = 1}}};
+int hec_verb_check(struct hec_args *args) {
+    struct check c = {
+        .run = {.verb = "check", .args = *args, .options = {.session = hec_session_defaults()}, .ab = {.warm_up = 1}}};
     struct hec_ab_outcome outcome = {.state = HEC_AB_FAILED};
     c.run.options.session.trace = HEC_TRACE_OFF;
-    int err = parse(&c, argc, argv), status = err == HEC_ERR_USAGE ? WRONG_USAGE
-                                              : err < 0            ? hec_err_exit_status(err)
-                                                                   : 0;
+    int err = parse(&c), status = err < 0 ? hec_verb_status(HEC_VERB_CHECK, err) : 0;
     if (err == HEC_OK) {
         status = hec_experiment_run(&c.run, &outcome);
         if (status == REGRESSED)

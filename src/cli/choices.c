@@ -83,6 +83,19 @@ int hec_print(const struct hec_buf *text) {
     return fputs(hec_buf_text(text), stdout) < 0 || fflush(stdout) != 0 ? hec_print_failed() : HEC_OK;
 }
 
+int hec_print_made(struct hec_buf *text, int err) {
+    if (err == HEC_OK)
+        err = hec_print(text);
+    hec_buf_free(text);
+    return err;
+}
+
+int hec_print_schema(int (*schema)(struct hec_buf *out)) {
+    struct hec_buf out;
+    hec_buf_init(&out, 1u << 20);
+    return hec_print_made(&out, schema(&out));
+}
+
 int hec_columns(int fd) {
     const char *text = getenv("COLUMNS");
     struct winsize size;

@@ -32,9 +32,11 @@ enum hec_operand {
     HEC_OPERAND_SETTINGS, /* of hec sweep, and a command after "--" */
 };
 
+struct hec_args;
+
 struct hec_verb_info {
     const char *name;
-    int (*function)(int argc, char **argv);
+    int (*function)(struct hec_args *args); /* an exit status, or a negative enum hec_err that it has reported */
     enum hec_operand operand;
     const char *usage, *line, *description;
 };
@@ -53,7 +55,9 @@ bool hec_option_optional(const struct hec_option_info *option);
 /* What it is to this verb. */
 const char *hec_option_help(enum hec_option option, enum hec_verb verb);
 enum hec_verb hec_verb_find(const char *name); /* HEC_VERB_COUNT if there is none */
-int hec_verb_unknown(const char *word);        /* says so, and which is probably meant; HEC_ERR_USAGE */
+/* The exit status for a negative enum hec_err of a verb. */
+int hec_verb_status(enum hec_verb verb, int err);
+int hec_verb_unknown(const char *word); /* says so, and which is probably meant; HEC_ERR_USAGE */
 
 #define HEC_ARGS_MAX 256
 
@@ -65,12 +69,17 @@ struct hec_args {
     int given_count;
     char **rest; /* operands, NULL-terminated, inside argv */
     int rest_count;
+    int after;      /* so many words follow "--"; -1: it is not there, -2: twice */
+    char **command; /* what follows "--" of a verb whose operands are settings; NULL: nothing */
+    enum hec_verb verb;
 };
 
 /* Parse argv (argv[0] is the verb); options and operands may be mixed, but for `run`, whose options end at the first
  * operand or "--". On wrong usage prints one sentence and returns
  * HEC_ERR_USAGE; --help prints the verb's help and returns 1: leave with status 0. */
 int hec_args_parse(enum hec_verb verb, int argc, char **argv, struct hec_args *args);
+/* Prints "VERB: WHAT; usage: hec VERB USAGE". HEC_ERR_USAGE. */
+int hec_args_wrong(const struct hec_args *args, const char *what);
 bool hec_args_has(const struct hec_args *args, enum hec_option option);
 /* The last value given, or NULL. */
 const char *hec_args_value(const struct hec_args *args, enum hec_option option);
@@ -80,6 +89,10 @@ int hec_args_number(const struct hec_args *args, enum hec_option option, double 
 
 /* Print text on standard output. HEC_ERR_IO after an error message. */
 int hec_print(const struct hec_buf *text);
+/* The end of what makes a text and prints it: prints where err is HEC_OK, frees. */
+int hec_print_made(struct hec_buf *text, int err);
+/* A schema, as --schema asks for it. */
+int hec_print_schema(int (*schema)(struct hec_buf *out));
 /* Standard output could not be written, for the reason in errno: says so once, and returns HEC_ERR_IO. */
 int hec_print_failed(void);
 
@@ -99,6 +112,6 @@ void hec_help_verb(enum hec_verb verb); /* hec VERB --help */
 int hec_help_man(const char *page);     /* troff: "hec" or a verb; hidden verb __man, used by the build */
 int hec_completion(const char *shell);  /* "bash" or "zsh"; hidden verb __completion */
 
-#define HEC_VERB(id, name, function, operand, usage, line, description) int function(int argc, char **argv);
+#define HEC_VERB(id, name, function, operand, usage, line, description) int function(struct hec_args *args);
 #include "cli/verbs.def"
 #undef HEC_VERB

@@ -15,17 +15,9 @@
 
 /* ---- the operands: A B, or A... -- B... ---- */
 
-/* How many words follow "--", -1: it is not there, -2: twice. Before the options are parsed, for that moves operands. */
-static int words_after(int argc, char **argv) {
-    int after = -1;
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--") == 0)
-            after = after == -1 ? argc - i - 1 : -2;
-    return after;
-}
-
 /* Where B begins: after "--", else it is the second of two. 0: no such place, after an error message. */
-static int second_side(const struct hec_args *args, int after) {
+static int second_side(const struct hec_args *args) {
+    int after = args->after;
     if (after == -2)
         hec_error("compare: -- stands once, between the runs of A and those of B");
     else if (after > 0 && args->rest_count > after)
@@ -35,8 +27,7 @@ static int second_side(const struct hec_args *args, int after) {
     else if (args->rest_count == 2)
         return 1;
     else
-        hec_error("compare: two run files, or any number of each side with -- between; usage: hec compare %s",
-                  hec_verb_info(HEC_VERB_COMPARE)->usage);
+        hec_args_wrong(args, "two run files, or any number of each side with -- between");
     return 0;
 }
 
@@ -131,19 +122,12 @@ static int compare_files(const struct hec_args *args, int second, const struct h
     return err;
 }
 
-int hec_verb_compare(int argc, char **argv) {
-    struct hec_args args;
+int hec_verb_compare(struct hec_args *args) {
     struct hec_report_style style;
-    int after = words_after(argc, argv), second = 0, err = hec_args_parse(HEC_VERB_COMPARE, argc, argv, &args);
-    if (err > 0)
-        return 0;
-    if (err == HEC_OK && hec_args_has(&args, HEC_OPT_SCHEMA))
-        return hec_err_exit_status(print(&args, NULL, NULL));
-    if (err == HEC_OK && !(second = second_side(&args, after)))
-        err = HEC_ERR_USAGE;
-    if (err == HEC_OK)
-        err = hec_output_check(&args);
-    if (err == HEC_OK && (err = hec_load_style(&args, STDOUT_FILENO, &style)) == HEC_OK)
-        err = compare_files(&args, second, &style);
-    return hec_err_exit_status(err);
+    if (hec_args_has(args, HEC_OPT_SCHEMA))
+        return print(args, NULL, NULL);
+    int second = second_side(args), err = second ? hec_output_check(args) : HEC_ERR_USAGE;
+    if (err == HEC_OK && (err = hec_load_style(args, STDOUT_FILENO, &style)) == HEC_OK)
+        err = compare_files(args, second, &style);
+    return err;
 }

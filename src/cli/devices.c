@@ -349,23 +349,18 @@ static void check_power(bool put_back, struct hec_check_list *list) {
 }
 
 struct look {
-    struct hec_args args;
     struct hec_report_style style;
     struct hec_simulation *simulation;
     struct hec_observe_options observe;
     struct hec_buf out;
 };
 
-/* What both verbs begin with. HEC_OK, 1 (help was printed) or an error that was reported. */
-static int begin(struct look *look, enum hec_verb verb, int argc, char **argv) {
-    int err = hec_args_parse(verb, argc, argv, &look->args);
-    if (err == HEC_OK && look->args.rest_count > 0) {
-        hec_error("%s takes no operand: \"%s\"", hec_verb_info(verb)->name, look->args.rest[0]);
-        err = HEC_ERR_USAGE;
-    }
-    if (err != HEC_OK || (err = hec_load_style(&look->args, STDOUT_FILENO, &look->style)) < 0)
+/* What both verbs begin with. HEC_OK, or an error that was reported. */
+static int begin(struct look *look, const struct hec_args *args) {
+    int err = hec_load_style(args, STDOUT_FILENO, &look->style);
+    if (err < 0)
         return err;
-    const char *spec = hec_args_value(&look->args, HEC_OPT_SIM);
+    const char *spec = hec_args_value(args, HEC_OPT_SIM);
     struct hec_why why = {""};
     if (spec && (err = hec_simulation_begin(spec, &look->simulation, &why)) < 0) {
         hec_error("%s", why.text);
@@ -378,11 +373,9 @@ static int begin(struct look *look, enum hec_verb verb, int argc, char **argv) {
 }
 
 static int end(struct look *look, int err) {
-    if (err >= 0)
-        err = hec_print(&look->out);
-    hec_buf_free(&look->out);
+    err = hec_print_made(&look->out, err);
     hec_simulation_end(look->simulation);
-    return hec_err_exit_status(err);
+    return err;
 }
 
 /* The GPUs of all vendors; why there are none where a collector says it. */
@@ -401,31 +394,31 @@ static int find_devices(const struct hec_observe_options *options, struct hec_de
     return count;
 }
 
-int hec_verb_devices(int argc, char **argv) {
+int hec_verb_devices(struct hec_args *args) {
     struct look look = {0};
-    int err = begin(&look, HEC_VERB_DEVICES, argc, argv);
+    int err = begin(&look, args);
     if (err != HEC_OK)
-        return err > 0 ? 0 : hec_err_exit_status(err);
+        return err;
     struct hec_device devices[HEC_DEVICE_MAX];
     int count = find_devices(&look.observe, devices);
-    bool json = hec_args_has(&look.args, HEC_OPT_JSON);
-    return end(&look, hec_report_devices(devices, count, hec_args_has(&look.args, HEC_OPT_PARTS), json, &look.style,
-                                         &look.out));
+    bool json = hec_args_has(args, HEC_OPT_JSON);
+    return end(&look,
+               hec_report_devices(devices, count, hec_args_has(args, HEC_OPT_PARTS), json, &look.style, &look.out));
 }
 
-int hec_verb_doctor(int argc, char **argv) {
+int hec_verb_doctor(struct hec_args *args) {
     struct look look = {0};
-    int err = begin(&look, HEC_VERB_DOCTOR, argc, argv);
+    int err = begin(&look, args);
     if (err != HEC_OK)
-        return err > 0 ? 0 : hec_err_exit_status(err);
+        return err;
     struct hec_check_list list = {0};
-    check_power(hec_args_has(&look.args, HEC_OPT_RESTORE), &list); /* before this process opens a driver itself */
+    check_power(hec_args_has(args, HEC_OPT_RESTORE), &list); /* before this process opens a driver itself */
     for (const struct hec_collector *const *all = hec_collectors_of(HEC_OBSERVER_RUN); *all; all++)
         if ((*all)->check)
             (*all)->check(&look.observe, &list);
     check_trace(look.simulation ? hec_simulation_cuda(look.simulation) : NULL,
                 look.simulation ? hec_simulation_cupti(look.simulation) : NULL, &list);
-    check_guard(look.simulation != NULL, hec_args_has(&look.args, HEC_OPT_FORGET), &list);
+    check_guard(look.simulation != NULL, hec_args_has(args, HEC_OPT_FORGET), &list);
     check_python(&list);
-    return end(&look, hec_report_doctor(&list, hec_args_has(&look.args, HEC_OPT_JSON), &look.style, &look.out));
+    return end(&look, hec_report_doctor(&list, hec_args_has(args, HEC_OPT_JSON), &look.style, &look.out));
 }

@@ -22,29 +22,19 @@ static int print(enum hec_cause cause, bool words, bool json, const struct hec_r
     struct hec_buf out;
     hec_buf_init(&out, 1u << 20);
     int err = words ? hec_report_words(json, style, &out) : hec_report_explain(cause, json, style, &out);
-    if (err == HEC_OK)
-        err = hec_print(&out);
-    hec_buf_free(&out);
-    return err;
+    return hec_print_made(&out, err);
 }
 
-int hec_verb_explain(int argc, char **argv) {
-    struct hec_args args;
+int hec_verb_explain(struct hec_args *args) {
     struct hec_report_style style;
-    int err = hec_args_parse(HEC_VERB_EXPLAIN, argc, argv, &args);
-    if (err > 0)
-        return 0;
-    if (err == HEC_OK && args.rest_count > 1) {
-        hec_error("explain: one cause, please; usage: hec explain %s", hec_verb_info(HEC_VERB_EXPLAIN)->usage);
-        err = HEC_ERR_USAGE;
-    }
+    int err = args->rest_count > 1 ? hec_args_wrong(args, "one cause, please") : HEC_OK;
     enum hec_cause cause = HEC_CAUSE_COUNT;
-    bool words = err == HEC_OK && args.rest_count == 1 && strcmp(args.rest[0], "words") == 0;
-    if (err == HEC_OK && args.rest_count == 1 && !words && (cause = hec_cause_find(args.rest[0])) == HEC_CAUSE_COUNT)
-        err = unknown(args.rest[0]);
+    bool words = err == HEC_OK && args->rest_count == 1 && strcmp(args->rest[0], "words") == 0;
+    if (err == HEC_OK && args->rest_count == 1 && !words && (cause = hec_cause_find(args->rest[0])) == HEC_CAUSE_COUNT)
+        err = unknown(args->rest[0]);
     if (err == HEC_OK)
-        err = hec_load_style(&args, STDOUT_FILENO, &style);
+        err = hec_load_style(args, STDOUT_FILENO, &style);
     if (err == HEC_OK)
-        err = print(cause, words, hec_args_has(&args, HEC_OPT_JSON), &style);
-    return hec_err_exit_status(err);
+        err = print(cause, words, hec_args_has(args, HEC_OPT_JSON), &style);
+    return err;
 }

@@ -68,15 +68,11 @@ static int choose_path(struct session *s) {
     return err;
 }
 
-static int parse(struct session *s, int argc, char **argv) {
-    int err = hec_args_parse(HEC_VERB_EXPORT, argc, argv, &s->args);
-    if (err == HEC_OK && s->args.rest_count != 1) {
-        hec_error("export: one run file, please; usage: hec export %s", hec_verb_info(HEC_VERB_EXPORT)->usage);
-        err = HEC_ERR_USAGE;
-    }
-    if (err != HEC_OK || (err = choose_format(s)) < 0)
-        return err;
-    if ((err = choose_path(s)) < 0)
+static int parse(struct session *s) {
+    if (s->args.rest_count != 1)
+        return hec_args_wrong(&s->args, "one run file, please");
+    int err;
+    if ((err = choose_format(s)) < 0 || (err = choose_path(s)) < 0)
         return err;
     if (!s->path[0] && s->format->binary && isatty(STDOUT_FILENO) == 1) {
         hec_error("export: the trace is binary and is not written to a terminal; give -o FILE");
@@ -166,16 +162,17 @@ static int export_run(struct session *s, struct hec_why *why) {
     return err;
 }
 
-int hec_verb_export(int argc, char **argv) {
+int hec_verb_export(struct hec_args *args) {
     static struct session s;
-    int err = parse(&s, argc, argv);
-    if (err != HEC_OK)
-        return err > 0 ? 0 : hec_err_exit_status(err);
+    s.args = *args;
+    int err = parse(&s);
+    if (err < 0)
+        return err;
     struct hec_why why = {""};
     err = export_run(&s, &why);
     if (err < 0 && !s.reported)
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
     else if (err >= 0 && s.path[0] && !hec_args_value(&s.args, HEC_OPT_OUTPUT))
         printf("%s\n", s.path);
-    return hec_err_exit_status(err);
+    return err;
 }

@@ -18,28 +18,21 @@ static void default_output(const char *from, char path[PATH_MAX]) {
     snprintf(path, PATH_MAX, "%.*s-gathered.hec", (int)length, from);
 }
 
-int hec_verb_gather(int argc, char **argv) {
-    struct hec_args args;
-    int err = hec_args_parse(HEC_VERB_GATHER, argc, argv, &args);
-    if (err > 0)
-        return 0;
-    if (err == HEC_OK && args.rest_count != 1) {
-        hec_error("gather: one run file, please; usage: hec gather %s", hec_verb_info(HEC_VERB_GATHER)->usage);
-        err = HEC_ERR_USAGE;
-    }
-    if (err < 0)
-        return hec_err_exit_status(err);
+int hec_verb_gather(struct hec_args *args) {
+    if (args->rest_count != 1)
+        return hec_args_wrong(args, "one run file, please");
     char path[PATH_MAX], when[40];
     struct hec_why why = {""};
-    if ((err = hec_output_path(&args, false, path, &why)) < 0) {
+    int err = hec_output_path(args, false, path, &why);
+    if (err < 0) {
         hec_error("%s", why.text);
-        return hec_err_exit_status(err);
+        return err;
     }
     bool given = path[0];
     if (!given)
-        default_output(args.rest[0], path);
+        default_output(args->rest[0], path);
     hec_facts_wall_time(hec_clock_wall_ns(), when);
-    bool hide = !hec_args_has(&args, HEC_OPT_KEEP_NAMES);
+    bool hide = !hec_args_has(args, HEC_OPT_KEEP_NAMES);
     const char *const drop[] = {"folder", NULL};
     const struct hec_store_fact facts[] = {{"gathered", when}, {"gathered_by", "hec " HEC_VERSION}};
     const struct hec_store_scrub scrub = {
@@ -50,12 +43,12 @@ int hec_verb_gather(int argc, char **argv) {
         .facts = facts,
         .fact_count = sizeof facts / sizeof facts[0],
     };
-    err = hec_store_copy(args.rest[0], path, hec_args_has(&args, HEC_OPT_FORCE), &scrub, &why);
+    err = hec_store_copy(args->rest[0], path, hec_args_has(args, HEC_OPT_FORCE), &scrub, &why);
     if (err < 0)
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
     else if (why.text[0])
-        hec_warn("a part of %s is damaged and left out: %s", args.rest[0], why.text);
+        hec_warn("a part of %s is damaged and left out: %s", args->rest[0], why.text);
     if (err >= 0 && !given)
         printf("%s\n", path);
-    return hec_err_exit_status(err);
+    return err;
 }

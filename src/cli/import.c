@@ -29,13 +29,11 @@ struct session {
     int done; /* files, over both passes */
 };
 
-static int parse(struct session *s, int argc, char **argv) {
-    int err = hec_args_parse(HEC_VERB_IMPORT, argc, argv, &s->args);
-    if (err == HEC_OK && s->args.rest_count == 0) {
-        hec_error("import: no file; usage: hec import %s", hec_verb_info(HEC_VERB_IMPORT)->usage);
-        err = HEC_ERR_USAGE;
-    }
-    if (err != HEC_OK || (err = hec_load_style(&s->args, STDOUT_FILENO, &s->style)) < 0)
+static int parse(struct session *s) {
+    if (s->args.rest_count == 0)
+        return hec_args_wrong(&s->args, "no file");
+    int err = hec_load_style(&s->args, STDOUT_FILENO, &s->style);
+    if (err < 0)
         return err;
     struct hec_why why;
     err = hec_output_path(&s->args, false, s->path, &why);
@@ -143,23 +141,22 @@ static int print_report(struct session *s) {
         err = hec_report_json(&summary, 1, &text);
     else
         err = hec_report_terminal(&summary, &s->style, &text);
-    if (err == HEC_OK)
-        err = hec_print(&text);
-    hec_buf_free(&text);
+    err = hec_print_made(&text, err);
     hec_summary_free(&summary);
     return err;
 }
 
-int hec_verb_import(int argc, char **argv) {
+int hec_verb_import(struct hec_args *args) {
     static struct session s;
-    int err = parse(&s, argc, argv);
-    if (err != HEC_OK)
-        return err > 0 ? 0 : hec_err_exit_status(err);
+    s.args = *args;
+    int err = parse(&s);
+    if (err < 0)
+        return err;
     struct hec_why why = {""};
     err = import_all(&s, &why);
     if (err < 0)
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
     else if (!hec_args_has(&s.args, HEC_OPT_QUIET))
         err = print_report(&s);
-    return hec_err_exit_status(err);
+    return err;
 }

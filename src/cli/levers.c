@@ -53,10 +53,7 @@ static int print_json(const struct hec_lever_row *const *rows, int count) {
     json_object_set_new(root, "levers", list);
     hec_buf_init(&out, 1u << 20);
     int err = hec_json_print(root, &out);
-    if (err == HEC_OK)
-        err = hec_print(&out);
-    hec_buf_free(&out);
-    return err;
+    return hec_print_made(&out, err);
 }
 
 /* ---- for people ---- */
@@ -126,22 +123,17 @@ static int find(const struct hec_args *args, const struct hec_lever_row *rows[RO
     return count;
 }
 
-int hec_verb_levers(int argc, char **argv) {
-    struct hec_args args;
+int hec_verb_levers(struct hec_args *args) {
     const struct hec_lever_row *rows[ROWS_MOST];
-    int count = 0, err = hec_args_parse(HEC_VERB_LEVERS, argc, argv, &args);
-    if (err > 0)
-        return 0;
-    if (err == HEC_OK)
-        err = count = find(&args, rows);
-    if (err >= 0 && hec_args_has(&args, HEC_OPT_JSON)) {
+    int count = find(args, rows), err = count;
+    if (err >= 0 && hec_args_has(args, HEC_OPT_JSON)) {
         err = print_json(rows, count);
     } else if (err >= 0) {
-        if (!args.rest_count)
+        if (!args->rest_count)
             print_list();
-        for (int i = 0; i < count && args.rest_count; i++)
+        for (int i = 0; i < count && args->rest_count; i++)
             print_one(rows[i]);
         err = fflush(stdout) == 0 ? HEC_OK : hec_print_failed();
     }
-    return err < 0 ? hec_err_exit_status(err) : 0;
+    return err;
 }

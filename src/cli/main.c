@@ -191,7 +191,11 @@ static int dispatch(int argc, char **argv) {
     enum hec_verb verb = hec_verb_find(word);
     if (verb == HEC_VERB_COUNT)
         return hec_err_exit_status(hec_verb_unknown(word));
-    return hec_verb_info(verb)->function(argc - 1, argv + 1);
+    struct hec_args args;
+    int status = hec_args_parse(verb, argc - 1, argv + 1, &args);
+    if (status != HEC_OK)
+        return status > 0 ? 0 : hec_verb_status(verb, status);
+    return (status = hec_verb_info(verb)->function(&args)) < 0 ? hec_verb_status(verb, status) : status;
 }
 
 /* A full disk must not look like success, no matter what a verb prints and how. */

@@ -58,32 +58,25 @@ static int ask(const struct hec_args *args, const struct hec_request *request, c
     return err;
 }
 
-int hec_verb_record(int argc, char **argv) {
-    struct hec_args args;
+int hec_verb_record(struct hec_args *args) {
     struct hec_why why = {""};
     struct hec_request request = {.magic = HEC_REQUEST_MAGIC, .seconds = 5};
     char path[PATH_MAX];
-    int err = hec_args_parse(HEC_VERB_RECORD, argc, argv, &args);
-    if (err != HEC_OK)
-        return err < 0 ? hec_err_exit_status(err) : 0;
-    const char *job = hec_args_value(&args, HEC_OPT_JOB);
-    if (hec_args_number(&args, HEC_OPT_SECONDS, 0.1, HEC_WINDOW_SECONDS_MAX, &request.seconds) < 0)
-        return hec_err_exit_status(HEC_ERR_USAGE);
-    err = hec_output_path(&args, false, path, &why);
-    if (err == HEC_OK && args.rest_count > 0)
-        err = hec_fail(&why, HEC_ERR_USAGE, "%s is no option; usage: hec record %s", args.rest[0],
-                       hec_verb_info(HEC_VERB_RECORD)->usage);
+    const char *job = hec_args_value(args, HEC_OPT_JOB);
+    if (hec_args_number(args, HEC_OPT_SECONDS, 0.1, HEC_WINDOW_SECONDS_MAX, &request.seconds) < 0)
+        return HEC_ERR_USAGE;
+    int err = hec_output_path(args, false, path, &why);
     if (err == HEC_OK && job && (!job[0] || strlen(job) >= sizeof request.job))
         err = hec_fail(&why, HEC_ERR_USAGE, "--job needs the id of a job; `hec record` lists them");
     if (err == HEC_OK && job && !path[0])
         err = hec_fail(&why, HEC_ERR_USAGE, "--job needs -o FILE too");
     if (err == HEC_OK && job)
-        err = hec_create_check(path, hec_args_has(&args, HEC_OPT_FORCE), &why);
+        err = hec_create_check(path, hec_args_has(args, HEC_OPT_FORCE), &why);
     if (job)
         snprintf(request.job, sizeof request.job, "%s", job);
     if (err == HEC_OK)
-        err = ask(&args, &request, path, &why);
+        err = ask(args, &request, path, &why);
     if (err < 0)
         hec_error("record: %s", why.text);
-    return err < 0 ? hec_err_exit_status(err) : 0;
+    return err < 0 ? err : 0;
 }

@@ -44,45 +44,30 @@ static int print(const struct hec_args *args, const struct hec_report_style *sty
     return err;
 }
 
-static int print_schema(void) {
-    struct hec_buf out;
-    hec_buf_init(&out, 1u << 20);
-    int err = hec_report_schema(&out);
-    if (err == HEC_OK)
-        err = hec_print(&out);
-    hec_buf_free(&out);
-    return err;
-}
-
-int hec_verb_report(int argc, char **argv) {
-    struct hec_args args;
+int hec_verb_report(struct hec_args *args) {
     struct hec_price price;
     struct hec_report_style style;
-    int err = hec_args_parse(HEC_VERB_REPORT, argc, argv, &args);
-    if (err > 0)
-        return 0;
-    if (err == HEC_OK && hec_args_has(&args, HEC_OPT_SCHEMA))
-        return hec_err_exit_status(print_schema());
-    if (err == HEC_OK && args.rest_count == 0) {
-        hec_error("report: no file; usage: hec report %s", hec_verb_info(HEC_VERB_REPORT)->usage);
-        err = HEC_ERR_USAGE;
-    }
-    if (err < 0 || (err = hec_load_price(&args, &price)) < 0 ||
-        (err = hec_load_style(&args, STDOUT_FILENO, &style)) < 0 || (err = hec_output_check(&args)) < 0)
-        return hec_err_exit_status(err);
-    style.all = hec_args_has(&args, HEC_OPT_VERBOSE);
-    struct hec_summary *summaries = calloc((size_t)args.rest_count, sizeof *summaries);
+    int err;
+    if (hec_args_has(args, HEC_OPT_SCHEMA))
+        return hec_print_schema(hec_report_schema);
+    if (args->rest_count == 0)
+        return hec_args_wrong(args, "no file");
+    if ((err = hec_load_price(args, &price)) < 0 || (err = hec_load_style(args, STDOUT_FILENO, &style)) < 0 ||
+        (err = hec_output_check(args)) < 0)
+        return err;
+    style.all = hec_args_has(args, HEC_OPT_VERBOSE);
+    struct hec_summary *summaries = calloc((size_t)args->rest_count, sizeof *summaries);
     if (!summaries)
-        return hec_err_exit_status(HEC_ERR_NOMEM);
+        return HEC_ERR_NOMEM;
     size_t count = 0;
-    err = load_all(&args, &price, summaries, &count);
+    err = load_all(args, &price, summaries, &count);
     if (count > 0) {
-        int printed = print(&args, &style, summaries, count);
+        int printed = print(args, &style, summaries, count);
         if (err == HEC_OK)
             err = printed;
     }
     for (size_t i = 0; i < count; i++)
         hec_summary_free(&summaries[i]);
     free(summaries);
-    return hec_err_exit_status(err);
+    return err;
 }

@@ -75,15 +75,11 @@ static int put_levers(struct run *run) {
     return err;
 }
 
-static int parse(struct run *run, int argc, char **argv) {
+static int parse(struct run *run) {
     struct hec_session_options *options = &run->options;
-    int err = hec_args_parse(HEC_VERB_RUN, argc, argv, &run->args);
-    if (err != HEC_OK)
-        return err;
-    if (run->args.rest_count == 0) {
-        hec_error("run: no command; usage: hec run %s", hec_verb_info(HEC_VERB_RUN)->usage);
-        return HEC_ERR_USAGE;
-    }
+    int err;
+    if (run->args.rest_count == 0)
+        return hec_args_wrong(&run->args, "no command");
     double gpm_window_ms = 0;
     if ((err = hec_load_tracing(&run->args, options)) < 0 || (err = hec_load_price(&run->args, &run->price)) < 0 ||
         (err = hec_load_style(&run->args, STDERR_FILENO, &run->style)) < 0 || (err = parse_lists(run)) < 0 ||
@@ -181,11 +177,11 @@ static int hand_over(struct run *run) {
         if (!fits[run->args.given[i].option]) {
             hec_error("run: --%s is for a run of its own, not with --agent",
                       hec_option_info(run->args.given[i].option)->name);
-            return hec_err_exit_status(HEC_ERR_USAGE);
+            return HEC_ERR_USAGE;
         }
     if (socket[0] != '/' || hec_environ_copy(&env, options->environment ? options->environment : environ) < 0) {
         hec_error("run: --agent needs the absolute path of a socket");
-        return hec_err_exit_status(HEC_ERR_USAGE);
+        return HEC_ERR_USAGE;
     }
     if (options->knobs && options->knobs[0])
         hec_environ_set(&env, HEC_MARKS_ENV_KNOBS, options->knobs);
@@ -200,14 +196,11 @@ static int hand_over(struct run *run) {
     return errnum == ENOENT || errnum == ENOTDIR ? 127 : 126;
 }
 
-int hec_verb_run(int argc, char **argv) {
-    struct run run = {.options = hec_session_defaults()};
+int hec_verb_run(struct hec_args *args) {
+    struct run run = {.args = *args, .options = hec_session_defaults()};
     run.options.begin_ns = hec_clock_mono_ns();
-    int err = parse(&run, argc, argv);
-    int status = err < 0                                  ? hec_err_exit_status(err)
-                 : err > 0                                ? 0
-                 : hec_args_has(&run.args, HEC_OPT_AGENT) ? hand_over(&run)
-                                                          : observe(&run);
+    int err = parse(&run);
+    int status = err < 0 ? err : hec_args_has(&run.args, HEC_OPT_AGENT) ? hand_over(&run) : observe(&run);
     hec_with_guard_close(run.guard);
     hec_live_free(run.live);
     hec_buf_free(&run.knobs);

@@ -100,20 +100,12 @@ static int play(const struct hec_args *args) {
     return hec_args_has(args, HEC_OPT_JSON) ? print_json(sim_truth_json(&truth, &shown)) : HEC_OK;
 }
 
-int hec_verb_sim(int argc, char **argv) {
-    struct hec_args args;
-    int err = hec_args_parse(HEC_VERB_SIM, argc, argv, &args);
-    if (err > 0)
-        return 0;
-    if (err < 0)
-        return hec_err_exit_status(err);
-    if (hec_args_has(&args, HEC_OPT_LIST)) {
-        err = hec_args_has(&args, HEC_OPT_JSON) ? list_json() : list_text();
-    } else if (args.rest_count != 1) {
+int hec_verb_sim(struct hec_args *args) {
+    if (hec_args_has(args, HEC_OPT_LIST))
+        return hec_args_has(args, HEC_OPT_JSON) ? list_json() : list_text();
+    if (args->rest_count != 1) {
         hec_error("sim: one case, please; `hec sim --list` shows them");
-        err = HEC_ERR_USAGE;
-    } else {
-        err = play(&args);
+        return HEC_ERR_USAGE;
     }
-    return hec_err_exit_status(err);
+    return play(args);
 }

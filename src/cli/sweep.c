@@ -108,16 +108,6 @@ struct sweep {
 
 /* ---- the words of the command line ---- */
 
-/* The command follows "--", and is no matter of the options'. NULL: there is none. */
-static char **command_of(int *argc, char **argv) {
-    for (int i = 1; i < *argc; i++)
-        if (strcmp(argv[i], "--") == 0) {
-            *argc = i;
-            return argv[i + 1] ? argv + i + 1 : NULL;
-        }
-    return NULL;
-}
-
 static int say(const struct hec_why *why, int err) {
     if (err < 0)
         hec_error("sweep: %s", why->text[0] ? why->text : hec_err_text(err));
@@ -197,17 +187,12 @@ static int parse_plan(struct sweep *s) {
     return HEC_OK;
 }
 
-static int parse(struct sweep *s, int argc, char **argv) {
+static int parse(struct sweep *s) {
     struct hec_experiment_run *run = &s->run;
-    run->ab.command[0] = command_of(&argc, argv);
-    int err = hec_args_parse(HEC_VERB_SWEEP, argc, argv, &run->args);
-    if (err != HEC_OK || hec_args_has(&run->args, HEC_OPT_SCHEMA))
-        return err;
-    if (!run->ab.command[0] || !run->args.rest_count) {
-        hec_error("sweep: %s; usage: hec sweep %s", run->ab.command[0] ? "no NAME=VALUE,..." : "no command after --",
-                  hec_verb_info(HEC_VERB_SWEEP)->usage);
-        return HEC_ERR_USAGE;
-    }
+    int err;
+    run->ab.command[0] = run->args.command;
+    if (!run->ab.command[0] || !run->args.rest_count)
+        return hec_args_wrong(&run->args, run->ab.command[0] ? "no NAME=VALUE,..." : "no command after --");
     if (hec_args_has(&run->args, HEC_OPT_HTML) && isatty(STDOUT_FILENO) == 1) {
         hec_error("a page is not for a terminal; `> FILE` writes it to FILE");
         return HEC_ERR_USAGE;
@@ -434,15 +419,6 @@ static int run(struct sweep *s) {
     return status ? status : hec_err_exit_status(lifted);
 }
 
-static int print_schema(void) {
-    struct hec_buf out;
-    hec_buf_init(&out, 1 << 20);
-    int err = hec_sweep_schema(&out);
-    err = err ? err : hec_print(&out);
-    hec_buf_free(&out);
-    return hec_err_exit_status(err);
-}
-
 static void release(struct sweep *s) {
     for (int i = 0; i < s->race.count; i++) {
         hec_grid_free_words(s->arms[i].command);
@@ -454,14 +430,17 @@ static void release(struct sweep *s) {
     hec_experiment_free(&s->run);
 }
 
-int hec_verb_sweep(int argc, char **argv) {
+int hec_verb_sweep(struct hec_args *args) {
     static struct sweep sweep; /* larger than a stack should bear */
+    if (hec_args_has(args, HEC_OPT_SCHEMA))
+        return hec_print_schema(hec_sweep_schema);
+    sweep.run.args = *args;
     sweep.run.verb = "sweep";
     sweep.run.options.session = hec_session_defaults();
     sweep.run.options.session.trace = HEC_TRACE_OFF;
-    int err = parse(&sweep, argc, argv), status = err < 0 ? hec_err_exit_status(err) : 0;
+    int err = parse(&sweep), status = err < 0 ? hec_err_exit_status(err) : 0;
     if (err == HEC_OK)
-        status = hec_args_has(&sweep.run.args, HEC_OPT_SCHEMA) ? print_schema() : run(&sweep);
+        status = run(&sweep);
     release(&sweep);
     fflush(NULL);
     hec_supervisor_exit(status); /* an abandoned driver thread must not hold the exit up */

@@ -35,31 +35,23 @@ static int choose(const struct hec_args *args, struct hec_top_options *options) 
     return HEC_OK;
 }
 
-int hec_verb_top(int argc, char **argv) {
-    struct hec_args args;
+int hec_verb_top(struct hec_args *args) {
     struct hec_top_options options;
     int (*entry)(const struct hec_top_options *) = NULL;
     struct hec_simulation *simulation = NULL;
     struct hec_why why = {""};
-    int err = hec_args_parse(HEC_VERB_TOP, argc, argv, &args);
-    if (err > 0)
-        return 0;
-    if (err == HEC_OK && args.rest_count > 0) {
-        hec_error("top takes no operand: \"%s\"", args.rest[0]);
-        err = HEC_ERR_USAGE;
-    }
-    if (err == HEC_OK)
-        err = choose(&args, &options);
+    int err = choose(args, &options);
     if (err < 0)
-        return hec_err_exit_status(err);
-    const char *spec = hec_args_value(&args, HEC_OPT_SIM);
+        return err;
+    const char *spec = hec_args_value(args, HEC_OPT_SIM);
     if (spec && (err = hec_simulation_begin(spec, &simulation, &why)) == HEC_OK)
         options.nvml_path = hec_simulation_nvml(simulation);
     if (err == HEC_OK)
         err = hec_module_load(HEC_TOP_LIBRARY, HEC_TOP_ENTRY, &entry, &why);
     if (err < 0)
         hec_error("top: %s", why.text);
-    int status = err < 0 ? hec_err_exit_status(err) : entry(&options);
+    else
+        err = entry(&options);
     hec_simulation_end(simulation);
-    return status;
+    return err;
 }

@@ -56,17 +56,13 @@ static double spent_s(const struct try *t) {
 
 /* ---- the command line ---- */
 
-static int parse(struct try *t, int argc, char **argv) {
+static int parse(struct try *t) {
     struct hec_experiment_run *run = &t->run;
     struct hec_why why = {""};
     double seed = (double)(hec_clock_wall_ns() & 0xffffffff);
-    int err = hec_args_parse(HEC_VERB_TRY, argc, argv, &run->args);
-    if (err != HEC_OK)
-        return err;
-    if (!run->args.rest_count) {
-        hec_error("try: no command; usage: hec try %s", hec_verb_info(HEC_VERB_TRY)->usage);
-        return HEC_ERR_USAGE;
-    }
+    int err;
+    if (!run->args.rest_count)
+        return hec_args_wrong(&run->args, "no command");
     const char *levers = hec_args_value(&run->args, HEC_OPT_LEVERS);
     if (levers && (err = hec_lever_set_add(&t->asked, levers, &why)) < 0) {
         hec_error("try: --levers: %s", why.text);
@@ -407,16 +403,16 @@ static int run_all(struct try *t, struct hec_ab_outcome *outcome) {
     return end.asked ? 128 + end.asked : status ? status : kept ? kept : hec_err_exit_status(err);
 }
 
-int hec_verb_try(int argc, char **argv) {
+int hec_verb_try(struct hec_args *args) {
     struct try t = {
-        .run = {.verb = "try", .options = {.session = hec_session_defaults()}},
+        .run = {.verb = "try", .args = *args, .options = {.session = hec_session_defaults()}},
         .search = {.slowdown_most = SLOWDOWN, .saving_least = SAVING_LEAST},
         .budget_s = BUDGET_S,
         .begin_ns = hec_clock_mono_ns(),
     };
     struct hec_ab_outcome outcome = {.state = HEC_AB_FAILED};
     t.run.options.session.trace = HEC_TRACE_OFF;
-    int err = parse(&t, argc, argv), status = err < 0 ? hec_err_exit_status(err) : 0;
+    int err = parse(&t), status = err < 0 ? hec_err_exit_status(err) : 0;
     if (err == HEC_OK && (err = hec_experiment_open(&t.run, &t.asked, &t.trials)) < 0)
         status = hec_err_exit_status(err);
     else if (err == HEC_OK)

@@ -186,16 +186,7 @@ static int verify_all(const struct hec_args *args) {
     }
     err = out.length ? hec_output_print(args, &out) : HEC_OK;
     hec_buf_free(&out);
-    return hec_err_exit_status(first ? first : err);
-}
-
-static int print_schema(void) {
-    struct hec_buf out;
-    hec_buf_init(&out, 1 << 20);
-    int err = hec_receipt_schema(&out);
-    err = err ? err : hec_print(&out);
-    hec_buf_free(&out);
-    return hec_err_exit_status(err);
+    return first ? first : err;
 }
 
 static int replay(struct hec_experiment_run *run) {
@@ -211,26 +202,19 @@ static int replay(struct hec_experiment_run *run) {
     hec_supervisor_exit(status); /* an abandoned driver thread must not hold the exit up */
 }
 
-int hec_verb_verify(int argc, char **argv) {
-    struct hec_experiment_run run = {.verb = "verify", .options = {.session = hec_session_defaults()}};
-    const struct hec_args *args = &run.args;
-    int err = hec_args_parse(HEC_VERB_VERIFY, argc, argv, &run.args);
+int hec_verb_verify(struct hec_args *args) {
+    struct hec_experiment_run run = {.verb = "verify", .args = *args, .options = {.session = hec_session_defaults()}};
     bool again = hec_args_has(args, HEC_OPT_REPLAY);
-    if (err != HEC_OK)
-        return err > 0 ? 0 : hec_err_exit_status(err);
     if (hec_args_has(args, HEC_OPT_SCHEMA))
-        return print_schema();
+        return hec_print_schema(hec_receipt_schema);
     if (hec_args_has(args, HEC_OPT_HTML) && (again || args->rest_count > 1)) {
         hec_error("verify: --html is the page of one receipt, without --replay");
-        return hec_err_exit_status(HEC_ERR_USAGE);
+        return HEC_ERR_USAGE;
     }
-    if (args->rest_count == 0 || (again && args->rest_count > 1)) {
-        hec_error("verify: %s; usage: hec verify %s", again ? "one receipt to replay" : "which receipt?",
-                  hec_verb_info(HEC_VERB_VERIFY)->usage);
-        return hec_err_exit_status(HEC_ERR_USAGE);
-    }
+    if (args->rest_count == 0 || (again && args->rest_count > 1))
+        return hec_args_wrong(args, again ? "one receipt to replay" : "which receipt?");
     if (again)
         return replay(&run);
-    err = hec_output_check(args);
-    return err < 0 ? hec_err_exit_status(err) : verify_all(args);
+    int err = hec_output_check(args);
+    return err < 0 ? err : verify_all(args);
 }

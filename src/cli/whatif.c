@@ -117,32 +117,24 @@ static int print(const struct session *s, bool list) {
         : list       ? hec_whatif_list(&s->style, &out)
         : json       ? hec_whatif_json(&s->whatif, s->questions, &out)
                : hec_whatif_terminal(&s->whatif, s->questions, hec_args_has(&s->args, HEC_OPT_EDIT), &s->style, &out);
-    if (err == HEC_OK)
-        err = hec_print(&out);
-    hec_buf_free(&out);
-    return err;
+    return hec_print_made(&out, err);
 }
 
-int hec_verb_whatif(int argc, char **argv) {
+int hec_verb_whatif(struct hec_args *args) {
     static struct session s; /* of some KB */
     struct hec_why why = {""};
-    int err = hec_args_parse(HEC_VERB_WHATIF, argc, argv, &s.args);
-    if (err > 0)
-        return 0;
-    bool list = err == HEC_OK && hec_args_has(&s.args, HEC_OPT_LIST);
-    if (err == HEC_OK && s.args.rest_count != (list ? 0 : 1)) {
-        hec_error("whatif: one run file, please; usage: hec whatif %s", hec_verb_info(HEC_VERB_WHATIF)->usage);
-        err = HEC_ERR_USAGE;
-    }
-    if (err == HEC_OK)
-        err = choose(&s);
-    if (err < 0 || (err = hec_load_price(&s.args, &s.price)) < 0 ||
+    bool list = hec_args_has(args, HEC_OPT_LIST);
+    int err;
+    s.args = *args;
+    if (args->rest_count != (list ? 0 : 1))
+        return hec_args_wrong(args, "one run file, please");
+    if ((err = choose(&s)) < 0 || (err = hec_load_price(&s.args, &s.price)) < 0 ||
         (err = hec_load_style(&s.args, STDOUT_FILENO, &s.style)) < 0)
-        return hec_err_exit_status(err);
+        return err;
     if (!list && (err = hec_load_input(s.args.rest[0], &s.args, ask, &s, &why)) < 0)
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
     if (err == HEC_OK)
         err = print(&s, list);
     hec_whatif_free(&s.whatif);
-    return hec_err_exit_status(err);
+    return err;
 }
