@@ -72,9 +72,18 @@ static bool in_tree(const struct hec_live *live, int32_t pid) {
     return false;
 }
 
+/* What passes as it is: each function takes what it is the sink's own context. */
+#define HEC_SINK(result, name, parameters, ...)                                                                        \
+    static result pass_##name parameters {                                                                             \
+        const struct hec_sink *to = ((struct hec_live *)context)->to;                                                  \
+        return to->name(to->context, __VA_ARGS__);                                                                     \
+    }
+#include "model/sink.def"
+#undef HEC_SINK
+
 static void live_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns, int64_t value) {
     struct hec_live *live = context;
-    live->to->sample(live->to->context, metric, subject, t_ns, value);
+    pass_sample(context, metric, subject, t_ns, value);
     if (hec_metric_info(metric)->subject != HEC_SUBJECT_DEVICE || subject < 0 || subject >= HEC_DEVICE_MAX)
         return;
     pthread_mutex_lock(&live->lock);
@@ -93,7 +102,7 @@ static void live_sample(void *context, enum hec_metric metric, int32_t subject, 
 
 static void live_device(void *context, const struct hec_device *info) {
     struct hec_live *live = context;
-    live->to->device(live->to->context, info);
+    pass_device(context, info);
     if (info->index < 0 || info->index >= HEC_DEVICE_MAX)
         return;
     pthread_mutex_lock(&live->lock);
@@ -104,7 +113,7 @@ static void live_device(void *context, const struct hec_device *info) {
 
 static void live_process(void *context, const struct hec_process *process) {
     struct hec_live *live = context;
-    live->to->process(live->to->context, process);
+    pass_process(context, process);
     pthread_mutex_lock(&live->lock);
     if (live->tree_count < TREE_MAX && !in_tree(live, process->pid))
         live->tree[live->tree_count++] = process->pid;
@@ -117,7 +126,7 @@ static void live_process(void *context, const struct hec_process *process) {
 /* A process that is not seen in this pid namespace may be the command's, as in the report. */
 static void live_gpu_process(void *context, const struct hec_gpu_process *process) {
     struct hec_live *live = context;
-    live->to->gpu_process(live->to->context, process);
+    pass_gpu_process(context, process);
     if (process->device < 0 || process->device >= HEC_DEVICE_MAX)
         return;
     pthread_mutex_lock(&live->lock);
@@ -132,7 +141,7 @@ static void live_gpu_process(void *context, const struct hec_gpu_process *proces
 
 static void live_units(void *context, const char *name, double count) {
     struct hec_live *live = context;
-    live->to->units(live->to->context, name, count);
+    pass_units(context, name, count);
     pthread_mutex_lock(&live->lock);
     if (live->marked == 0) { /* what the program says itself counts, from here on */
         hec_text_clean(live->unit, sizeof live->unit, name, strlen(name), false);
@@ -147,7 +156,7 @@ static void live_units(void *context, const char *name, double count) {
 
 static uint32_t live_name(void *context, const char *text) {
     struct hec_live *live = context;
-    uint32_t id = live->to->trace_name(live->to->context, text);
+    uint32_t id = pass_trace_name(context, text);
     if (strlen(text) >= sizeof live->names[0].text)
         return id;
     pthread_mutex_lock(&live->lock);
@@ -183,43 +192,13 @@ static void take_step(struct hec_live *live, const struct hec_activity *step) {
 
 static void live_activities(void *context, const struct hec_activity *activities, size_t count) {
     struct hec_live *live = context;
-    live->to->trace_activities(live->to->context, activities, count);
+    pass_trace_activities(context, activities, count);
     for (size_t i = 0; i < count; i++)
         if (activities[i].kind == HEC_ACTIVITY_STEP) {
             pthread_mutex_lock(&live->lock);
             take_step(live, &activities[i]);
             pthread_mutex_unlock(&live->lock);
         }
-}
-
-/* The rest passes as it is: each function takes what it is the sink's own context. */
-static void live_missing(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns) {
-    const struct hec_sink *to = ((struct hec_live *)context)->to;
-    to->missing(to->context, metric, subject, t_ns);
-}
-static void live_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
-    const struct hec_sink *to = ((struct hec_live *)context)->to;
-    to->event(to->context, kind, device, t_ns, text);
-}
-static void live_meta(void *context, const char *key, const char *value) {
-    const struct hec_sink *to = ((struct hec_live *)context)->to;
-    to->meta(to->context, key, value);
-}
-static uint32_t live_track(void *context, const struct hec_track *track) {
-    const struct hec_sink *to = ((struct hec_live *)context)->to;
-    return to->trace_track(to->context, track);
-}
-static uint32_t live_kernel(void *context, const struct hec_kernel *kernel) {
-    const struct hec_sink *to = ((struct hec_live *)context)->to;
-    return to->trace_kernel(to->context, kernel);
-}
-static uint32_t live_frame(void *context, const struct hec_frame *frame) {
-    const struct hec_sink *to = ((struct hec_live *)context)->to;
-    return to->trace_frame(to->context, frame);
-}
-static void live_tracer(void *context, const struct hec_tracer *tracer) {
-    const struct hec_sink *to = ((struct hec_live *)context)->to;
-    to->tracer(to->context, tracer);
 }
 
 /* ---- the line ---- */
@@ -366,21 +345,17 @@ const struct hec_sink *hec_live_through(void *context, const struct hec_sink *to
     live->to = to;
     live->sink = (struct hec_sink){
         .context = live,
-        .sample = live_sample,
-        .missing = live_missing,
-        .event = live_event,
-        .device = live_device,
-        .process = live_process,
-        .gpu_process = live_gpu_process,
-        .units = live_units,
-        .meta = live_meta,
-        .trace_name = live_name,
-        .trace_track = live_track,
-        .trace_kernel = live_kernel,
-        .trace_frame = live_frame,
-        .trace_activities = live_activities,
-        .tracer = live_tracer,
+#define HEC_SINK(result, name, ...) .name = pass_##name,
+#include "model/sink.def"
+#undef HEC_SINK
     };
+    live->sink.sample = live_sample;
+    live->sink.device = live_device;
+    live->sink.process = live_process;
+    live->sink.gpu_process = live_gpu_process;
+    live->sink.units = live_units;
+    live->sink.trace_name = live_name;
+    live->sink.trace_activities = live_activities;
     /* signals are the session's; with SIGTTOU blocked a terminal that is another's stops nobody */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -116,25 +116,7 @@ struct hec_gpu_instance {
  * never blocks on a device and never fails: what cannot be kept is counted by the implementation. */
 struct hec_sink {
     void *context;
-    void (*sample)(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns, int64_t value);
-    void (*missing)(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns);
-    void (*event)(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text);
-    void (*device)(void *context, const struct hec_device *device);
-    void (*process)(void *context, const struct hec_process *process);
-    void (*gpu_process)(void *context, const struct hec_gpu_process *process);
-    void (*gpu_instance)(void *context,
-                         const struct hec_gpu_instance *instance); /* only by an observer that never ends */
-    void (*units)(void *context, const char *name, double count);  /* adds to the named unit's total */
-    void (*meta)(void *context, const char *key, const char *value);
-    /* The timeline (model/trace.h). Definitions are interned by content: the same text, track, kernel or frame gives the
-     * same id, from any thread and for any process; 0: the table is full (counted), use 0 for "none" then.
-     * A track is known by (kind, pid, rank, device, context, stream); a later name replaces the earlier one. The id
-     * fields of the arguments are not read. Activities of one track come in the order of their start as far as
-     * possible: what comes late is put in order. */
-    uint32_t (*trace_name)(void *context, const char *text);
-    uint32_t (*trace_track)(void *context, const struct hec_track *track);
-    uint32_t (*trace_kernel)(void *context, const struct hec_kernel *kernel);
-    uint32_t (*trace_frame)(void *context, const struct hec_frame *frame);
-    void (*trace_activities)(void *context, const struct hec_activity *activities, size_t count);
-    void (*tracer)(void *context, const struct hec_tracer *tracer);
+#define HEC_SINK(result, name, parameters, ...) result(*name) parameters;
+#include "model/sink.def"
+#undef HEC_SINK
 };

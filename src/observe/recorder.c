@@ -109,81 +109,38 @@ struct hec_recorder {
     struct hec_device_table devices;
 };
 
-/* Every function of the lane's sink: pass on, unless the lane was cut off. */
-#define PASS(lane_, call)                                                                                              \
-    do {                                                                                                               \
-        struct lane *l = (lane_);                                                                                      \
-        pthread_mutex_lock(&l->sink_lock);                                                                             \
-        const struct hec_sink *to = l->recorder->sink;                                                                 \
-        if (!l->cut_off)                                                                                               \
-            to->call;                                                                                                  \
-        pthread_mutex_unlock(&l->sink_lock);                                                                           \
-    } while (0)
-
-static void pass_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns, int64_t value) {
-    PASS(context, sample(to->context, metric, subject, t_ns, value));
-}
-static void pass_missing(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns) {
-    PASS(context, missing(to->context, metric, subject, t_ns));
-}
-static void pass_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
-    PASS(context, event(to->context, kind, device, t_ns, text));
-}
-static void pass_device(void *context, const struct hec_device *device) {
+static struct lane *hold(void *context) {
     struct lane *lane = context;
-    hec_device_table_add(&lane->recorder->devices, device);
-    PASS(context, device(to->context, device));
-}
-static void pass_process(void *context, const struct hec_process *process) {
-    PASS(context, process(to->context, process));
-}
-static void pass_gpu_process(void *context, const struct hec_gpu_process *process) {
-    PASS(context, gpu_process(to->context, process));
-}
-static void pass_gpu_instance(void *context, const struct hec_gpu_instance *instance) {
-    PASS(context, gpu_instance(to->context, instance));
-}
-static void pass_units(void *context, const char *name, double count) {
-    PASS(context, units(to->context, name, count));
-}
-static void pass_meta(void *context, const char *key, const char *value) {
-    PASS(context, meta(to->context, key, value));
-}
-
-/* The same for functions that give an id; a lane that was cut off gets none. */
-#define PASS_ID(lane_, call)                                                                                           \
-    do {                                                                                                               \
-        struct lane *l = (lane_);                                                                                      \
-        pthread_mutex_lock(&l->sink_lock);                                                                             \
-        const struct hec_sink *to = l->recorder->sink;                                                                 \
-        uint32_t id = l->cut_off ? 0 : to->call;                                                                       \
-        pthread_mutex_unlock(&l->sink_lock);                                                                           \
-        return id;                                                                                                     \
-    } while (0)
-
-static uint32_t pass_trace_name(void *context, const char *text) {
-    PASS_ID(context, trace_name(to->context, text));
-}
-static uint32_t pass_trace_track(void *context, const struct hec_track *track) {
-    PASS_ID(context, trace_track(to->context, track));
-}
-static uint32_t pass_trace_kernel(void *context, const struct hec_kernel *kernel) {
-    PASS_ID(context, trace_kernel(to->context, kernel));
-}
-static uint32_t pass_trace_frame(void *context, const struct hec_frame *frame) {
-    PASS_ID(context, trace_frame(to->context, frame));
-}
-static void pass_trace_activities(void *context, const struct hec_activity *activities, size_t count) {
-    PASS(context, trace_activities(to->context, activities, count));
-}
-static void pass_tracer(void *context, const struct hec_tracer *tracer) {
-    struct lane *lane = context;
-    const struct hec_observe_options *options = lane->recorder->options;
     pthread_mutex_lock(&lane->sink_lock);
+    return lane;
+}
+
+static void let_go(struct lane **lane) {
+    pthread_mutex_unlock(&(*lane)->sink_lock);
+}
+
+/* Every function of the lane's sink: pass on, unless the lane was cut off. One that gives an id then gives none. */
+#define HEC_SINK(result, name, parameters, ...)                                                                        \
+    static result pass_##name parameters {                                                                             \
+        struct lane *lane __attribute__((cleanup(let_go))) = hold(context);                                            \
+        const struct hec_sink *to = lane->recorder->sink;                                                              \
+        return lane->cut_off ? (result)0 : to->name(to->context, __VA_ARGS__);                                         \
+    }
+#include "model/sink.def"
+#undef HEC_SINK
+
+static void add_device(void *context, const struct hec_device *device) {
+    hec_device_table_add(&((struct lane *)context)->recorder->devices, device);
+    pass_device(context, device);
+}
+
+static void show_tracer(void *context, const struct hec_tracer *tracer) {
+    struct lane *lane = hold(context);
+    const struct hec_observe_options *options = lane->recorder->options;
     if (!lane->cut_off && options->tracer_seen)
         options->tracer_seen(options->tracer_context, tracer);
-    pthread_mutex_unlock(&lane->sink_lock);
-    PASS(lane, tracer(to->context, tracer));
+    let_go(&lane);
+    pass_tracer(context, tracer);
 }
 
 static void set_phase(struct lane *lane, enum lane_phase phase) {
@@ -239,22 +196,12 @@ static int start_lane(struct hec_recorder *recorder, enum hec_lane kind) {
     pthread_mutex_init(&lane->sink_lock, NULL);
     lane->sink = (struct hec_sink){
         .context = lane,
-        .sample = pass_sample,
-        .missing = pass_missing,
-        .event = pass_event,
-        .device = pass_device,
-        .process = pass_process,
-        .gpu_process = pass_gpu_process,
-        .gpu_instance = pass_gpu_instance,
-        .units = pass_units,
-        .meta = pass_meta,
-        .trace_name = pass_trace_name,
-        .trace_track = pass_trace_track,
-        .trace_kernel = pass_trace_kernel,
-        .trace_frame = pass_trace_frame,
-        .trace_activities = pass_trace_activities,
-        .tracer = pass_tracer,
+#define HEC_SINK(result, name, ...) .name = pass_##name,
+#include "model/sink.def"
+#undef HEC_SINK
     };
+    lane->sink.device = add_device;
+    lane->sink.tracer = show_tracer;
     return pthread_create(&lane->thread, NULL, lane_main, lane);
 }
 
