@@ -1,6 +1,8 @@
 /* The agent's metrics (metrics.def) and what their labels may say (values.def). */
 #pragma once
 
+#include <stdint.h>
+
 #include "report/export/exposition.h"
 
 #define HEC_AGENT_LABELS_DEVICE "gpu, UUID"
@@ -47,3 +49,20 @@ enum hec_agent_verdict {
 const char *hec_agent_part_name(enum hec_agent_part part);
 const char *hec_agent_state_name(enum hec_agent_state state);
 const char *hec_agent_verdict_name(enum hec_agent_verdict verdict);
+
+/* XID errors of one device: what their numbers say (xids.def), and how often each came. */
+#define HEC_XIDS_MAX 16 /* numbers that are counted apart; of a device that has more, the rest is counted together */
+
+struct hec_xids {
+    struct {
+        int64_t number, times;
+    } seen[HEC_XIDS_MAX];
+    int count;
+    int64_t others;
+};
+
+/* "Unknown Error" where the table has none. */
+const char *hec_xid_text(int64_t number);
+
+/* So many more; number 0: of those that are counted together. */
+void hec_xids_add(struct hec_xids *xids, int64_t number, int64_t times);

@@ -12,7 +12,6 @@
 #include "agent/metrics.h"
 #include "agent/shares.h"
 #include "agent/verdict.h"
-#include "agent/xid.h"
 #include "model/run.h"
 
 #include <pthread.h>

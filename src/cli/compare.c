@@ -3,7 +3,7 @@
 #include "report/words/results.h"
 #include "cli/load.h"
 #include "cli/output.h"
-#include "cli/trial_measure.h"
+#include "cli/experiment.h"
 #include "report/html.h"
 
 #include <math.h>

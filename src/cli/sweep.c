@@ -7,7 +7,6 @@
 #include "cli/experiment.h"
 #include "cli/output.h"
 #include "cli/receipt_fill.h"
-#include "cli/trial_measure.h"
 #include "cli/with.h"
 #include "diagnose/physics.h"
 #include "launch/supervisor.h"

@@ -1,6 +1,5 @@
 #include "jobs/parts.h"
 #include "jobs/request.h"
-#include "base/passing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define HEC_REQUEST_MAGIC UINT64_C(0x31514552434548) /* changes with either struct */
 
@@ -26,3 +28,11 @@ int hec_request_send(const char *socket, const struct hec_request *request, stru
 /* Waits for at most timeout_ms (-1: for ever). HEC_ERR_BUSY: nothing has come; HEC_ERR_LOST: the agent has gone. *file: the
  * run file, or -1. */
 int hec_request_await(int fd, int timeout_ms, struct hec_answer *answer, int *file);
+
+/* Datagrams with descriptors over a Unix socket (SOCK_SEQPACKET). Nothing here blocks or raises SIGPIPE. */
+
+/* HEC_OK; HEC_ERR_BUSY: no room just now; HEC_ERR_LOST: nobody is there any more. */
+int hec_pass_send(int socket, const void *message, size_t bytes, const int *fds, int count);
+/* Bytes of the datagram, which is cut at `bytes` (then HEC_ERR_CORRUPT). *count: the room for descriptors, then how many came;
+ * what is over is closed, and what came with a datagram that is refused too. HEC_ERR_BUSY: nothing has come; HEC_ERR_LOST: nothing will. */
+ssize_t hec_pass_receive(int socket, void *message, size_t bytes, int *fds, int *count);

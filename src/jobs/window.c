@@ -1,7 +1,7 @@
 #include "jobs/window.h"
 
 #include "base/clock.h"
-#include "base/passing.h"
+#include "jobs/request.h"
 
 #include <errno.h>
 #include <fcntl.h>

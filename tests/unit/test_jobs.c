@@ -1,7 +1,6 @@
 /* The registry of jobs without processes that record: who may ask for what, bounds on rings, what a result may be, and that nobody writes
  * into a ring that nobody reads. What windows say is tested in e2e/test_agent_jobs.py. */
 #include "base/clock.h"
-#include "base/passing.h"
 #include "base/ring.h"
 #include "jobs/parts.h"
 #include "jobs/request.h"

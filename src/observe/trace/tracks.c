@@ -7,7 +7,131 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CAPACITY_FIRST 64u
+#define CAPACITY_FIRST 1024u
+#define NO_CALL UINT64_MAX /* cookie of a hint */
+
+void hec_trace_pending_begin(struct hec_trace_pending *pending, struct hec_trace_budget *budget, int64_t t_ns) {
+    if (!pending->match && (pending->match = hec_trace_match_new(budget)))
+        hec_trace_match_since(pending->match, t_ns);
+}
+
+void hec_trace_pending_lost(struct hec_trace_pending *pending) {
+    pending->unsure = true;
+    if (pending->match)
+        hec_trace_match_stop(pending->match);
+}
+
+static struct hec_trace_match *matcher(const struct hec_trace_pending *pending) {
+    return pending->unsure ? NULL : pending->match;
+}
+
+static struct hec_trace_pending_item *item_new(struct hec_trace_pending *pending, struct hec_trace_budget *budget,
+                                               const struct hec_activity *activity, uint32_t track) {
+    struct hec_trace_pending_item *item;
+    if (pending->free) {
+        item = &pending->items[pending->free - 1];
+        pending->free = item->next;
+    } else {
+        if (pending->count == pending->capacity) {
+            uint32_t capacity = pending->capacity ? 2 * pending->capacity : CAPACITY_FIRST;
+            struct hec_trace_pending_item *items =
+                hec_trace_resize(budget, pending->items, pending->capacity * sizeof *items, capacity * sizeof *items);
+            if (!items)
+                return NULL;
+            pending->items = items;
+            pending->capacity = capacity;
+        }
+        item = &pending->items[pending->count++];
+    }
+    *item = (struct hec_trace_pending_item){.activity = *activity, .track = track};
+    return item;
+}
+
+static void item_free(struct hec_trace_pending *pending, struct hec_trace_pending_item *item) {
+    item->next = pending->free;
+    pending->free = (uint32_t)(item - pending->items) + 1;
+}
+
+bool hec_trace_pending_device(struct hec_trace_pending *pending, struct hec_trace_budget *budget,
+                              const struct hec_activity *activity, uint32_t track,
+                              const struct hec_trace_match_device *device, int64_t now_ns) {
+    struct hec_trace_pending_item *item = matcher(pending) ? item_new(pending, budget, activity, track) : NULL;
+    if (!item)
+        return false;
+    if (hec_trace_match_device(pending->match, device, (uint64_t)(item - pending->items), now_ns))
+        return true;
+    item_free(pending, item);
+    pending->alone++;
+    return false;
+}
+
+/* What an activity has and a call of match.h has not, in its cookie: name, class, device. */
+bool hec_trace_pending_call(struct hec_trace_pending *pending, const struct hec_activity *activity,
+                            struct hec_trace_match_call *call) {
+    call->cookie = (uint64_t)activity->name << 32 | (uint64_t)activity->detail << 8 | activity->device;
+    return matcher(pending) && hec_trace_match_call(pending->match, call);
+}
+
+void hec_trace_pending_hint(struct hec_trace_pending *pending, struct hec_trace_match_call *call) {
+    call->cookie = NO_CALL;
+    if (matcher(pending))
+        hec_trace_match_call(pending->match, call);
+}
+
+struct advance {
+    struct hec_trace_pending *pending;
+    void (*take)(void *context, const struct hec_activity *activity, uint32_t track);
+    void *context;
+};
+
+static void take_device(void *context, uint64_t cookie, const struct hec_trace_match_call *call) {
+    const struct advance *a = context;
+    struct hec_trace_pending_item *item = &a->pending->items[cookie];
+    if (call) {
+        item->activity.launch_ns = call->start_ns;
+        item->activity.launch_end_ns = call->end_ns;
+        item->activity.launch_track = call->track;
+    }
+    a->pending->alone += !call;
+    a->take(a->context, &item->activity, item->track);
+    item_free(a->pending, item);
+}
+
+static void take_call(void *context, const struct hec_trace_match_call *call) {
+    const struct advance *a = context;
+    const struct hec_activity activity = {
+        .start_ns = call->start_ns,
+        .end_ns = call->end_ns,
+        .launch_ns = HEC_TIME_UNKNOWN,
+        .launch_end_ns = HEC_TIME_UNKNOWN,
+        .amount = call->match_class == HEC_TRACE_MATCH_MEMSET ? (double)call->bytes : 0,
+        .name = (uint32_t)(call->cookie >> 32),
+        .kind = HEC_ACTIVITY_API,
+        .detail = (uint8_t)(call->cookie >> 8),
+        .device = (uint8_t)call->cookie,
+    };
+    if (call->cookie != NO_CALL)
+        a->take(a->context, &activity, call->track - 1);
+}
+
+/* What is decided goes on to `take`, with the launch filled in where it is known: launch_track is the index of its track
+ * plus 1 (the call's `track`), `track` the index of the activity's own. */
+static void trace_pending_advance(struct hec_trace_pending *pending, int64_t now_ns, bool final,
+                                  void (*take)(void *context, const struct hec_activity *activity, uint32_t track),
+                                  void *context) {
+    struct advance a = {pending, take, context};
+    const struct hec_trace_match_sink sink = {&a, take_device, take_call};
+    if (pending->match)
+        hec_trace_match_advance(pending->match, now_ns, final, &sink);
+}
+
+static void trace_pending_free(struct hec_trace_pending *pending, struct hec_trace_budget *budget) {
+    hec_trace_match_free(pending->match);
+    hec_trace_resize(budget, pending->items, pending->capacity * sizeof *pending->items, 0);
+    memset(pending, 0, sizeof *pending);
+}
+
+#define HELD_FIRST 64u
 
 /* Room for one more behind the last. */
 static bool make_room(struct hec_trace_hold *hold, struct hec_trace_budget *budget) {
@@ -18,7 +142,7 @@ static bool make_room(struct hec_trace_hold *hold, struct hec_trace_budget *budg
         hold->first = 0;
         return true;
     }
-    uint32_t capacity = hold->capacity ? hold->capacity * 2 : CAPACITY_FIRST;
+    uint32_t capacity = hold->capacity ? hold->capacity * 2 : HELD_FIRST;
     struct hec_trace_held *items =
         hec_trace_resize(budget, hold->items, hold->capacity * sizeof *items, (size_t)capacity * sizeof *items);
     if (!items)
@@ -266,8 +390,8 @@ static void add_matched(void *context, const struct hec_activity *activity, uint
 
 void hec_trace_release(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t now_ms, bool final) {
     struct taking taking = {tracks, run, now_ms};
-    hec_trace_pending_advance(&tracks->pending, run->opened_ns + (int64_t)now_ms * HEC_NS_PER_MS, final, add_matched,
-                              &taking);
+    trace_pending_advance(&tracks->pending, run->opened_ns + (int64_t)now_ms * HEC_NS_PER_MS, final, add_matched,
+                          &taking);
     release_all(tracks, run, now_ms, final);
 }
 
@@ -298,7 +422,7 @@ void hec_trace_tracks_free(struct hec_trace_tracks *tracks, struct hec_trace_run
     }
     hec_trace_resize(&run->budget, tracks->list, tracks->capacity * sizeof *tracks->list, 0);
     hec_trace_map_free(&tracks->by_key, &run->budget);
-    hec_trace_pending_free(&tracks->pending, &run->budget);
+    trace_pending_free(&tracks->pending, &run->budget);
     tracks->list = NULL;
     tracks->count = tracks->capacity = 0;
 }
