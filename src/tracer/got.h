@@ -1,6 +1,5 @@
 /* Other modules' ways to a function: the slots through which they call it, the symbol that they find it by, and tables of
- * their own that they put its address into. got.c walks slots, got_symbols.c symbols, got_data.c tables; got_pages.c
- * changes a word wherever it lies.
+ * their own that they put its address into. got.c walks them; got_pages.c changes a word wherever it lies.
  *
  * Everything here allocates nothing, uses no thread-local storage of its own and less than 1 KB of stack. Each walk
  * holds the lock below, and within it glibc's lock of the list of modules, but never glibc's other one (dl_load_lock),

@@ -2,7 +2,7 @@
  * (-z noseparate-code, and all before binutils 2.31), programs change protections themselves. So the kernel is asked
  * (/proc/self/maps), once a walk. Its system calls are made directly: the functions of libc are points of cancellation,
  * and the lock would stay taken in a thread that ends there. */
-#include "tracer/got_parts.h"
+#include "tracer/got_pages.h"
 
 #include <errno.h>
 #include <fcntl.h>

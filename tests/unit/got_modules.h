@@ -2,7 +2,7 @@
 #ifndef TESTS_GOT_MODULES_H
 #define TESTS_GOT_MODULES_H
 
-#include "tracer/got_parts.h"
+#include "tracer/got_pages.h"
 #include "unit.h"
 
 #include <dlfcn.h>
