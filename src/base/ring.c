@@ -141,11 +141,6 @@ void hec_ring_abandon(struct hec_ring *ring, uint32_t seen) {
     __atomic_compare_exchange_n(&ring->header->window, &seen, seen | 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-uint64_t hec_ring_unread(const struct hec_ring *ring, uint64_t *tail) {
-    *tail = __atomic_load_n(&ring->header->tail, __ATOMIC_ACQUIRE);
-    return __atomic_load_n(&ring->header->head, __ATOMIC_RELAXED) - *tail;
-}
-
 void hec_ring_unmap(struct hec_ring *ring) {
     if (ring->header)
         munmap(ring->header, ring->bytes);
@@ -362,9 +357,15 @@ static bool replace(const struct hec_ring_again *again, struct hec_ring *ring, u
     return false;
 }
 
+/* How many records nobody has read yet. */
+static uint64_t unread_of(const struct hec_ring *ring, uint64_t *tail) {
+    *tail = __atomic_load_n(&ring->header->tail, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&ring->header->head, __ATOMIC_RELAXED) - *tail;
+}
+
 /* Who reads does so all the time: a record that lies for as long as there is between two looks has no reader. */
 static void end_if_dead(struct hec_ring_again *again, struct hec_ring *ring, uint32_t seen) {
-    uint64_t tail, unread = hec_ring_unread(ring, &tail);
+    uint64_t tail, unread = unread_of(ring, &tail);
     if (seen != 0 && unread > 0 && tail == again->tail) /* 0: `hec run`, which may be stopped for long */
         hec_ring_abandon(ring, seen);
     again->tail = unread > 0 ? tail : ALL_READ;

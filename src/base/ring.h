@@ -186,8 +186,6 @@ bool hec_ring_closed(const struct hec_ring *ring);
 uint32_t hec_ring_window(const struct hec_ring *ring);
 /* Nobody has read for so long that nobody will: the window `seen` ends. */
 void hec_ring_abandon(struct hec_ring *ring, uint32_t seen);
-/* How many records nobody has read yet. */
-uint64_t hec_ring_unread(const struct hec_ring *ring, uint64_t *tail);
 
 /* Unmap. No thread may be writing. */
 void hec_ring_unmap(struct hec_ring *ring);

@@ -114,9 +114,7 @@ void hec_inject_record(const struct hec_inject *inject, pid_t root, int64_t star
     sink->tracer(sink->context, &tracer);
     if (inject->mode == HEC_TRACE_OFF)
         return;
-    char text[sizeof inject->why + 16];
-    snprintf(text, sizeof text, "trace: %s", inject->why);
-    sink->event(sink->context, HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, start_ns, text);
+    hec_sink_event(sink, HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, start_ns, "trace: %s", inject->why);
 }
 
 int hec_inject_hooks_folder(char path[PATH_MAX], struct hec_why *why) {

@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,17 +21,6 @@
 #define STOP_NS (3 * HEC_NS_PER_S)
 #define TICK_MS 100
 #define ENVIRONMENT_MAX (1 << 17)
-
-static void put(const struct hec_sink *sink, const char *key, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void put(const struct hec_sink *sink, const char *key, const char *format, ...) {
-    char text[256];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    sink->meta(sink->context, key, text);
-}
 
 /* CUDA_VISIBLE_DEVICES of a process, in text; NULL: it has none, or it is not for us to know. */
 static const char *visible_devices(pid_t pid, char text[ENVIRONMENT_MAX]) {
@@ -80,23 +68,23 @@ static void describe(const struct hec_running_options *options, const struct hec
     sink->meta(sink->context, "command", options->job);
     hec_facts_machine(sink);
     hec_facts_wall_time(hec_clock_wall_ns(), started);
-    put(sink, "started", "%s", started);
-    put(sink, "window", "1");
+    hec_sink_meta(sink, "started", "%s", started);
+    hec_sink_meta(sink, "window", "1");
     if (options->simulated)
-        put(sink, "simulated", "%s", options->simulated);
-    put(sink, "start_mono_ns", "%lld", (long long)start_ns);
+        hec_sink_meta(sink, "simulated", "%s", options->simulated);
+    hec_sink_meta(sink, "start_mono_ns", "%lld", (long long)start_ns);
 }
 
 static void conclude(const struct hec_sink *sink, int64_t duration_ns) {
     struct rusage self;
     getrusage(RUSAGE_SELF, &self);
-    put(sink, "duration_ns", "%lld", (long long)duration_ns);
-    put(sink, "stopped", "window");
-    put(sink, "self_cpu_seconds", "%.6f",
+    hec_sink_meta(sink, "duration_ns", "%lld", (long long)duration_ns);
+    hec_sink_meta(sink, "stopped", "window");
+    hec_sink_meta(sink, "self_cpu_seconds", "%.6f",
         (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
             (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6);
-    put(sink, "self_rss_max_kib", "%ld", self.ru_maxrss);
-    put(sink, "complete", "1");
+    hec_sink_meta(sink, "self_rss_max_kib", "%ld", self.ru_maxrss);
+    hec_sink_meta(sink, "complete", "1");
 }
 
 int hec_running_record(const struct hec_running_options *options, struct hec_image *image, double *seconds,

@@ -13,7 +13,6 @@
 #include "observe/recorder.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +73,7 @@ static bool is_new(struct hec_python_watch *watch, pid_t pid) {
 }
 
 void hec_python_watch_tracer(struct hec_python_watch *watch, const struct hec_tracer *tracer) {
-    char path[32], words[COMMAND_LINE_MAX], text[200];
+    char path[32], words[COMMAND_LINE_MAX];
     if (!watch->sink || tracer->driver_version <= 0 || !is_new(watch, tracer->pid))
         return;
     snprintf(path, sizeof path, "/proc/%d/cmdline", (int)tracer->pid);
@@ -85,10 +84,10 @@ void hec_python_watch_tracer(struct hec_python_watch *watch, const struct hec_tr
     char letter = length > 0 ? hec_python_isolated(words, (size_t)length) : 0;
     if (!letter)
         return;
-    snprintf(text, sizeof text,
-             "process %d is a python -%c, which reads no PYTHONPATH: its steps, losses and source lines are not found",
-             (int)tracer->pid, letter);
-    watch->sink->event(watch->sink->context, HEC_EVENT_NOTE, HEC_DEVICE_NONE, tracer->first_ns, text);
+    hec_sink_event(watch->sink, HEC_EVENT_NOTE, HEC_DEVICE_NONE, tracer->first_ns,
+                   "process %d is a python -%c, which reads no PYTHONPATH: its steps, losses and source lines are not "
+                   "found",
+                   (int)tracer->pid, letter);
 }
 
 /* The command waits this long for the collectors; what opens later (a driver that initialises a GPU can take seconds)
@@ -119,17 +118,6 @@ struct hec_session {
 
 struct hec_session_options hec_session_defaults(void) {
     return (struct hec_session_options){.trace = HEC_TRACE_AUTO, .trace_memory_mb = 64, .hooks = true};
-}
-
-static void put_meta(const struct hec_session *s, const char *key, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void put_meta(const struct hec_session *s, const char *key, const char *format, ...) {
-    char text[256];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    s->sink->meta(s->sink->context, key, text);
 }
 
 static void tracer_seen(void *context, const struct hec_tracer *tracer) {
@@ -188,9 +176,9 @@ static void record_start(struct hec_session *s) {
     hec_facts_machine(s->sink);
     char started[40];
     hec_facts_wall_time(hec_clock_wall_ns(), started);
-    put_meta(s, "started", "%s", started);
+    hec_sink_meta(s->sink, "started", "%s", started);
     if (s->simulation)
-        put_meta(s, "simulated", "%s", s->options.simulated);
+        hec_sink_meta(s->sink, "simulated", "%s", s->options.simulated);
     if (s->options.levers)
         s->sink->meta(s->sink->context, "levers", s->options.levers);
     for (const char *const *fact = s->options.facts; fact && fact[0]; fact += 2)
@@ -201,19 +189,19 @@ static void record_end(struct hec_session *s) {
     const struct hec_child *child = &s->child;
     struct rusage self;
     getrusage(RUSAGE_SELF, &self);
-    put_meta(s, "start_mono_ns", "%lld", (long long)child->start_ns);
-    put_meta(s, "duration_ns", "%lld", (long long)(child->end_ns - child->start_ns));
-    put_meta(s, "start_cost_ns", "%lld", (long long)(child->start_ns - s->options.begin_ns));
-    put_meta(s, "exit_code", "%d", child->exit_code);
+    hec_sink_meta(s->sink, "start_mono_ns", "%lld", (long long)child->start_ns);
+    hec_sink_meta(s->sink, "duration_ns", "%lld", (long long)(child->end_ns - child->start_ns));
+    hec_sink_meta(s->sink, "start_cost_ns", "%lld", (long long)(child->start_ns - s->options.begin_ns));
+    hec_sink_meta(s->sink, "exit_code", "%d", child->exit_code);
     if (s->stopped)
-        put_meta(s, "stopped", "%s", s->stopped == HEC_STOPPED_STEPS ? "steps" : "time");
-    put_meta(s, "self_cpu_seconds", "%.6f",
-             (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
-                 (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6);
-    put_meta(s, "self_rss_max_kib", "%ld", self.ru_maxrss);
+        hec_sink_meta(s->sink, "stopped", "%s", s->stopped == HEC_STOPPED_STEPS ? "steps" : "time");
+    hec_sink_meta(s->sink, "self_cpu_seconds", "%.6f",
+                  (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
+                      (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6);
+    hec_sink_meta(s->sink, "self_rss_max_kib", "%ld", self.ru_maxrss);
     if (s->options.units && s->options.units[0])
         s->sink->meta(s->sink->context, "units", s->options.units);
-    put_meta(s, "complete", "1");
+    hec_sink_meta(s->sink, "complete", "1");
 }
 
 static int start_observing(struct hec_session *s, struct hec_why *why) {

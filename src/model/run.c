@@ -1,5 +1,7 @@
 #include "model/run.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const event_names[] = {
@@ -7,6 +9,25 @@ static const char *const event_names[] = {
 #include "model/event.def"
 #undef HEC_EVENT
 };
+
+void hec_sink_meta(const struct hec_sink *sink, const char *key, const char *format, ...) {
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    sink->meta(sink->context, key, text);
+}
+
+void hec_sink_event(const struct hec_sink *sink, enum hec_event_kind kind, int device, int64_t t_ns, const char *format,
+                    ...) {
+    char text[640];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    sink->event(sink->context, kind, device, t_ns, text);
+}
 
 const char *hec_event_name(enum hec_event_kind kind) {
     return event_names[kind];

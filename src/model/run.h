@@ -120,3 +120,10 @@ struct hec_sink {
 #include "model/sink.def"
 #undef HEC_SINK
 };
+
+/* A fact of the run, its text cut at 255 bytes. */
+void hec_sink_meta(const struct hec_sink *sink, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* An event, its text cut at 639 bytes; device: HEC_DEVICE_NONE where it is of none. */
+void hec_sink_event(const struct hec_sink *sink, enum hec_event_kind kind, int device, int64_t t_ns, const char *format,
+                    ...) __attribute__((format(printf, 5, 6)));

@@ -26,9 +26,8 @@ void hec_lane_open(struct hec_lane_set *set, enum hec_lane lane, const struct he
         int64_t cpu_ns = thread_cpu_ns();
         int err = (*all)->open(options, sink, &self, &why);
         if (err < 0) {
-            char text[sizeof why.text + 64];
-            snprintf(text, sizeof text, "%s: %s", (*all)->name, why.text[0] ? why.text : hec_err_text(err));
-            sink->event(sink->context, HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, hec_clock_mono_ns(), text);
+            hec_sink_event(sink, HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, hec_clock_mono_ns(), "%s: %s",
+                           (*all)->name, why.text[0] ? why.text : hec_err_text(err));
             continue;
         }
         set->collector[set->count] = *all;
@@ -64,10 +63,9 @@ void hec_lane_finish(struct hec_lane_set *set, const struct hec_sink *sink, int6
         int64_t cpu_ns = thread_cpu_ns();
         set->collector[i]->finish(set->self[i], end_ns);
         cpu_ns = set->cpu_ns[i] + thread_cpu_ns() - cpu_ns;
-        char key[64], value[32];
+        char key[64];
         snprintf(key, sizeof key, "self_cpu_seconds.%s", set->collector[i]->name);
-        snprintf(value, sizeof value, "%.6f", (double)cpu_ns / (double)HEC_NS_PER_S);
-        sink->meta(sink->context, key, value);
+        hec_sink_meta(sink, key, "%.6f", (double)cpu_ns / (double)HEC_NS_PER_S);
     }
 }
 
@@ -297,11 +295,9 @@ int hec_recorder_stop(struct hec_recorder *recorder, int64_t end_ns, int64_t tim
         lane->cut_off = true;
         pthread_mutex_unlock(&lane->sink_lock);
         pthread_detach(lane->thread);
-        char text[128];
-        snprintf(text, sizeof text,
-                 "the %s did not answer within %.1f s at the end of the run: its last readings are missing",
-                 lane_names[kind], (double)timeout_ns / (double)HEC_NS_PER_S);
-        recorder->sink->event(recorder->sink->context, HEC_EVENT_GAP, HEC_DEVICE_NONE, end_ns, text);
+        hec_sink_event(recorder->sink, HEC_EVENT_GAP, HEC_DEVICE_NONE, end_ns,
+                       "the %s did not answer within %.1f s at the end of the run: its last readings are missing",
+                       lane_names[kind], (double)timeout_ns / (double)HEC_NS_PER_S);
     }
     if (abandoned)
         return abandoned;

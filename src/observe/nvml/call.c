@@ -2,8 +2,6 @@
 
 #include "observe/nvml/tuning.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -47,16 +45,6 @@ void nvml_missing(struct nvml_device *device, enum hec_metric metric, int64_t t_
     const struct hec_sink *sink = device->observer->sink;
     if (metric != HEC_METRIC_COUNT)
         sink->missing(sink->context, metric, device->info.index, t_ns);
-}
-
-void nvml_event(struct nvml_device *device, enum hec_event_kind kind, const char *format, ...) {
-    const struct hec_sink *sink = device->observer->sink;
-    char text[256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    sink->event(sink->context, kind, device->info.index, hec_clock_mono_ns(), text);
 }
 
 bool nvml_buffer(struct nvml_observer *observer, size_t size) {

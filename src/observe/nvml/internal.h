@@ -135,8 +135,9 @@ int64_t nvml_utilization_interval(const struct nvml_observer *observer);
 
 void nvml_emit(struct nvml_device *device, enum hec_metric metric, int64_t t_ns, int64_t value);
 void nvml_missing(struct nvml_device *device, enum hec_metric metric, int64_t t_ns);
-void nvml_event(struct nvml_device *device, enum hec_event_kind kind, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* kind, format, ... */
+#define nvml_event(device, kind, ...)                                                                                  \
+    hec_sink_event((device)->observer->sink, kind, (device)->info.index, hec_clock_mono_ns(), __VA_ARGS__)
 /* Room for at least `size` bytes in observer->buffer; false when memory is short. */
 bool nvml_buffer(struct nvml_observer *observer, size_t size);
 

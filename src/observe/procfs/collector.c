@@ -375,17 +375,14 @@ static void report_survivors(struct procfs *self, int32_t root, int64_t end_ns) 
 static void procfs_finish(void *context, int64_t end_ns) {
     struct procfs *self = context;
     pid_t root = __atomic_load_n(&self->options->root, __ATOMIC_ACQUIRE);
-    char text[32];
     host(self, end_ns, true);
     own_cost(self, end_ns);
     if (root <= 0)
         return;
     tree(self, root, end_ns, true);
     report_survivors(self, root, end_ns);
-    snprintf(text, sizeof text, "%lld", (long long)self->tree.seen);
-    self->sink->meta(self->sink->context, "tree_processes_seen", text);
-    snprintf(text, sizeof text, "%lld", (long long)self->tree.unrecorded);
-    self->sink->meta(self->sink->context, "tree_processes_unrecorded", text);
+    hec_sink_meta(self->sink, "tree_processes_seen", "%lld", (long long)self->tree.seen);
+    hec_sink_meta(self->sink, "tree_processes_unrecorded", "%lld", (long long)self->tree.unrecorded);
 }
 
 static void procfs_close(void *context) {

@@ -15,7 +15,6 @@
  * 80 MB of calls and 100 MB of activities at most, out of the budget. */
 #define HEC_TRACE_MATCH_MAX (1u << 20)
 #define HEC_TRACE_MATCH_NO_DEVICE UINT16_MAX
-#define HEC_TRACE_MATCH_NO_STREAM UINT64_MAX /* the call does not say; 0 is the default stream */
 
 enum hec_trace_match_class {
     HEC_TRACE_MATCH_KERNEL,
