@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "model/metric.h"
+#include "model/run.h"
 #include "report/export/exposition.h"
 
 #include <stdbool.h>

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "model/run.h"
 #include "observe/procfs/file.h"
-#include "observe/procfs/parse.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -17,6 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+bool hec_tenant_equal(const struct hec_tenant *a, const struct hec_tenant *b) {
+    return strcmp(a->pod, b->pod) == 0 && strcmp(a->job, b->job) == 0 && strcmp(a->command, b->command) == 0 &&
+           strcmp(a->container, b->container) == 0 && strcmp(a->user, b->user) == 0 &&
+           strcmp(a->pod_namespace, b->pod_namespace) == 0 && a->pid == b->pid;
+}
 
 /* What a process' cgroups say of whom it works for. Pure: the text of /proc/PID/cgroup in, names out. Any text will do. */
 

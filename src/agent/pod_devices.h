@@ -1,7 +1,7 @@
 /* Which container of Kubernetes holds which GPU: the kubelet's answer, taken apart. Pure: bytes in, rows out. */
 #pragma once
 
-#include "agent/tenant.h"
+#include "agent/identity.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -26,7 +26,7 @@
 #pragma once
 
 #include "agent/draws.h"
-#include "agent/tenant.h"
+#include "agent/identity.h"
 #include "base/clock.h"
 
 #include <stdbool.h>

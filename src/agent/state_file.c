@@ -273,7 +273,7 @@ int hec_state_file_load(struct hec_state_file *file, struct hec_node *node, stru
 
 /* ---- writing ---- */
 
-/* Names hold no tab and no newline: they are clean (agent/tenant.h). */
+/* Names hold no tab and no newline: they are clean (agent/identity.h). */
 static void put_shares(struct hec_buf *out, const struct hec_shares *shares) {
     int64_t now_ns = hec_clock_mono_ns();
     struct hec_shares_floor floor = hec_shares_floor(shares);

@@ -27,7 +27,7 @@ bool hec_mark_write(struct hec_ring *ring, struct hec_ring_record *record, enum 
  * Names are cut to HEC_NAME_MAX bytes. */
 uint32_t hec_mark_name(struct hec_ring *ring, const char *text);
 
-/* The same for the long texts of the hooks (texts.c): the last HEC_MARK_TEXT_MAX bytes are kept. text is not "". */
+/* The same for the long texts of the hooks : the last HEC_MARK_TEXT_MAX bytes are kept. text is not "". */
 #define HEC_MARK_TEXT_MAX 255
 #define HEC_MARK_TEXT_FIRST 1024u /* ids of texts begin here: those of names are below */
 uint32_t hec_mark_text(struct hec_ring *ring, const char *text);

@@ -1,5 +1,5 @@
 /* The text of /proc files: odd names, cut-off text, missing fields. */
-#include "observe/procfs/parse.h"
+#include "observe/procfs/file.h"
 #include "unit.h"
 
 #define STAT_REST                                                                                                      \

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "observe/collector.h"
 #include "observe/procfs/file.h"
-#include "observe/procfs/parse.h"
 #include "observe/procfs/tree.h"
 #include "observe/procfs/usable.h"
 

@@ -22,3 +22,44 @@ bool hec_proc_error_is_denied(ssize_t error);
 int hec_proc_list_numbers(int dir, const char *path, void (*visit)(void *context, int32_t number), void *context);
 /* Call visit for every number in a text of numbers, such as that of children. */
 void hec_proc_each_number(const char *text, void (*visit)(void *context, int32_t number), void *context);
+
+/* The text of /proc files, taken apart. Pure: text in, numbers out. Format: proc(5) and
+ * Documentation/filesystems/proc.rst of Linux. Every function takes NUL-terminated text that may be cut off or
+ * damaged. */
+
+/* /proc/PID/stat. Times are in clock ticks (sysconf(_SC_CLK_TCK) a second). */
+struct hec_proc_stat {
+    int32_t pid, parent;
+    char state;
+    char name[64];        /* printable valid UTF-8: other bytes became '?' */
+    int64_t own_ticks;    /* user and system, exited threads included */
+    int64_t waited_ticks; /* of descendants that ended and were waited for */
+    int64_t start_ticks;  /* since boot; with the pid, the identity of a process */
+    int64_t threads;
+    int64_t rss_pages;
+};
+
+/* /proc/PID/io, in bytes. The kernel adds the counts of children that were waited for to their parent's. */
+struct hec_proc_io {
+    int64_t read, written; /* through system calls */
+    int64_t disk_read;     /* fetched from storage */
+};
+
+/* /proc/PID/task/TID/status */
+struct hec_proc_status {
+    char state;
+    int64_t voluntary, involuntary; /* context switches; -1: unknown */
+    int64_t rss_max_kib;            /* -1: unknown */
+};
+
+bool hec_proc_parse_stat(const char *text, struct hec_proc_stat *out);
+bool hec_proc_parse_io(const char *text, struct hec_proc_io *out);
+bool hec_proc_parse_status(const char *text, struct hec_proc_status *out);
+
+/* The first line of /proc/stat, in ticks of all cores. Time stolen by a hypervisor and time waiting for I/O are in the
+ * total, not in busy. */
+bool hec_proc_parse_cpu(const char *text, int64_t *busy_ticks, int64_t *total_ticks);
+
+/* The number after "\nKEY:" (or at the start of the text), as in meminfo and status; -1 when absent. key: with colon.
+ * */
+int64_t hec_proc_parse_field(const char *text, const char *key);

@@ -9,7 +9,6 @@
 #pragma once
 
 #include "model/run.h"
-#include "observe/procfs/parse.h"
 
 #define HEC_TREE_LIVE_MAX 16384    /* members looked at in one poll */
 #define HEC_TREE_RECORDS_MAX 16384 /* processes handed to the sink in all; more are counted only */
