@@ -1,6 +1,5 @@
 /* Lists that double, and the order of their numbers. */
-#ifndef HEC_BASE_LIST_H
-#define HEC_BASE_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ static inline int hec_by_int64(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
-
-#endif

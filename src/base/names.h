@@ -1,6 +1,5 @@
 /* Stable names of enumerators. */
-#ifndef HEC_BASE_NAMES_H
-#define HEC_BASE_NAMES_H
+#pragma once
 
 /* const char *function(type value): the name at its place, in the order of the enumerators; "?" out of range. */
 #define HEC_NAME_OF(function, type, ...)                                                                               \
@@ -8,5 +7,3 @@
         static const char *const names[] = {__VA_ARGS__};                                                              \
         return (unsigned)value < sizeof names / sizeof names[0] ? names[value] : "?";                                  \
     }
-
-#endif
