@@ -153,6 +153,7 @@ TEST(many) {
     start();
     for (uint32_t i = 0; i < 15000; i++)
         assert_int_equal(sample((int)(i % 2), (enum hec_state)(3 + i % 3), 1 + i % 5000, 10 + i % 5000), 0);
+    hec_source_lines_free(&out);
     assert_int_equal(hec_source_end(b, NULL, 10000, &out), 0);
     double sums[2][HEC_STATE_COUNT] = {{0}};
     int64_t samples = 0;

@@ -14,6 +14,8 @@ static uint32_t process, thread, second_thread, stream, second_stream;
 /* Before each test. */
 static inline int timeline_begin(void **state) {
     (void)state;
+    hec_timeline_free(&made);
+    memset(&made, 0, sizeof made);
     fake_tl_free(&t);
     fake_tl_init(&t);
     process = fake_tl_track(&t, HEC_TRACK_PROCESS, PID, -1, 0);
