@@ -81,8 +81,8 @@ static void conclude(const struct hec_sink *sink, int64_t duration_ns) {
     hec_sink_meta(sink, "duration_ns", "%lld", (long long)duration_ns);
     hec_sink_meta(sink, "stopped", "window");
     hec_sink_meta(sink, "self_cpu_seconds", "%.6f",
-        (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
-            (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6);
+                  (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
+                      (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6);
     hec_sink_meta(sink, "self_rss_max_kib", "%ld", self.ru_maxrss);
     hec_sink_meta(sink, "complete", "1");
 }
