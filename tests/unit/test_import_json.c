@@ -72,12 +72,13 @@ TEST(test_invalid) {
         const char *text;
         const char *offset; /* where the error is */
     } cases[] = {
-        {"[1,]", "byte 3"},       {"{\"a\":1,}", "byte 7"}, {"[1 2]", "byte 3"},       {"{\"a\" 1}", "byte 5"},
-        {"{a:1}", "byte 1"},      {"[01]", "byte 1"},       {"[1.]", "byte 1"},        {"[.5]", "byte 1"},
-        {"[-]", "byte 1"},        {"[+1]", "byte 1"},       {"[1e]", "byte 1"},        {"[tru]", "byte 1"},
-        {"\"a\nb\"", "byte 2"},   {"\"\\x\"", "byte 2"},    {"\"\\u12g4\"", "byte 5"}, {"[1}", "byte 2"},
-        {"{\"a\":1]", "byte 6"},  {"[1] 2", "byte 4"},      {"[\"a\",'b']", "byte 5"}, {"{\"a\":}", "byte 5"},
-        {"{,\"a\":1}", "byte 1"}, {"[,1]", "byte 1"},       {"[1]]", "byte 3"},        {"{\"a\":1 \"b\":2}", "byte 7"},
+        {"[1,]", "byte 3"},        {"{\"a\":1,}", "byte 7"}, {"[1 2]", "byte 3"},
+        {"{\"a\" 1}", "byte 5"},   {"{a:1}", "byte 1"},      {"[01]", "byte 1"},
+        {"[1.]", "byte 1"},        {"[.5]", "byte 1"},       {"[-]", "byte 1"},
+        {"[+1]", "byte 1"},        {"[1e]", "byte 1"},       {"[tru]", "byte 1"},
+        {"[1}", "byte 2"},         {"{\"a\":1]", "byte 6"},  {"[1] 2", "byte 4"},
+        {"[\"a\",'b']", "byte 5"}, {"{\"a\":}", "byte 5"},   {"{,\"a\":1}", "byte 1"},
+        {"[,1]", "byte 1"},        {"[1]]", "byte 3"},       {"{\"a\":1 \"b\":2}", "byte 7"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int err = pass_over(cases[i].text, strlen(cases[i].text));
@@ -86,6 +87,42 @@ TEST(test_invalid) {
     }
     assert_int_equal(pass_over("[\0]", 3), HEC_ERR_CORRUPT);
     assert_int_equal(pass_over("\"\0\"", 3), HEC_ERR_CORRUPT);
+}
+
+/* What profilers write that is not JSON: the one string of the text, and how many bytes were taken for text. */
+TEST(test_mended) {
+    static const struct {
+        const char *json, *text;
+        int64_t mended;
+    } cases[] = {
+        {"[\"torch\\cuda\\__init__.py\"]", "torch\\cuda\\__init__.py", 2},
+        {"[\"\\x \\u12g4\"]", "\\x \\u12g4", 2},
+        {"[\"a\nb\"]", "a\nb", 1},
+        {"[\"device = 0 {\"event_id\": 3, \"stream\": 7}\"]", "device = 0 {\"event_id\": 3, \"stream\": 7}", 4},
+        {"[\"plain\" ,\"next\"]", "plain", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_json_text text;
+        start(cases[i].json, strlen(cases[i].json));
+        assert_int_equal(hec_json_peek(json), '[');
+        assert_int_equal(hec_json_enter(json), HEC_OK);
+        assert_int_equal(hec_json_element(json), 1);
+        assert_int_equal(hec_json_peek(json), '"');
+        assert_int_equal(hec_json_string(json, &text), HEC_OK);
+        if (text.length != strlen(cases[i].text) || memcmp(text.data, cases[i].text, text.length) != 0 ||
+            json->mended != cases[i].mended)
+            fail_msg("%s: %.*s, %lld mended", cases[i].json, (int)text.length, text.data, (long long)json->mended);
+        stop();
+    }
+    /* as members: read and passed over; the last quote of a value is the one that a key or the end follows */
+    const char *members[] = {"{\"name\": \"f(\"a\", \"b\")\", \"pid\": 1}", "{\"name\": \"{\"a\": \"b\"}\"}",
+                             "{\"a\"b\": 1, \"c\": [\"d\"e\"]}"};
+    for (size_t i = 0; i < 3; i++)
+        if (pass_over(members[i], strlen(members[i])) != HEC_OK)
+            fail_msg("%s: %s", members[i], why.text);
+    /* a string that does not end: the first quote that was taken for text is named */
+    assert_int_equal(pass_over("[\"a\"x, 1]", 9), HEC_ERR_CORRUPT);
+    assert_non_null(strstr(why.text, "byte 4"));
 }
 
 TEST(test_truncated_anywhere) {

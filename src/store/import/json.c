@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOKEN_MAX 64 /* the longest number or literal */
+#define TOKEN_MAX 64    /* the longest number or literal */
+#define AHEAD_MAX 16384 /* what is looked at behind a quote that may not be the last of its string */
 
 void hec_json_init(struct hec_json *j, struct hec_import_input *input, struct hec_why *why) {
     j->input = input;
@@ -12,21 +13,25 @@ void hec_json_init(struct hec_json *j, struct hec_import_input *input, struct he
     memset(j->window, 0, 16);
     j->base = 0;
     j->error = HEC_OK;
+    j->mended = 0;
     j->depth = 0;
     j->input_ended = j->input_failed = false;
     j->fresh = false;
 }
 
+static int invalid(struct hec_json *j, int64_t offset, const char *what) {
+    return j->error = hec_fail(j->why, HEC_ERR_CORRUPT, "%s is not valid JSON at byte %lld: %s should be there",
+                               hec_import_input_path(j->input), (long long)offset, what);
+}
+
 static int fail(struct hec_json *j, const uint8_t *at, const char *what) {
     if (j->error)
         return j->error;
-    long long offset = j->base + (at - j->window);
-    const char *path = hec_import_input_path(j->input);
+    int64_t offset = j->base + (at - j->window);
     if (at >= j->end && j->input_ended)
         return j->error = hec_fail(j->why, HEC_ERR_CORRUPT, "%s is cut short: it ends at byte %lld, where %s should be",
-                                   path, offset, what);
-    return j->error = hec_fail(j->why, HEC_ERR_CORRUPT, "%s is not valid JSON at byte %lld: %s should be there", path,
-                               offset, what);
+                                   hec_import_input_path(j->input), (long long)offset, what);
+    return invalid(j, offset, what);
 }
 
 /* Bytes from `keep` on stay in the window (it must be near the end); more come behind them. Returns where keep is now;
@@ -137,7 +142,8 @@ static size_t put_utf8(char *out, uint32_t c) {
            out[2] = (char)(0x80 | (c >> 6 & 0x3f)), out[3] = (char)(0x80 | (c & 0x3f)), 4;
 }
 
-/* Past the escape at p (a backslash); its text is added to out if there is room. NULL on error. */
+/* Past the escape at p (a backslash), or past the backslash where it is none; its text is added to out if there is room. NULL
+ * on error. */
 static const uint8_t *escape(struct hec_json *j, const uint8_t *p, char *out, size_t *length) {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     if (!(p = ensure(j, p, 12)))
@@ -157,13 +163,14 @@ static const uint8_t *escape(struct hec_json *j, const uint8_t *p, char *out, si
             p += 6;
         }
         size = put_utf8(character, c >= 0xd800 && c < 0xe000 ? 0xfffd : c); /* half a pair is no character */
-    } else {
-        const uint8_t *wrong = p + 1;
-        if (*wrong == 'u')
-            for (wrong++; hex_digit(*wrong) >= 0;)
-                wrong++;
-        fail(j, wrong < j->end ? wrong : j->end, "an escape sequence");
+    } else if (p + 1 >= j->end) {
+        fail(j, j->end, "the end of a string");
         return NULL;
+    } else { /* it stands for itself */
+        character[0] = '\\';
+        size = 1;
+        p++;
+        j->mended++;
     }
     if (out && *length + size <= HEC_JSON_TEXT_MAX) {
         memcpy(out + *length, character, size);
@@ -172,8 +179,46 @@ static const uint8_t *escape(struct hec_json *j, const uint8_t *p, char *out, si
     return p;
 }
 
+/* What can follow a string, for a first look. */
+static inline bool may_follow(uint8_t c) {
+    return c == ',' || c == ':' || c == '}' || c == ']' || c <= ' ';
+}
+
+/* The first byte that is no blank, from p on; end where there is none before it. */
+static const uint8_t *solid(const uint8_t *p, const uint8_t *end) {
+    while (p < end && *p <= ' ')
+        p++;
+    return p;
+}
+
+/* Whether the quote at p ends its string: what follows goes on with the object or the array that it is in. What is not in the
+ * window speaks for it. */
+static bool is_last_quote(const struct hec_json *j, const uint8_t *p, bool key) {
+    const uint8_t *end = j->end - p > AHEAD_MAX ? p + AHEAD_MAX : j->end;
+    const uint8_t *next = solid(p + 1, end);
+    bool array = j->depth > 0 && j->is_array[j->depth - 1];
+    if (next == end || j->depth == 0)
+        return true;
+    if (key || array)
+        return key ? *next == ':' : *next == ',' || *next == ']';
+    if (*next == '}') {
+        next = solid(next + 1, end);
+        return next == end || *next == ',' || *next == '}' || *next == ']';
+    }
+    if (*next != ',')
+        return false;
+    next = solid(next + 1, end);
+    if (next < end && *next++ != '"')
+        return false;
+    while (next < end && *next != '"')
+        next += *next == '\\' ? 2 : 1;
+    next = next < end ? solid(next + 1, end) : end;
+    return next >= end || *next == ':';
+}
+
 /* The rest of a string that is kept, or (out NULL) not, from p on, past its closing quote. */
-static const uint8_t *string_slowly(struct hec_json *j, const uint8_t *p, char *out, size_t *length) {
+static const uint8_t *string_slowly(struct hec_json *j, const uint8_t *p, bool key, char *out, size_t *length) {
+    j->doubt_at = -1;
     for (;;) {
         const uint8_t *from = p;
         p = plain_text(p);
@@ -184,15 +229,30 @@ static const uint8_t *string_slowly(struct hec_json *j, const uint8_t *p, char *
             memcpy(out + *length, from, run);
             *length += run;
         }
-        if (*p == '"')
-            return p + 1;
         if (*p == '\\') {
             p = escape(j, p, out, length);
         } else if (p == j->end && !j->input_ended) {
             p = refill(j, p);
-        } else {
-            fail(j, p, p == j->end ? "the end of a string" : "no control character, but the rest of a string,");
+        } else if (p == j->end) {
+            if (j->doubt_at >= 0)
+                invalid(j, j->doubt_at, "what can follow a string");
+            else
+                fail(j, p, "the end of a string");
             return NULL;
+        } else if (!*p) {
+            fail(j, p, "no byte of zero, but the rest of a string,");
+            return NULL;
+        } else {
+            if (!(p = ensure(j, p, AHEAD_MAX)))
+                return NULL;
+            if (*p == '"' && is_last_quote(j, p, key))
+                return p + 1;
+            if (*p == '"' && j->doubt_at < 0)
+                j->doubt_at = j->base + (p + 1 - j->window);
+            if (out && *length < HEC_JSON_TEXT_MAX)
+                out[(*length)++] = (char)*p;
+            j->mended++;
+            p++;
         }
         if (!p)
             return NULL;
@@ -200,23 +260,23 @@ static const uint8_t *string_slowly(struct hec_json *j, const uint8_t *p, char *
 }
 
 /* Past a string of which p is the opening quote. NULL on error. */
-static inline const uint8_t *skip_string(struct hec_json *j, const uint8_t *p) {
+static inline const uint8_t *skip_string(struct hec_json *j, const uint8_t *p, bool key) {
     p = plain_text(p + 1);
-    if (*p == '"')
+    if (*p == '"' && may_follow(p[1]))
         return p + 1;
     size_t none = 0;
-    return string_slowly(j, p, NULL, &none);
+    return string_slowly(j, p, key, NULL, &none);
 }
 
 /* Past a string, whose text is given. */
-static const uint8_t *read_string(struct hec_json *j, const uint8_t *p, struct hec_json_text *text) {
+static const uint8_t *read_string(struct hec_json *j, const uint8_t *p, bool key, struct hec_json_text *text) {
     const uint8_t *end = plain_text(p + 1);
-    if (*end == '"' && end - p - 1 <= HEC_JSON_TEXT_MAX) {
+    if (*end == '"' && may_follow(end[1]) && end - p - 1 <= HEC_JSON_TEXT_MAX) {
         *text = (struct hec_json_text){(const char *)p + 1, (size_t)(end - p - 1)};
         return end + 1;
     }
     size_t length = 0;
-    end = string_slowly(j, p + 1, j->scratch, &length);
+    end = string_slowly(j, p + 1, key, j->scratch, &length);
     *text = (struct hec_json_text){j->scratch, length};
     return end;
 }
@@ -373,7 +433,7 @@ int hec_json_member(struct hec_json *j, struct hec_json_text *key) {
     /* the key and its colon in one piece, so that the text stays where it is */
     if (j->end - p < 128 && !(p = ensure(j, p, 128)))
         return j->error;
-    if (!(p = read_string(j, p, key)))
+    if (!(p = read_string(j, p, true, key)))
         return j->error;
     if (*p != ':') {
         if (key->data != j->scratch) { /* blanks before the colon may need more input */
@@ -395,7 +455,7 @@ int hec_json_string(struct hec_json *j, struct hec_json_text *text) {
     const uint8_t *p = j->at;
     if (j->end - p < 1024 && !(p = ensure(j, p, 1024))) /* so that most strings need no copy */
         return j->error;
-    if (!(p = read_string(j, p, text)))
+    if (!(p = read_string(j, p, false, text)))
         return j->error;
     j->at = p;
     return HEC_OK;
@@ -425,7 +485,7 @@ value:
     if (!(p = skip_blanks(j, p)))
         return j->error;
     if (*p == '"') {
-        if (!(p = skip_string(j, p)))
+        if (!(p = skip_string(j, p, false)))
             return j->error;
     } else if (*p == '{' || *p == '[') {
         uint8_t close = *p == '{' ? '}' : ']';
@@ -465,7 +525,7 @@ after:
 key:
     if (*p != '"')
         return fail(j, p, "a key in quotes");
-    if (!(p = skip_string(j, p)) || !(p = skip_blanks(j, p)))
+    if (!(p = skip_string(j, p, true)) || !(p = skip_blanks(j, p)))
         return j->error;
     if (*p != ':')
         return fail(j, p, "a colon");
