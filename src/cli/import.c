@@ -68,13 +68,6 @@ static int read_files(struct session *s, struct hec_why *why) {
     if (stats->kept == 0)
         return hec_fail(why, HEC_ERR_CORRUPT, "%s holds no events of a timeline: there is nothing to import",
                         s->args.rest[0]);
-    if (stats->stray > 0) {
-        char text[128];
-        snprintf(text, sizeof text, "left out: %lld event%s more than a day from the others of the trace",
-                 (long long)stats->stray, stats->stray == 1 ? "" : "s");
-        const struct hec_sink *sink = hec_writer_sink(s->writer);
-        sink->event(sink->context, HEC_EVENT_NOTE, HEC_DEVICE_NONE, 0, text);
-    }
     hec_info("%lld events read, %lld kept, %lld of kinds that are not used, %lld without time or place",
              (long long)stats->events, (long long)stats->kept, (long long)stats->skipped, (long long)stats->bad);
     return HEC_OK;

@@ -20,7 +20,7 @@ NAMES(hec_sync_type_name, enum hec_sync_type, HEC_SYNC_TYPE_COUNT, "unknown", "e
 NAMES(hec_api_class_name, enum hec_api_class, HEC_API_CLASS_COUNT, "other", "launch", "graph", "copy", "memset", "sync",
       "alloc", "free", "module")
 NAMES(hec_step_source_name, enum hec_step_source, HEC_STEP_SOURCE_COUNT, "none", "marked", "optimizer", "module",
-      "annotated", "periodic")
+      "annotated", "range", "periodic")
 
 static const char *const modes[HEC_TRACE_MODE_COUNT] = {"off", "auto", "full", "graph"};
 

@@ -78,7 +78,8 @@ enum hec_step_source {
     HEC_STEP_OPTIMIZER, /* found: an optimizer's step */
     HEC_STEP_MODULE,    /* found: a call of the outermost module */
     HEC_STEP_ANNOTATED, /* imported: ProfilerStep#N, an NVTX range */
-    HEC_STEP_PERIODIC,  /* found in the sequence of kernels */
+    HEC_STEP_RANGE,    /* imported: a range named like a step, of a program or library, beside a profiler's own count */
+    HEC_STEP_PERIODIC, /* found in the sequence of kernels */
     HEC_STEP_SOURCE_COUNT
 };
 

@@ -153,11 +153,11 @@ def union(intervals):
 
 
 def test_timeline_of_a_trace_is_as_worked_out_here(hec):
-    """Holistic Trace Analysis' definitions, once more and in a few lines, on a random trace of two devices."""
+    """Holistic Trace Analysis' definitions, once more and in a few lines, on a random trace of two devices, a stream each."""
     rng, events, rows = random.Random(5), [], {0: [], 1: []}
     for i in range(3000):
         kind = rng.choice(["gemm", "gemm", "ncclDevKernel_AllReduce", "copy"])
-        start, length, device, stream = rng.randrange(10**6), rng.randrange(1, 900), rng.randrange(2), rng.randrange(4)
+        start, length, device, stream = rng.randrange(10**6), rng.randrange(1, 900), rng.randrange(2), i
         rows[device].append((kind, start, start + length))
         events.append({"ph": "X", "cat": "gpu_memcpy" if kind == "copy" else "kernel", "pid": device, "tid": stream,
                        "name": "Memcpy DtoD (Device -> Device)" if kind == "copy" else kind, "ts": start, "dur": length,

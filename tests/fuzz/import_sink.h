@@ -77,6 +77,11 @@ static void take_meta(void *context, const char *key, const char *value) {
     reported.complete = strcmp(key, "complete") == 0;
 }
 
+static void take_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
+    (void)context;
+    REQUIRE(kind == HEC_EVENT_NOTE && device == HEC_DEVICE_NONE && t_ns == 0 && *text);
+}
+
 /* Both passes over the file, twice in one run: what is reported must hold together, and a failure has its sentence. */
 static void import_and_check(const char *path) {
     static const struct hec_sink sink = {
@@ -86,6 +91,7 @@ static void import_and_check(const char *path) {
         .trace_activities = take_activities,
         .device = take_device,
         .meta = take_meta,
+        .event = take_event,
     };
     struct hec_import *import = NULL;
     struct hec_why why = {""};

@@ -1,4 +1,5 @@
 /* Kineto's events as activities: crafted traces, one question each. */
+#include "store/import/words.h"
 #include "tests/unit/import_fixture.h"
 
 #define KERNEL(ts, dur, correlation)                                                                                   \
@@ -173,6 +174,93 @@ TEST(test_loader_is_data) {
     import_events("{'ph':'X','cat':'user_annotation','name':'enumerate(DataLoader)#.__next','pid':1,"
                   "'tid':1,'ts':2,'dur':50}");
     assert_int_equal(kept_count(HEC_ACTIVITY_RANGE), 1);
+}
+
+TEST(test_names_of_ranges) {
+    static const struct {
+        const char *name;
+        enum hec_import_range range;
+    } rows[] = {
+        {"ProfilerStep#7", HEC_IMPORT_RANGE_PROFILER_STEP},
+        {"ProfilerStep#", HEC_IMPORT_RANGE_OTHER},
+        {"step 7", HEC_IMPORT_RANGE_STEP},
+        {"Iteration_7", HEC_IMPORT_RANGE_STEP},
+        {"iter: 7", HEC_IMPORT_RANGE_STEP},
+        {"train_step 12", HEC_IMPORT_RANGE_STEP},
+        {"step", HEC_IMPORT_RANGE_OTHER},
+        {"stepper 3", HEC_IMPORT_RANGE_OTHER},
+        {"execute_32_context_0_generation_32", HEC_IMPORT_RANGE_STEP},
+        {"execute_context_1(512)_generation_0(0)", HEC_IMPORT_RANGE_STEP},
+        {"step[DECODE bs=64]", HEC_IMPORT_RANGE_STEP},
+        {"enumerate(DataPipe)#Batcher", HEC_IMPORT_RANGE_DATA},
+        {"[pl][profile][_TrainingEpochLoop].train_dataloader_next", HEC_IMPORT_RANGE_DATA},
+        {"data loading", HEC_IMPORT_RANGE_DATA},
+        {"DataLoading", HEC_IMPORT_RANGE_DATA},
+        {"data_parallel", HEC_IMPORT_RANGE_OTHER},
+        {"aten::data", HEC_IMPORT_RANGE_OTHER},
+        {"save_checkpoint", HEC_IMPORT_RANGE_CHECKPOINT},
+        {"CheckpointFunction", HEC_IMPORT_RANGE_OTHER},
+        {"_compile.compile_inner (dynamo_timed)", HEC_IMPORT_RANGE_COMPILE},
+        {"Torch-Compiled Region: 0/0", HEC_IMPORT_RANGE_OTHER},
+        {"", HEC_IMPORT_RANGE_OTHER},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (hec_import_range_of(rows[i].name, strlen(rows[i].name)) != rows[i].range)
+            fail_msg("%s", rows[i].name);
+}
+
+#define CALL(name, ts, dur, id)                                                                                        \
+    "{'ph':'X','cat':'cuda_runtime','name':'" name "','pid':1,'tid':1,'ts':" #ts ",'dur':" #dur                        \
+    ",'args':{'correlation':" #id "}}"
+#define RAN(device, stream, ts, dur, id)                                                                               \
+    "{'ph':'X','cat':'kernel','name':'k','pid':" #device ",'tid':" #stream ",'ts':" #ts ",'dur':" #dur                 \
+    ",'args':{'device':" #device ",'stream':" #stream ",'correlation':" #id "}}"
+
+/* What a call launched is a graph's when the call is. */
+TEST(test_nodes_of_a_graph) {
+    import_events(CALL("cudaGraphLaunch", 1, 5, 1) "," RAN(0, 7, 10, 1, 1) "," RAN(0, 7, 12, 1, 1) "," //
+                  CALL("cudaLaunchKernel", 14, 1, 2) "," RAN(0, 7, 16, 1, 2));
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 0)->flags, HEC_ACTIVITY_IN_GRAPH);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 1)->flags, HEC_ACTIVITY_IN_GRAPH);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 2)->flags, 0);
+}
+
+/* A stream runs one after the other: what lasts beyond the end of the next is cut. What the next one only overlaps is not, nor
+ * what is on another stream, nor the nodes of a graph. */
+TEST(test_longer_than_can_be) {
+    import_events(RAN(0, 7, 10, 1000, 0) "," RAN(0, 7, 20, 10, 0) "," RAN(0, 7, 40, 15, 0) ","               //
+                  RAN(0, 7, 50, 10, 0) "," RAN(0, 8, 5, 1000, 0) "," CALL("cudaGraphLaunch", 1100, 5, 1) "," //
+                  RAN(0, 7, 1110, 100, 1) "," RAN(0, 7, 1120, 5, 1));
+    static const int64_t durations[] = {10000, 10000, 15000, 10000, 1000000, 100000, 5000};
+    for (int i = 0; i < 7; i++) {
+        const struct hec_activity *a = kept_nth(HEC_ACTIVITY_KERNEL, i);
+        if (a->end_ns - a->start_ns != durations[i])
+            fail_msg("kernel %d lasts %lld ns", i, (long long)(a->end_ns - a->start_ns));
+    }
+    assert_int_equal(imported.stats.cut, 1);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "1 activity of a device lasted beyond"));
+}
+
+/* One device is named and one is used: it is that one, whatever its number. Where there are two, the numbers count. */
+TEST(test_the_only_device) {
+    static const char properties[] = "'deviceProperties':[{'id':0,'name':'AMD Instinct MI300X'}],'traceEvents':[";
+    char text[1024];
+    snprintf(text, sizeof text, "{%s%s]}", properties, RAN(2, 7, 1, 1, 0));
+    assert_int_equal(import_text(text), HEC_OK);
+    assert_string_equal(kept.device[0].name, "AMD Instinct MI300X");
+    snprintf(text, sizeof text, "{%s%s,%s]}", properties, RAN(2, 7, 1, 1, 0), RAN(0, 7, 1, 1, 0));
+    assert_int_equal(import_text(text), HEC_OK);
+    assert_string_equal(kept.device[0].name, "");
+    assert_string_equal(kept.device[1].name, "AMD Instinct MI300X");
+}
+
+TEST(test_no_device) {
+    import_events("{'ph':'X','cat':'cpu_op','name':'aten::mm','pid':1,'tid':1,'ts':1,'dur':7},"
+                  "{'ph':'X','cat':'mtia_ccp_events','name':'x','pid':1,'tid':1,'ts':1,'dur':7},"
+                  "{'ph':'X','cat':'mtia_ccp_events','name':'y','pid':1,'tid':1,'ts':1,'dur':7}");
+    assert_string_equal(kept.event[0].text,
+                        "the trace holds no activity of a device: no kernel, no copy; not used: 2 of category "
+                        "mtia_ccp_events");
 }
 
 TEST(test_spellings) {
@@ -389,6 +477,6 @@ TEST(test_graph_nodes) {
                   "'dur':3,'args':{'correlation':7}}");
     assert_int_equal(kept.activities, 2); /* one launch for both */
     assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 0)->flags, HEC_ACTIVITY_IN_GRAPH);
-    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 1)->flags, 0);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 1)->flags, HEC_ACTIVITY_IN_GRAPH); /* its launch says so */
     assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 1)->launch_ns, 0);
 }

@@ -255,7 +255,7 @@ static int gap_until(struct hec_state_device *d, int64_t t_ns, const struct hec_
     struct hec_state_gap gap = {
         .start_ns = d->at_ns,
         .end_ns = t_ns,
-        .startup = ender && (first || ender->first),
+        .startup = ender && (first || ender->first) && !ender->in_loop,
         .tail = !ender,
         .kernel = ender && ender->kernel,
         .launch_ns = ender ? ender->launch_ns : HEC_TIME_UNKNOWN,

@@ -159,7 +159,8 @@ struct hec_state_device {
 struct hec_state_event {
     int64_t start_ns, end_ns, launch_ns, launch_end_ns;
     int lane;
-    bool first; /* of its process */
+    bool first;   /* of its process */
+    bool in_loop; /* a step of a profiler's window has begun: nothing is start-up */
     bool kernel;
     struct hec_host_thread *thread, *main; /* launched it; main of the process. NULL unknown */
     const struct hec_host_thread *sampled; /* has the stack samples of the process */

@@ -129,7 +129,7 @@ static int take_launched(struct hec_source_modules_builder *b, const struct hec_
     const struct hec_track *track = hec_timeline_track(b->tables, a->track);
     struct thread *t = a->launch_track < b->tables->track_count ? b->threads[a->launch_track] : NULL;
     uint64_t label = 0;
-    if (!track || track->kind != HEC_TRACK_STREAM)
+    if (!track || track->kind != HEC_TRACK_STREAM || hec_timeline_communicates(b->tables, a))
         return 0;
     if (t && a->launch_ns != HEC_TIME_UNKNOWN) {
         int err = close_until(t, a->start_ns);

@@ -1,6 +1,6 @@
 /* Which part of the program launched what keeps a device busy: by the innermost range (NVTX, a profiler's annotation)
  * around the launching call; without a range by the outermost operator (an imported profile's cpu_op); without either
- * by nothing. Sums are of durations, not a union: kernels that run at once count each. */
+ * by nothing. Communication is left out. Sums are of durations, not a union: kernels that run at once count each. */
 #ifndef HEC_DIAGNOSE_STATES_SOURCE_MODULES_H
 #define HEC_DIAGNOSE_STATES_SOURCE_MODULES_H
 
@@ -10,9 +10,9 @@ struct hec_source_module {
     int device;
     char name[256];            /* of the range or operator; as recorded, cut */
     enum hec_activity_kind by; /* RANGE or OPERATOR */
-    int64_t launches;          /* kernels and graphs; copies are not compute */
+    int64_t launches;          /* kernels and graphs; copies and communication are not compute */
     double seconds;            /* sum of their durations */
-    double share;              /* of those of the device, also the ones of no module */
+    double share;              /* of the compute of the device, also that of no module */
 };
 
 struct hec_source_modules {

@@ -1,5 +1,6 @@
 #include "diagnose/states/state.h"
 
+#include "diagnose/states/steady.h"
 #include "diagnose/timeline/pass.h"
 #include "diagnose/states/device.h"
 
@@ -27,6 +28,7 @@ struct process {
     int32_t pid, rank;
     struct hec_host_thread *main, *sampled; /* NULL: it has no thread that is known, no samples */
     bool used;                              /* a device */
+    int64_t loop_ns;                        /* a profiler's window: its first step begins; INT64_MAX: none */
 };
 
 struct hec_states {
@@ -53,7 +55,12 @@ static struct process *process_of(struct hec_states *b, const struct hec_track *
         if (b->processes[i].pid == track->pid && b->processes[i].rank == track->rank)
             return &b->processes[i];
     struct process *p = &b->processes[b->process_count++];
-    *p = (struct process){.pid = track->pid, .rank = track->rank};
+    *p = (struct process){.pid = track->pid, .rank = track->rank, .loop_ns = INT64_MAX};
+    for (size_t i = 0; i < b->pass->survey.list_count; i++) {
+        const struct hec_step_list *steps = &b->pass->survey.lists[i];
+        if (steps->pid == p->pid && hec_steps_of_window(steps->source) && steps->list[0].start_ns < p->loop_ns)
+            p->loop_ns = steps->list[0].start_ns;
+    }
     return p;
 }
 
@@ -148,6 +155,7 @@ static int prepare(struct hec_states *b) {
         const char *name = hec_timeline_name(t, i);
         b->labels[i] = strcmp(name, "data") == 0         ? HEC_HOST_DATA
                        : strcmp(name, "checkpoint") == 0 ? HEC_HOST_CHECKPOINT
+                       : strcmp(name, "compile") == 0    ? HEC_HOST_MODULE
                                                          : HEC_HOST_NOTHING;
     }
     int err = prepare_threads(b);
@@ -224,7 +232,8 @@ static int take_device(struct hec_states *b, struct on_track *on, const struct h
         .launch_end_ns = plausible(a->launch_end_ns),
         .lane = lane_of(b, a),
         .first = !on->process->used,
-        .kernel = a->kind == HEC_ACTIVITY_KERNEL ||
+        .in_loop = a->start_ns >= on->process->loop_ns,
+        .kernel = (a->kind == HEC_ACTIVITY_KERNEL && !(a->flags & HEC_ACTIVITY_IN_GRAPH)) ||
                   ((a->flags & HEC_ACTIVITY_INFERRED) && a->kind == HEC_ACTIVITY_GRAPH && a->detail == HEC_API_LAUNCH),
         .thread = thread,
         .main = on->process->main,

@@ -13,7 +13,8 @@
  *   1 untraced    outside of the windows of a duty-cycled trace: unknown, traced = false. So is the gap at the start of a
  *                 window whose ender waited for more than 20 us after its launch: the device still ran what had been
  *                 launched before the window.
- *   2 startup     the ender is the first activity of its process, or of the device: nothing could be overlapped yet
+ *   2 startup     the ender is the first activity of its process, or of the device: nothing could be overlapped yet. Not
+ *                 in the steps of a profiler's window: the program had begun before it
  *   3 tail        no ender: after the last activity. A phase "checkpoint" there is checkpoint: that one can be avoided.
  *   4 launch or   the ender has been launched and its call has returned, but the device has not begun: the launch's own
  *     unknown     latency, launch; where that takes more than 20 us, it waits for something that no trace shows
@@ -21,7 +22,7 @@
  *   6 alloc       a call that allocates or frees
  *   7 startup     a call that loads or compiles code
  *   8 launch      the ender's call is under way; startup where it launches a kernel and takes 1 ms or more: it loads the
- *                 kernel's code, which CUDA does at the first launch
+ *                 kernel's code, which CUDA does at the first launch. A large graph takes 2 to 3 ms each time.
  *   9 sync        a synchronising call is under way, or a copying one that began while the device was busy
  *  10 launch      another copying or launching call is under way
  *  11 sync        the gap began while the thread was in a call of rule 9: until that call returns, and from there to the

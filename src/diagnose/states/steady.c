@@ -16,14 +16,23 @@ static double usual_period(const struct hec_step_list *steps) {
     return hec_sorted_quantile(periods, count, 0.5);
 }
 
+bool hec_steps_of_window(enum hec_step_source source) {
+    return source == HEC_STEP_ANNOTATED || source == HEC_STEP_RANGE;
+}
+
+unsigned hec_steady_least(enum hec_step_source source) {
+    return hec_steps_of_window(source) ? HEC_STEADY_WINDOW_LEAST : HEC_STEADY_LEAST;
+}
+
 /* Steps to leave out. */
 static size_t set_up(const struct hec_step_list *steps) {
     size_t early = steps->count / 4 < HEC_STEADY_EARLY ? steps->count / 4 : HEC_STEADY_EARLY;
+    size_t skipped = hec_steps_of_window(steps->source) ? 0 : HEC_STEADY_SKIPPED;
     double most = HEC_STEADY_LONG * usual_period(steps);
-    for (size_t i = early; i-- > HEC_STEADY_SKIPPED;)
-        if (period(steps, i) > most)
+    for (size_t i = early; i-- > skipped;)
+        if ((i ? period(steps, i) : (double)steps->list[0].end_ns - (double)steps->list[0].start_ns) > most)
             return i + 1;
-    return HEC_STEADY_SKIPPED;
+    return skipped;
 }
 
 static struct hec_steady after(const struct hec_step_list *steps, size_t skipped) {
@@ -36,13 +45,15 @@ static struct hec_steady after(const struct hec_step_list *steps, size_t skipped
 }
 
 struct hec_steady hec_steady_of(const struct hec_step_list *steps) {
-    return steps && steps->count >= HEC_STEADY_LEAST ? after(steps, set_up(steps)) : (struct hec_steady){0};
+    return steps && steps->count >= hec_steady_least(steps->source) ? after(steps, set_up(steps))
+                                                                    : (struct hec_steady){0};
 }
 
 struct hec_steady hec_steady_counted(const struct hec_step_list *steps) {
     if (!steps || !steps->count)
         return (struct hec_steady){0};
-    return after(steps, steps->count < 4 * HEC_STEADY_SKIPPED ? steps->count / 4 : set_up(steps));
+    bool few = steps->count < 4 * HEC_STEADY_SKIPPED && !hec_steps_of_window(steps->source);
+    return after(steps, few ? steps->count / 4 : set_up(steps));
 }
 
 bool hec_steady_clip(const struct hec_steady *steady, const struct hec_state_piece *piece,

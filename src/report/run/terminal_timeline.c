@@ -191,6 +191,7 @@ static const char *found_by(enum hec_step_source source) {
         [HEC_STEP_OPTIMIZER] = "of the optimizer",
         [HEC_STEP_MODULE] = "calls of the outermost module",
         [HEC_STEP_ANNOTATED] = "annotated in the trace",
+        [HEC_STEP_RANGE] = "ranges of the trace",
         [HEC_STEP_PERIODIC] = "found in the sequence of kernels",
     };
     return (unsigned)source < HEC_STEP_SOURCE_COUNT ? words[source] : "";

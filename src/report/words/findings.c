@@ -207,7 +207,10 @@ static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
         const struct hec_device_diagnosis *d = &s->devices[i];
         if (!d->readings.used || !d->ledger || !d->steady || d->steady->window_ns < d->ledger->window_ns)
             continue;
-        if (d->steps.count && d->steps.count < HEC_STEADY_LEAST)
+        bool few = d->steps.count < hec_steady_least(d->steps.source);
+        if (d->steps.count && !few && hec_steps_of_window(d->steps.source))
+            continue; /* the loop is all there is */
+        if (d->steps.count && few)
             snprintf(out, size, "only %lld step%s: set-up and loop are not separated, and all of the run is judged",
                      (long long)d->steps.count, d->steps.count == 1 ? "" : "s");
         else

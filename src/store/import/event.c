@@ -198,6 +198,8 @@ static int read_member(struct hec_json *json, struct hec_json_text key, struct h
         err = scalar(json, &text);
         e->kind = hec_import_kind_of_category(text.data, text.length);
         bool metadata = text.length == 10 && memcmp(text.data, "__metadata", 10) == 0;
+        if (e->kind == HEC_IMPORT_NO_KIND && !metadata)
+            snprintf(e->category, sizeof e->category, "%.*s", (int)text.length, text.data);
         return err < 0 ? err : e->kind == HEC_IMPORT_NO_KIND && !metadata;
     }
     if (IS("name")) {

@@ -20,7 +20,8 @@ struct hec_import_event {
     struct hec_import_number bytes, size; /* of the copy; that the call says */
     struct hec_import_number grid[3], block[3];
     enum hec_sync_type sync_type;
-    char label[64]; /* args.name of metadata */
+    char label[64];    /* args.name of metadata */
+    char category[32]; /* of no kind that is used: as it stands there, cut */
     size_t name_length;
     char name[HEC_JSON_TEXT_MAX];
 };

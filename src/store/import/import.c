@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "store/import/state.h"
+#include "store/import/stream.h"
 #include "store/import/words.h"
 
 #include <errno.h>
@@ -207,6 +208,7 @@ int hec_import_add(struct hec_import *import, struct hec_import_file *file, cons
     }
     hec_import_spans_add(&file->spans, a->start_ns, a->end_ns);
     import->stats.kept++;
+    import->stats.on_device += on_device(a->kind);
     if (import->stats.kept > EVENTS_FREE && import->stats.kept > import->file_bytes)
         return hec_fail(why, HEC_ERR_LIMIT, "%s holds more events than a trace recorded in so few bytes", file->path);
     return hec_import_spool_add(&import->spool, record, why);
@@ -228,6 +230,7 @@ int hec_import_call(struct hec_import *import, const struct hec_import_record *r
     call->duration_ns = (uint64_t)(duration_ns < HEC_IMPORT_CALL_NS_MAX ? duration_ns : HEC_IMPORT_CALL_NS_MAX);
     call->track = a->track;
     call->called = true;
+    call->graph = a->detail == HEC_API_GRAPH;
     if (isnan(bytes))
         return HEC_OK;
     err = place_of(&import->sizes, record->correlation, &size, why);
@@ -257,6 +260,8 @@ static int join_records(void *context, struct hec_import_record *records, size_t
             a->launch_ns = called ? call->start_ns : HEC_TIME_UNKNOWN;
             a->launch_end_ns = called ? call->start_ns + (int64_t)call->duration_ns : HEC_TIME_UNKNOWN;
             a->launch_track = called ? call->track : 0;
+            if (called && call->graph && a->kind != HEC_ACTIVITY_GRAPH)
+                a->flags |= HEC_ACTIVITY_IN_GRAPH;
             const struct hec_import_call *size = NULL;
             if (a->kind == HEC_ACTIVITY_COPY && isnan(a->amount))
                 size = hec_import_join_find(joining->sizes, records[i].correlation);
@@ -367,6 +372,8 @@ int hec_import_scan(struct hec_import *import, const char *path, struct hec_why 
         err = settle_time(import, file, why);
     if (err == HEC_OK)
         err = join_file(import, file, why);
+    if (err == HEC_OK)
+        err = hec_import_streams_mend(&import->spool, file->first_record, file->last_record, &import->stats.cut, why);
     hec_import_join_free(&import->join);
     hec_import_join_free(&import->sizes);
     if (err < 0)

@@ -11,16 +11,25 @@
 
 enum hec_import_kind { HEC_IMPORT_UNKNOWN, HEC_IMPORT_KINETO, HEC_IMPORT_NSYS };
 
+#define HEC_IMPORT_UNUSED_MAX 8
+
 struct hec_import_stats {
     enum hec_import_kind kind;
     int64_t events;    /* read */
     int64_t kept;      /* became activities */
+    int64_t on_device; /* of these: of devices */
     int64_t skipped;   /* of kinds that HEC does not use */
-    int64_t bad;       /* without a time, a duration or a place */
-    int64_t stray;     /* more than a day from the others of their file, or longer: not kept */
-    int ranks;         /* files of this run so far */
-    int64_t origin_ns; /* earliest time over all files, as the trace gives it (its own clock) */
-    int64_t end_ns;    /* latest, relative to the origin */
+    struct hec_import_unused {
+        char category[32];
+        int64_t count;
+    } unused[HEC_IMPORT_UNUSED_MAX]; /* their categories, where the format has such; as they come */
+    int64_t bad;                     /* without a time, a duration or a place */
+    int64_t stray;                   /* more than a day from the others of their file, or longer: not kept */
+    int64_t cut;                     /* lasted beyond what their stream ran next: cut to its start */
+    int64_t mended;                  /* bytes of JSON that is not valid, taken for what they were meant to be */
+    int ranks;                       /* files of this run so far */
+    int64_t origin_ns;               /* earliest time over all files, as the trace gives it (its own clock) */
+    int64_t end_ns;                  /* latest, relative to the origin */
 };
 
 struct hec_import;

@@ -15,6 +15,7 @@ struct hec_import_call {
     uint64_t track : 17;
     uint64_t called : 1; /* the call was seen: the fields above hold */
     uint64_t caused : 1; /* something on the device was */
+    uint64_t graph : 1;  /* it launched a graph, of which what it caused are the nodes */
 };
 _Static_assert(sizeof(struct hec_import_call) == 24, "there is one for every launch");
 

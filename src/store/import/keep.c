@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP_PREFIX "ProfilerStep#" /* torch.profiler's schedule() */
-#define BEGUN_MAX 65536             /* open at a time, over all threads: real ones nest a few hundred deep */
+#define BEGUN_MAX 65536 /* open at a time, over all threads: real ones nest a few hundred deep */
 
 static int32_t small(struct hec_import_number n) {
     return n.known && n.value >= 0 && n.value <= INT32_MAX ? (int32_t)n.value : -1;
@@ -53,9 +52,9 @@ static bool track_of(struct hec_import_event *e, struct hec_import_track *track)
     return track->pid >= 0 && (e->tid.known || e->kind == HEC_ACTIVITY_STEP);
 }
 
-static void fill(struct hec_import *import, const struct hec_import_event *e, struct hec_activity *a) {
+static void fill(struct hec_import *import, const struct hec_import_event *e, enum hec_import_range range,
+                 struct hec_activity *a) {
     struct hec_import_direction direction;
-    const char *phase;
     switch (e->kind) {
     case HEC_ACTIVITY_KERNEL:
         a->name = kernel_id(import, e);
@@ -72,7 +71,7 @@ static void fill(struct hec_import *import, const struct hec_import_event *e, st
         a->detail = e->sync_type ? e->sync_type : hec_import_sync_type(e->name, e->name_length);
         break;
     case HEC_ACTIVITY_STEP:
-        a->detail = HEC_STEP_ANNOTATED;
+        a->detail = range == HEC_IMPORT_RANGE_PROFILER_STEP ? HEC_STEP_ANNOTATED : HEC_STEP_RANGE;
         a->amount = NAN;
         break;
     case HEC_ACTIVITY_API:
@@ -80,8 +79,7 @@ static void fill(struct hec_import *import, const struct hec_import_event *e, st
         a->name = hec_import_name(import, e->name, e->name_length);
         break;
     case HEC_ACTIVITY_PHASE:
-        phase = hec_import_phase(e->name, e->name_length);
-        a->name = hec_import_name(import, phase, strlen(phase));
+        a->name = hec_import_name(import, hec_import_phase(range), strlen(hec_import_phase(range)));
         break;
     default:
         a->name = hec_import_name(import, e->name, e->name_length);
@@ -93,10 +91,12 @@ static void fill(struct hec_import *import, const struct hec_import_event *e, st
 /* The record of an event that is complete but for its end. 1: it has no place. */
 static int make_record(struct hec_import *import, struct hec_import_file *file, struct hec_import_event *e,
                        struct hec_import_record *record, struct hec_why *why) {
+    enum hec_import_range range = HEC_IMPORT_RANGE_OTHER;
     if (e->kind == HEC_ACTIVITY_RANGE || e->kind == HEC_ACTIVITY_OPERATOR) {
-        if (e->name_length > strlen(STEP_PREFIX) && memcmp(e->name, STEP_PREFIX, strlen(STEP_PREFIX)) == 0)
+        range = hec_import_range_of(e->name, e->name_length);
+        if (range == HEC_IMPORT_RANGE_PROFILER_STEP || range == HEC_IMPORT_RANGE_STEP)
             e->kind = HEC_ACTIVITY_STEP;
-        else if (hec_import_phase(e->name, e->name_length))
+        else if (hec_import_phase(range))
             e->kind = HEC_ACTIVITY_PHASE;
     }
     *record = (struct hec_import_record){
@@ -114,7 +114,7 @@ static int make_record(struct hec_import *import, struct hec_import_file *file, 
         if (track.kind != HEC_TRACK_STREAM && file->pid < 0)
             file->pid = track.pid;
     }
-    fill(import, e, &record->activity);
+    fill(import, e, range, &record->activity);
     return HEC_OK;
 }
 
@@ -196,12 +196,24 @@ static int metadata(struct hec_import_file *file, const struct hec_import_event 
     return HEC_OK;
 }
 
+static void count_unused(struct hec_import_stats *stats, const char *category) {
+    struct hec_import_unused *u = stats->unused;
+    for (; u < stats->unused + HEC_IMPORT_UNUSED_MAX; u++)
+        if (!u->count || strcmp(u->category, category) == 0) {
+            if (!u->count++)
+                hec_text_clean(u->category, sizeof u->category, category, strlen(category), true);
+            return;
+        }
+}
+
 int hec_import_event_keep(struct hec_import *import, struct hec_import_file *file, struct hec_import_event *e,
                           struct hec_import_begun *begun, struct hec_why *why) {
     if (e->phase == 'E')
         return end(import, file, e, begun, why);
     if (e->phase == 'M' || e->kind == HEC_IMPORT_NO_KIND || (e->phase != 'X' && e->phase != 'B')) {
         import->stats.skipped++;
+        if (e->category[0])
+            count_unused(&import->stats, e->category);
         return e->phase == 'M' ? metadata(file, e, why) : HEC_OK;
     }
     struct hec_import_record record;

@@ -172,6 +172,7 @@ static int read_all(struct kineto *k) {
         err = hec_json_finish(k->json);
     if (err == HEC_OK && !k->has_events)
         err = hec_fail(k->why, HEC_ERR_CORRUPT, "%s has no traceEvents: it is JSON, but no trace", path);
+    k->import->stats.mended += k->json->mended;
     if (err == HEC_OK) {
         k->import->stats.bad += hec_import_begun_count(&k->begun); /* begun, never ended */
         k->file->wall = true;

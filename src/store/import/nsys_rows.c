@@ -220,8 +220,9 @@ static int range(struct hec_nsys *n, const struct hec_nsys_row *row) {
         return HEC_OK;
     }
     struct hec_import_record record;
-    bool step = hec_import_is_step(row->name, row->name_length);
-    const char *phase = step ? NULL : hec_import_phase(row->name, row->name_length);
+    enum hec_import_range what = hec_import_range_of(row->name, row->name_length);
+    bool step = what == HEC_IMPORT_RANGE_PROFILER_STEP || what == HEC_IMPORT_RANGE_STEP;
+    const char *phase = hec_import_phase(what);
     int err = begin_thread_row(n, row,
                                step    ? HEC_ACTIVITY_STEP
                                : phase ? HEC_ACTIVITY_PHASE

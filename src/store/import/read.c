@@ -57,6 +57,41 @@ static void put_facts(const struct hec_import *import) {
     }
 }
 
+static void put_note(const struct hec_import *import, const char *text) {
+    import->sink->event(import->sink->context, HEC_EVENT_NOTE, HEC_DEVICE_NONE, 0, text);
+}
+
+/* What was left out, or taken for something else than stands there. */
+static void put_notes(const struct hec_import *import) {
+    const struct hec_import_stats *stats = &import->stats;
+    const struct {
+        int64_t count;
+        const char *one, *more;
+    } notes[] = {
+        {stats->stray, "left out: 1 event more than a day from the others of the trace",
+         "left out: %lld events more than a day from the others of the trace"},
+        {stats->cut, "1 activity of a device lasted beyond what its stream ran next: it was cut to the start of that",
+         "%lld activities of devices lasted beyond what their stream ran next: they were cut to the start of that"},
+        {stats->mended, "1 byte of the trace is not valid JSON: it was taken for what it was meant to be",
+         "%lld bytes of the trace are not valid JSON: they were taken for what they were meant to be"},
+    };
+    char text[256];
+    for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {
+        if (notes[i].count == 0)
+            continue;
+        snprintf(text, sizeof text, notes[i].count == 1 ? notes[i].one : notes[i].more, (long long)notes[i].count);
+        put_note(import, text);
+    }
+    if (stats->on_device)
+        return;
+    size_t length = (size_t)snprintf(text, sizeof text, "the trace holds no activity of a device: no kernel, no copy");
+    for (int i = 0; i < HEC_IMPORT_UNUSED_MAX && stats->unused[i].count && length < sizeof text; i++)
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, "%s%lld of category %s",
+                             i ? ", " : "; not used: ", (long long)stats->unused[i].count, stats->unused[i].category);
+    put_note(import, text);
+}
+
 struct reading {
     struct hec_import *import;
     struct hec_import_file *file;
@@ -65,6 +100,14 @@ struct reading {
     struct hec_activity batch[BATCH];
     size_t count;
 };
+
+/* Whether all that the file has on devices is of that one. */
+static bool only_device(const struct hec_import_tracks *tracks, int number) {
+    for (uint32_t i = 1; i < tracks->count; i++)
+        if (tracks->tracks[i].kind == HEC_TRACK_STREAM && tracks->tracks[i].device != number)
+            return false;
+    return true;
+}
 
 /* The index in the run of a file's device; reported to the sink when it is new. */
 static int device_index(struct reading *r, int number) {
@@ -77,9 +120,12 @@ static int device_index(struct reading *r, int number) {
                         HEC_DEVICE_MAX);
     struct hec_device device;
     hec_import_device_unknown(&device);
-    for (int i = 0; i < r->file->tracks.device_count; i++)
-        if (r->file->tracks.devices[i].index == number)
-            device = r->file->tracks.devices[i];
+    const struct hec_import_tracks *tracks = &r->file->tracks;
+    /* ROCm numbers what a process sees in one place and all that there is in the other: where there is one, it is that one */
+    bool only = tracks->device_count == 1 && only_device(tracks, number);
+    for (int i = 0; i < tracks->device_count; i++)
+        if (tracks->devices[i].index == number || only)
+            device = tracks->devices[i];
     device.index = import->device_count;
     import->devices[import->device_count++] = (struct hec_import_device){r->file->rank, number};
     import->sink->device(import->sink->context, &device);
@@ -174,6 +220,7 @@ int hec_import_read(struct hec_import *import, const char *path, struct hec_why 
     if (!import->settled) {
         settle_ranks(import);
         put_facts(import);
+        put_notes(import);
         import->settled = true;
     }
     struct reading reading = {.import = import, .file = file, .why = why};

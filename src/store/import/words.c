@@ -39,8 +39,8 @@ enum hec_api_class hec_import_api_class(const char *name, size_t length) {
 #include "store/import/api.def"
 #undef HEC_IMPORT_API
     };
-    static const char *const prefixes[] = {"cuda", "cu", "hip"};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const prefixes[] = {"cuda", "cu", "hip", "ur", "ze"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         size_t skip = strlen(prefixes[i]);
         if (length > skip && memcmp(name, prefixes[i], skip) == 0) {
             name += skip;
@@ -135,27 +135,58 @@ size_t hec_import_api_length(const char *name, size_t length) {
     return length;
 }
 
-bool hec_import_is_step(const char *name, size_t length) {
-    static const char *const words[] = {"ProfilerStep#", "train_step", "training_step", "step", "iteration", "iter"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        size_t at = strlen(words[i]);
-        if (length <= at || strncasecmp(name, words[i], at) != 0)
-            continue;
-        while (at < length && strchr(" _#:=", name[at]) && name[at])
-            at++;
-        size_t digits = at;
-        while (at < length && isdigit((unsigned char)name[at]))
-            at++;
-        if (at == length && at > digits)
-            return true;
+/* Whether all of a name is what the pattern of range.def says. */
+static bool fits(const char *pattern, const char *name, const char *end) {
+    for (; *pattern; pattern++) {
+        const char *from = name;
+        switch (*pattern) {
+        case '*':
+            for (; name <= end; name++)
+                if (fits(pattern + 1, name, end))
+                    return true;
+            return false;
+        case '%':
+            while (name < end && isdigit((unsigned char)*name))
+                name++;
+            if (name == from)
+                return false;
+            break;
+        case '_':
+            while (name < end && *name && strchr(" _-#:=", *name))
+                name++;
+            break;
+        default:
+            if (name == end || tolower((unsigned char)*name) != *pattern)
+                return false;
+            name++;
+        }
     }
-    return false;
+    return name == end;
 }
 
-const char *hec_import_phase(const char *name, size_t length) {
-    static const char begin[] = "enumerate(DataLoader)#", end[] = ".__next__";
-    const size_t begins = sizeof begin - 1, ends = sizeof end - 1;
-    return length > begins + ends && memcmp(name, begin, begins) == 0 && memcmp(name + length - ends, end, ends) == 0
-               ? "data"
-               : NULL;
+enum hec_import_range hec_import_range_of(const char *name, size_t length) {
+    static const struct {
+        enum hec_import_range range;
+        const char *pattern;
+        char last; /* of the pattern: most names are none of these, and are many */
+    } ranges[] = {
+#define HEC_IMPORT_RANGE(range, pattern, who) {HEC_IMPORT_RANGE_##range, pattern, pattern[sizeof pattern - 2]},
+#include "store/import/range.def"
+#undef HEC_IMPORT_RANGE
+    };
+    if (length == 0)
+        return HEC_IMPORT_RANGE_OTHER;
+    int first = tolower((unsigned char)name[0]), last = tolower((unsigned char)name[length - 1]);
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if ((ranges[i].pattern[0] == first || ranges[i].pattern[0] == '*') &&
+            (ranges[i].last == last || strchr("*%", ranges[i].last)) && fits(ranges[i].pattern, name, name + length))
+            return ranges[i].range;
+    return HEC_IMPORT_RANGE_OTHER;
+}
+
+const char *hec_import_phase(enum hec_import_range range) {
+    return range == HEC_IMPORT_RANGE_DATA         ? "data"
+           : range == HEC_IMPORT_RANGE_CHECKPOINT ? "checkpoint"
+           : range == HEC_IMPORT_RANGE_COMPILE    ? "compile"
+                                                  : NULL;
 }

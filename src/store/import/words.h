@@ -23,9 +23,14 @@ struct hec_import_direction hec_import_direction(const char *name, size_t length
 /* Length of an API's name without the version that some tools append: "cudaLaunchKernel_v7000" is 16. */
 size_t hec_import_api_length(const char *name, size_t length);
 
-/* An NVTX range that is a step: "ProfilerStep#7", "step 7", "Iteration_7", "iter: 7". */
-bool hec_import_is_step(const char *name, size_t length);
-
-/* The phase that a range or an operator of that name is: "data" for what PyTorch puts around a loader's next,
- * "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"; NULL: none. */
-const char *hec_import_phase(const char *name, size_t length);
+/* What a range or an operator is by its name (range.def). */
+enum hec_import_range {
+    HEC_IMPORT_RANGE_OTHER,
+    HEC_IMPORT_RANGE_PROFILER_STEP, /* the profiler's own count of steps */
+    HEC_IMPORT_RANGE_STEP,          /* a step by the word of the program or a library */
+    HEC_IMPORT_RANGE_DATA,          /* these are phases */
+    HEC_IMPORT_RANGE_CHECKPOINT,
+    HEC_IMPORT_RANGE_COMPILE,
+};
+enum hec_import_range hec_import_range_of(const char *name, size_t length);
+const char *hec_import_phase(enum hec_import_range range); /* "data"; NULL: it is no phase */

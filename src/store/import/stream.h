@@ -1,0 +1,14 @@
+/* What one stream of a device ran: one after the other. */
+#ifndef HEC_STORE_IMPORT_STREAM_H
+#define HEC_STORE_IMPORT_STREAM_H
+
+#include "store/import/spool.h"
+
+/* Of the records first to last - 1: an activity of a device that lasts beyond the end of what its stream ran next cannot be; it is
+ * cut to end where that begins, and counted in *cut. Nodes of a graph share a stream's number and may run at once: they are
+ * left alone, as is a kernel that the next one only overlaps (a programmatic dependent launch). 32 bytes a record on a device
+ * where there is something to cut, else none. */
+int hec_import_streams_mend(struct hec_import_spool *spool, int64_t first, int64_t last, int64_t *cut,
+                            struct hec_why *why);
+
+#endif
