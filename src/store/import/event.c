@@ -135,6 +135,25 @@ static int text_into(struct hec_json *json, char *out, size_t size) {
 
 #define IS(word) (key.length == sizeof word - 1 && memcmp(key.data, word, sizeof word - 1) == 0)
 
+/* "regs:174 static_shared:0 dynamic_shared:147456 grid:32,16,1 block:128,1,1 occ_pct:12.5" */
+static int kernel_details(struct hec_json *json, struct hec_import_event *e) {
+    char text[256];
+    long long registers, first, second, grid[3], block[3];
+    int err = text_into(json, text, sizeof text);
+    if (err < 0 ||
+        sscanf(text, "regs:%lld static_shared:%lld dynamic_shared:%lld grid:%lld,%lld,%lld block:%lld,%lld,%lld",
+               &registers, &first, &second, &grid[0], &grid[1], &grid[2], &block[0], &block[1], &block[2]) != 9)
+        return err;
+    e->registers = (struct hec_import_number){true, registers};
+    e->shared_bytes = (struct hec_import_number){first >= 0 && second >= 0 && first < INT32_MAX && second < INT32_MAX,
+                                                 first + second};
+    for (int i = 0; i < 3; i++) {
+        e->grid[i] = (struct hec_import_number){true, grid[i]};
+        e->block[i] = (struct hec_import_number){true, block[i]};
+    }
+    return err;
+}
+
 static int read_argument(struct hec_json *json, struct hec_json_text key, struct hec_import_event *e) {
     static const struct {
         const char *key;
@@ -150,6 +169,9 @@ static int read_argument(struct hec_json *json, struct hec_json_text key, struct
         ARGUMENT("registers per thread", registers),
         ARGUMENT("shared memory", shared_bytes),
         ARGUMENT("graph node id", graph_node),
+        ARGUMENT("correlation_id", correlation), /* these are XLA's */
+        ARGUMENT("cuda_graph_node_id", graph_node),
+        ARGUMENT("step_num", step),
 #undef ARGUMENT
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
@@ -161,6 +183,8 @@ static int read_argument(struct hec_json *json, struct hec_json_text key, struct
         return three(json, e->block);
     if (IS("name"))
         return text_into(json, e->label, sizeof e->label);
+    if (IS("kernel_details"))
+        return kernel_details(json, e);
     if (IS("cuda_sync_kind")) {
         struct hec_json_text text;
         int err = scalar(json, &text);
@@ -197,6 +221,7 @@ static int read_member(struct hec_json *json, struct hec_json_text key, struct h
     if (IS("cat")) {
         err = scalar(json, &text);
         e->kind = hec_import_kind_of_category(text.data, text.length);
+        e->categorised = text.length > 0;
         bool metadata = text.length == 10 && memcmp(text.data, "__metadata", 10) == 0;
         if (e->kind == HEC_IMPORT_NO_KIND && !metadata)
             snprintf(e->category, sizeof e->category, "%.*s", (int)text.length, text.data);

@@ -16,11 +16,12 @@ struct hec_import_event {
     struct hec_import_number start_ns, duration_ns;
     struct hec_import_number pid, tid;
     /* of args */
-    struct hec_import_number device, context, stream, correlation, registers, shared_bytes, graph_node;
+    struct hec_import_number device, context, stream, correlation, registers, shared_bytes, graph_node, step;
     struct hec_import_number bytes, size; /* of the copy; that the call says */
     struct hec_import_number grid[3], block[3];
     enum hec_sync_type sync_type;
     char label[64];    /* args.name of metadata */
+    bool categorised;  /* it has a category */
     char category[32]; /* of no kind that is used: as it stands there, cut */
     size_t name_length;
     char name[HEC_JSON_TEXT_MAX];

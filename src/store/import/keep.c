@@ -3,6 +3,7 @@
 #include "base/list.h"
 #include "store/import/event.h"
 #include "store/import/words.h"
+#include "store/import/xla.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static void fill(struct hec_import *import, const struct hec_import_event *e, en
         a->detail = e->sync_type ? e->sync_type : hec_import_sync_type(e->name, e->name_length);
         break;
     case HEC_ACTIVITY_STEP:
-        a->detail = range == HEC_IMPORT_RANGE_PROFILER_STEP ? HEC_STEP_ANNOTATED : HEC_STEP_RANGE;
+        a->detail = range == HEC_IMPORT_RANGE_PROFILER_STEP || e->step.known ? HEC_STEP_ANNOTATED : HEC_STEP_RANGE;
         a->amount = NAN;
         break;
     case HEC_ACTIVITY_API:
@@ -210,6 +211,8 @@ int hec_import_event_keep(struct hec_import *import, struct hec_import_file *fil
                           struct hec_import_begun *begun, struct hec_why *why) {
     if (e->phase == 'E')
         return end(import, file, e, begun, why);
+    if (e->phase == 'X' && e->kind == HEC_IMPORT_NO_KIND && !e->categorised)
+        hec_import_xla_event(file, e);
     if (e->phase == 'M' || e->kind == HEC_IMPORT_NO_KIND || (e->phase != 'X' && e->phase != 'B')) {
         import->stats.skipped++;
         if (e->category[0])

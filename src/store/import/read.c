@@ -41,7 +41,10 @@ static void put_facts(const struct hec_import *import) {
     for (int i = 0; i < import->file_count && length < sizeof text; i++)
         length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i ? " " : "", import->files[i].path);
     put_fact(import, "command", text);
-    put_fact(import, "imported", import->stats.kind == HEC_IMPORT_NSYS ? "nsys" : "kineto");
+    put_fact(import, "imported",
+             import->stats.kind == HEC_IMPORT_NSYS ? "nsys"
+             : import->files[0].xla                ? "xla"
+                                                   : "kineto");
     snprintf(text, sizeof text, "%lld", (long long)import->stats.end_ns);
     put_fact(import, "duration_ns", text);
     int64_t origin = import->stats.origin_ns;

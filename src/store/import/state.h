@@ -51,6 +51,7 @@ struct hec_import_file {
     int32_t rank;    /* -1: the file does not say */
     int32_t pid;     /* main process; -1: none seen */
     int64_t base_ns; /* to be added to its times */
+    bool xla;        /* it is of XLA's profiler */
     bool wall;       /* its times, with the base, are wall clock */
     struct hec_import_spans spans;
     int64_t first_ns, last_ns; /* once scanned: of the events that are kept; first > last: there are none */
