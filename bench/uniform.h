@@ -1,6 +1,5 @@
 /* For benches: numbers that are the same every time. */
-#ifndef HEC_BENCH_UNIFORM_H
-#define HEC_BENCH_UNIFORM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ static inline double uniform(void) {
     uniform_state ^= uniform_state << 17;
     return (double)(uniform_state >> 11) / 9007199254740992.0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/diagnose: what one diagnosis works with, and those of its stages (stages.def) that have files of their own. */
-#ifndef HEC_DIAGNOSE_BUILD_H
-#define HEC_DIAGNOSE_BUILD_H
+#pragma once
 
 #include "diagnose/meter/meter.h"
 #include "diagnose/replay/schedule.h"
@@ -121,5 +120,3 @@ void hec_job_find(const struct hec_summary *summary, struct hec_job_diagnosis *j
  * NULL: nothing of it was traced. 0 or what the input returned. */
 int hec_others_find(struct hec_meter *meter, struct hec_device_timeline *timeline, struct hec_device_summary *device,
                     struct hec_why *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* A finding: a diagnosed cause of one device's wasted time and energy, with its evidence, what answers it, and what that is
  * predicted to save. Plain data, without a word: made by findings.h from the rules; report/words/facts.h has the words. */
-#ifndef HEC_DIAGNOSE_FINDING_H
-#define HEC_DIAGNOSE_FINDING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -137,5 +136,3 @@ struct hec_findings {
     struct hec_scale_out scale_out;
     struct hec_latency latency;
 };
-
-#endif

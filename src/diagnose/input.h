@@ -1,6 +1,5 @@
 /* What a diagnosis is made from: functions that read a run, and facts of it that are no series. Plain data. */
-#ifndef HEC_DIAGNOSE_INPUT_H
-#define HEC_DIAGNOSE_INPUT_H
+#pragma once
 
 #include "base/error.h"
 #include "model/peaks.h"
@@ -131,5 +130,3 @@ struct hec_summary_input {
     double tree_cpu_seconds, tree_rss_max_bytes, self_cpu_seconds, self_rss_max_bytes;
     double file_bytes, start_seconds;
 };
-
-#endif

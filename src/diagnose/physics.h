@@ -1,10 +1,7 @@
 /* The rows of physics.def as constants: HEC_BURST_BY_LIMIT. */
-#ifndef HEC_DIAGNOSE_PHYSICS_H
-#define HEC_DIAGNOSE_PHYSICS_H
+#pragma once
 
 #include <stdint.h>
 
 #define HEC_PHYSICS(id, value, unit, meaning, source) static const __typeof__(value) HEC_##id = value;
 #include "diagnose/physics.def"
-
-#endif

@@ -1,7 +1,6 @@
 /* What a run amounted to: the results of the analysis, plain data. Filled by hec_summary_* (pure functions: arrays in,
  * results out), read by src/report. Numbers that were not measured are NAN, never 0. */
-#ifndef HEC_DIAGNOSE_RESULT_H
-#define HEC_DIAGNOSE_RESULT_H
+#pragma once
 
 #include "base/error.h"
 #include "diagnose/finding.h"
@@ -208,5 +207,3 @@ int hec_summary_build(const struct hec_summary_input *input, const struct hec_pr
 /* The labelled defaults: 0.13 $/kWh, 473 g CO2/kWh (sources in docs/energy.md), GPU hours not priced. */
 struct hec_price hec_price_default(void);
 void hec_summary_free(struct hec_summary *summary);
-
-#endif

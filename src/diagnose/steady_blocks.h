@@ -7,8 +7,7 @@
  * polled: many devices then give a mean of the last second).
  *
  * Joules of a block are those of all used devices together (meter/joules.h). */
-#ifndef HEC_DIAGNOSE_STEADY_BLOCKS_H
-#define HEC_DIAGNOSE_STEADY_BLOCKS_H
+#pragma once
 
 #include "base/error.h"
 
@@ -45,5 +44,3 @@ struct hec_pass;
 struct hec_summary;
 int hec_steady_blocks_build(const struct hec_pass *pass, struct hec_meter *meter, const struct hec_summary *summary,
                             struct hec_steady_blocks *out, struct hec_why *why);
-
-#endif

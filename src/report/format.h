@@ -1,7 +1,6 @@
 /* Inside src/report: numbers and foreign text for people. Every function writes a NUL-terminated string into text and
  * returns text. */
-#ifndef HEC_REPORT_FORMAT_H
-#define HEC_REPORT_FORMAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ char *hec_format_count(char text[HEC_FORMAT_SIZE], double count);
 char *hec_format_gpu(char text[HEC_FORMAT_SIZE], int index);
 /* "$1.24", "$0.00042": two decimals or two significant digits */
 char *hec_format_dollars(char text[HEC_FORMAT_SIZE], double dollars);
-
-#endif

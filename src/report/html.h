@@ -1,7 +1,6 @@
 /* Results as one HTML page that needs no network and nothing beside it: the front end (web/dist) is in the program, the data
  * is JSON in the page (docs/html.md). Text from outside, however odd, is data there and no markup. */
-#ifndef HEC_REPORT_HTML_H
-#define HEC_REPORT_HTML_H
+#pragma once
 
 #include "report/compare/compare.h"
 #include "report/sweep/sweep.h"
@@ -27,5 +26,3 @@ int hec_html_live(const char *hostname, struct hec_buf *out);
 /* The page's Content-Security-Policy: nothing but what is inlined in it; live: and its own server. */
 #define HEC_HTML_POLICY 384
 char *hec_html_policy(char out[HEC_HTML_POLICY], bool live);
-
-#endif

@@ -1,6 +1,5 @@
 /* Is JSON from outside what its schema says? */
-#ifndef HEC_REPORT_JSON_CHECK_H
-#define HEC_REPORT_JSON_CHECK_H
+#pragma once
 
 #include "base/error.h"
 
@@ -10,5 +9,3 @@
  * additionalProperties false, $ref; a pattern is for who reads the value). HEC_ERR_CORRUPT, and why names the place:
  * "trials[3].steady.joules is not a number or null". */
 int hec_json_check(const json_t *schema, const json_t *value, struct hec_why *why);
-
-#endif

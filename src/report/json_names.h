@@ -1,7 +1,6 @@
 /* Inside src/report: what the table HEC_JSON_TABLE needs, and its tables of stable names as functions name_ID(int), with
  * COUNT_ID of them. */
-#ifndef HEC_REPORT_JSON_NAMES_H
-#define HEC_REPORT_JSON_NAMES_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/trace.h"
@@ -30,5 +29,3 @@
 #define HEC_JSON_END
 #include HEC_JSON_TABLE
 #include "report/json_end.h"
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/report: JSON as text. */
-#ifndef HEC_REPORT_JSON_PRINT_H
-#define HEC_REPORT_JSON_PRINT_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -12,5 +11,3 @@ int hec_json_print(json_t *root, struct hec_buf *out);
 int hec_json_print_line(json_t *root, struct hec_buf *out);
 /* Numbers exactly, and what holds plain values alone on one line: a table of trials is a line each. root stays the caller's. */
 int hec_json_print_rows(json_t *root, struct hec_buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Inside src/report: what the JSON of the verbs is, as objects, for those that put several of them together. NULL: no memory,
  * or what it is made of is broken. */
-#ifndef HEC_REPORT_JSON_ROOTS_H
-#define HEC_REPORT_JSON_ROOTS_H
+#pragma once
 
 #include "report/compare/compare.h"
 #include "report/sweep/sweep.h"
@@ -18,5 +17,3 @@ json_t *hec_view_root(const struct hec_view *view);
 
 /* The unit in which a metric is shown: "W", "1" for shares, "bytes/s". */
 const char *hec_json_unit(enum hec_metric metric);
-
-#endif

@@ -1,7 +1,6 @@
 /* Inside src/report and for tables like its own: the rows of the table HEC_JSON_TABLE (json.def says how one is written), and a schema
  * made of them (JSON Schema, draft 2020-12). */
-#ifndef HEC_REPORT_JSON_SCHEMA_H
-#define HEC_REPORT_JSON_SCHEMA_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -50,6 +49,4 @@ static const struct hec_json_row hec_json_rows[] = {
 #define HEC_JSON_SCHEMA(out, ...)                                                                                      \
     hec_json_schema(hec_json_rows, sizeof hec_json_rows / sizeof hec_json_rows[0],                                     \
                     &(const struct hec_json_document){__VA_ARGS__}, out)
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* Inside src/report: the kinds of values of json_kind.def as JSON: of_KIND(value). */
-#ifndef HEC_REPORT_JSON_VALUES_H
-#define HEC_REPORT_JSON_VALUES_H
+#pragma once
 
 #include "report/format.h"
 #include "report/receipt/receipt.h"
@@ -99,5 +98,3 @@ static inline json_t *words_of(const struct hec_receipt_words *words) {
         json_array_append_new(list, of_EXACT(words->list[i]));
     return list;
 }
-
-#endif

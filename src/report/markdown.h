@@ -1,6 +1,5 @@
 /* Inside src/report: text in Markdown. */
-#ifndef HEC_REPORT_MARKDOWN_H
-#define HEC_REPORT_MARKDOWN_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -12,5 +11,3 @@ void hec_markdown_text(struct hec_buf *out, const char *before, const char *from
 void hec_markdown_code(struct hec_buf *out, const char *from, bool cell);
 /* The same where HTML is expected, within <summary>. */
 void hec_markdown_html(struct hec_buf *out, const char *from);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/report: rows of a label and wrapped text. */
-#ifndef HEC_REPORT_PAGE_H
-#define HEC_REPORT_PAGE_H
+#pragma once
 
 #include "report/run/report.h"
 
@@ -26,5 +25,3 @@ void hec_page_line(struct hec_page *page, int indent, const char *label, enum he
 /* Lines of source code, ended by \n, as they are: they are neither wrapped nor cut. */
 void hec_page_code(struct hec_page *page, int indent, const char *code);
 void hec_page_blank(struct hec_page *page);
-
-#endif

@@ -1,6 +1,5 @@
 /* The common virtual clock, from within a process that takes part (clock.c), and its calls in place of libc's (calls.c). */
-#ifndef HEC_TESTS_CLOCK_H
-#define HEC_TESTS_CLOCK_H
+#pragma once
 
 #include "sim/clock.h"
 
@@ -34,5 +33,3 @@ void clock_poke(struct sim_clock *clock, pid_t pid);
 struct sim_clock_slot *clock_expect(struct sim_clock *clock);
 void clock_expected(struct sim_clock *clock, struct sim_clock_slot *slot, pid_t pid, pid_t tid); /* pid 0: never */
 void clock_be(struct sim_clock_slot *slot);                                                      /* this thread is it */
-
-#endif

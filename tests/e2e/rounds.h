@@ -1,6 +1,5 @@
 /* What the programs share that kill others at random moments: kill9, guard9, trials9. */
-#ifndef HEC_TESTS_ROUNDS_H
-#define HEC_TESTS_ROUNDS_H
+#pragma once
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -62,5 +61,3 @@ static inline pid_t process_of(const char *marker, const char *name) {
         closedir(folder);
     return found;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The folders of a user which a trial must leave as they were: home, data and tmp below a base. */
-#ifndef HEC_TESTS_USER_FOLDERS_H
-#define HEC_TESTS_USER_FOLDERS_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ static inline bool fingerprint(const char *base, char text[256]) {
         pclose(pipe);
     return read;
 }
-
-#endif

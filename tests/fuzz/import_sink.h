@@ -1,6 +1,5 @@
 /* A sink that believes nothing: aborts where an importer breaks its promises. */
-#ifndef HEC_TESTS_IMPORT_SINK_H
-#define HEC_TESTS_IMPORT_SINK_H
+#pragma once
 
 #include "store/import/import.h"
 
@@ -129,5 +128,3 @@ static void fuzz_write(const char *path, const void *bytes, size_t size) {
         abort();
     fclose(file);
 }
-
-#endif

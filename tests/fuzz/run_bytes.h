@@ -5,8 +5,7 @@
  *
  * The sound file is made once, in memory; what is added for one input is taken back: making tables takes longer than
  * reading them. */
-#ifndef HEC_TESTS_RUN_BYTES_H
-#define HEC_TESTS_RUN_BYTES_H
+#pragma once
 
 #include "sqlite_bytes.h"
 #include "sqlite_memory.h"
@@ -382,5 +381,3 @@ static void run_write(const uint8_t *data, size_t size, const char *rows) {
     else
         write_columns(rest);
 }
-
-#endif

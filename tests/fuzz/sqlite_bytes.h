@@ -1,6 +1,5 @@
 /* Bytes as numbers and as values for SQLite. The corpora rest on it: what is read must not change. */
-#ifndef HEC_TESTS_SQLITE_BYTES_H
-#define HEC_TESTS_SQLITE_BYTES_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ static inline void bind_kind(sqlite3_stmt *s, int column, struct bytes *b, int64
         sqlite3_bind_int64(s, column, take_number(b));
     }
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Memory for SQLite in a fuzz target: half of the time went into AddressSanitizer's allocator, for the tables of a schema
  * that is read anew for each input. Blocks of one size class are used again at once; what lies around a block, and a freed
  * one, is poisoned, so that reading past a column's end is still found. */
-#ifndef HEC_TESTS_SQLITE_MEMORY_H
-#define HEC_TESTS_SQLITE_MEMORY_H
+#pragma once
 
 #include <sched.h>
 #include <sqlite3.h>
@@ -137,5 +136,3 @@ static void sqlite_memory_use(void) {
         sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) != SQLITE_OK)
         abort();
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* A run of a device with states of known watts, as the whole diagnosis reads it: activities, a power sensor that is late,
  * filtered, averaged over 20 ms to 1 s, noisy and loses samples, an energy counter of 0.1 s whose values are some
  * milliseconds old, a device that warms up, and kernels of one class that differ. */
-#ifndef HEC_TESTS_DIAGNOSIS_WORLD_H
-#define HEC_TESTS_DIAGNOSIS_WORLD_H
+#pragma once
 
 #include "diagnose/result.h"
 #include "fake_run.h"
@@ -322,5 +321,3 @@ static inline void run_one(struct world *w, uint64_t seed, const struct cell *ce
     fake_tl_free(&w->t);
     fake_free(&w->run);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* A synthetic device whose power, and so whose energy, is known exactly: steps of power over time, seen through a power
  * history of 20 ms means and a counter that has a new value every 100 ms. */
-#ifndef TESTS_UNIT_ENERGY_WORLD_H
-#define TESTS_UNIT_ENERGY_WORLD_H
+#pragma once
 
 #include "base/clock.h"
 #include "diagnose/meter/energy.h"
@@ -145,5 +144,3 @@ static inline void world_measure(const struct world *world, struct hec_energy *e
         world_power(world, &meter, false);
     hec_energy_finish(&meter, energy);
 }
-
-#endif

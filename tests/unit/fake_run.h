@@ -1,6 +1,5 @@
 /* A run in memory, as hec_summary_build reads it. */
-#ifndef TESTS_UNIT_FAKE_RUN_H
-#define TESTS_UNIT_FAKE_RUN_H
+#pragma once
 
 #include "diagnose/result.h"
 #include "unit.h"
@@ -250,5 +249,3 @@ static inline void fake_free(struct fake_run *run) {
     }
     run->series_count = 0;
 }
-
-#endif

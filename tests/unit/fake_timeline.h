@@ -1,6 +1,5 @@
 /* A timeline in memory, and parts of the analysis alone, each fed by a pass of its own. */
-#ifndef TESTS_UNIT_FAKE_TIMELINE_H
-#define TESTS_UNIT_FAKE_TIMELINE_H
+#pragma once
 
 #include "diagnose/states/ledger.h"
 #include "diagnose/timeline/pass.h"
@@ -304,5 +303,3 @@ static inline int fake_pass_ledger(const struct hec_timeline_input *input, const
     hec_pass_close(&pass);
     return err;
 }
-
-#endif

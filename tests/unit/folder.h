@@ -1,6 +1,5 @@
 /* A folder of a test's own, for its files: it exists while the test runs. */
-#ifndef HEC_TESTS_FOLDER_H
-#define HEC_TESTS_FOLDER_H
+#pragma once
 
 #include "unit.h"
 
@@ -81,5 +80,3 @@ static inline size_t file_read(const char *path, void *bytes, size_t room) {
     fclose(file);
     return length;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What the tests of got.h share: the modules they load, and what the kernel says of their pages. */
-#ifndef TESTS_GOT_MODULES_H
-#define TESTS_GOT_MODULES_H
+#pragma once
 
 #include "tracer/got_pages.h"
 #include "unit.h"
@@ -79,5 +78,3 @@ static inline const char *got_flags(const void *address) {
     fclose(maps);
     return flags;
 }
-
-#endif

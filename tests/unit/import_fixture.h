@@ -1,6 +1,5 @@
 /* What an importer reports of files that a test writes. */
-#ifndef HEC_TESTS_IMPORT_FIXTURE_H
-#define HEC_TESTS_IMPORT_FIXTURE_H
+#pragma once
 
 #include "store/import/import.h"
 #include "tests/unit/folder.h"
@@ -69,5 +68,3 @@ static inline int import_events(const char *events) {
         fail_msg("%s", imported.why.text);
     return err;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Programs and their device, each with one thing that holds the device up, simulated call by call: a truth (what CUPTI would have
  * told) and a view (what stands in front of the calls tells, by its own rules), from the same events. Random lengths and latencies;
  * several streams; a queue of 1024 launches. Nothing of src/diagnose/states/inferred is used to make either. */
-#ifndef TESTS_UNIT_INFERRED_WORLD_H
-#define TESTS_UNIT_INFERRED_WORLD_H
+#pragma once
 
 #include "diagnose/finding.h"
 #include "diagnose/states/state.h"
@@ -497,5 +496,3 @@ static inline int out_of_bounds(const char *name, enum how how, const struct hec
     }
     return out;
 }
-
-#endif

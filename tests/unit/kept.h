@@ -1,6 +1,5 @@
 /* A sink that keeps all that it is given, and what a test asks about it. */
-#ifndef HEC_TESTS_KEPT_H
-#define HEC_TESTS_KEPT_H
+#pragma once
 
 #include "model/run.h"
 #include "unit.h"
@@ -331,5 +330,3 @@ static inline const char *kept_name(uint32_t id) {
     assert_in_range(id, 1, kept.names);
     return kept.name[id - 1];
 }
-
-#endif

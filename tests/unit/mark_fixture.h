@@ -1,7 +1,6 @@
 /* For the tests of marks: a collector, and programs (forked children) that make marks through libhec.so as the build made
  * it, loaded by the header-only form of the API. */
-#ifndef HEC_TESTS_MARK_FIXTURE_H
-#define HEC_TESTS_MARK_FIXTURE_H
+#pragma once
 
 #define HEC_HEADER_ONLY
 #include "hec/hec.h"
@@ -137,5 +136,3 @@ static inline struct hec_ring ring_to_marks(enum hec_ring_role role, uint32_t re
             _exit(99);                                                                                                 \
         }                                                                                                              \
     } while (0)
-
-#endif

@@ -1,7 +1,6 @@
 /* A program on a device, with the truth of which call caused what: made up call by call, recorded with losses, delivered
  * late and out of order, matched, and compared. */
-#ifndef HEC_TESTS_MATCH_WORLD_H
-#define HEC_TESTS_MATCH_WORLD_H
+#pragma once
 
 #include "observe/trace/match.h"
 
@@ -380,5 +379,3 @@ static inline void world_free(struct world *world) {
     free(world->records);
     free(world->ids);
 }
-
-#endif

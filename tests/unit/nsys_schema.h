@@ -1,7 +1,6 @@
 /* Exports of Nsight Systems, by the schema that its user guide documents ("SQLite Schema Reference"), in the three shapes
  * that matter here: early 2021, 2022, and 2025. Every table has the documented columns, with more than HEC reads. */
-#ifndef HEC_TESTS_NSYS_SCHEMA_H
-#define HEC_TESTS_NSYS_SCHEMA_H
+#pragma once
 
 #define NSYS_COMMON                                                                                                    \
     "CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);"                                   \
@@ -82,5 +81,3 @@ static const char nsys_strings[] =
     "INSERT INTO StringIds VALUES (1,'gemm(float*)'),(2,'gemm'),(3,'_Z4gemmPf'),(4,'cudaLaunchKernel_v7000'),(5,"
     "'cudaMemcpyAsync_v3020_ptsz'),(6,'cudaStreamSynchronize_v3020'),(7,'forward'),(8,'worker'),(9,'ProfilerStep#3'),(10,"
     "'cudaGraphLaunch_v10000'),(11,'cudaMalloc_v3020');";
-
-#endif

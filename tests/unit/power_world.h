@@ -1,7 +1,6 @@
 /* A device whose power is known in each millisecond, and a sensor that is late, filtered and noisy; numbers that are the same every
  * time. */
-#ifndef HEC_TESTS_POWER_WORLD_H
-#define HEC_TESTS_POWER_WORLD_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ static inline void power_filter(struct power_world *p) {
     for (int i = 0; i < p->length_ms; i++)
         p->seen[i] = state = keep * state + (1 - keep) * p->power[i];
 }
-
-#endif

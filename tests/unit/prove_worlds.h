@@ -1,7 +1,6 @@
 /* Runs whose truth is known, drawn by rules that share nothing with what judges them: noise is skewed and multiplies, blocks differ in
  * work, and no function of src/prove/ is used. */
-#ifndef HEC_TESTS_PROVE_WORLDS_H
-#define HEC_TESTS_PROVE_WORLDS_H
+#pragma once
 
 #include "prove/trial.h"
 
@@ -77,5 +76,3 @@ static inline void world_free(struct hec_trial *trials, int count) {
     for (int i = 0; i < count; i++)
         free(trials[i].block);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The run of a test: what was recorded of it, in memory, and the summary that is made of that. */
-#ifndef TESTS_UNIT_RECORDED_RUN_H
-#define TESTS_UNIT_RECORDED_RUN_H
+#pragma once
 
 #include "fake_run.h"
 #include "fake_timeline.h"
@@ -36,5 +35,3 @@ static inline void run_begin_with(double seconds, double watts, int engine, int 
     fake_worker(&run, 0, watts, engine, sm, occupancy);
     fake_used(&run, 0, 4321);
 }
-
-#endif

@@ -2,8 +2,7 @@
  * edit stands for. The machine is not the replay: it computes what happens from what the program does, where the replay has
  * only what was recorded of it; but both know a queue and a wait, so how well it foretells real programs is
  * for real ones to say (docs/replay.md). */
-#ifndef TESTS_UNIT_REPLAY_MACHINE_H
-#define TESTS_UNIT_REPLAY_MACHINE_H
+#pragma once
 
 #include "diagnose/rules/predict.h"
 #include "diagnose/replay/whatif.h"
@@ -224,5 +223,3 @@ static inline double ask(struct fake_timeline *t, const struct hec_whatif_questi
     assert_true(out->answers[0].seconds.low <= fmax(0, saved) + 1e-9 && out->answers[0].seconds.high >= saved - 1e-3);
     return saved;
 }
-
-#endif

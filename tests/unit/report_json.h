@@ -1,6 +1,5 @@
 /* A report as JSON: its values by their path, and that the published schema names its keys. */
-#ifndef TESTS_UNIT_REPORT_JSON_H
-#define TESTS_UNIT_REPORT_JSON_H
+#pragma once
 
 #include "report_text.h"
 
@@ -87,5 +86,3 @@ static inline void assert_schema(int (*print)(struct hec_buf *to), const char *f
         fail_msg("%s is old: print it again with --schema", path);
     json_decref(published);
 }
-
-#endif

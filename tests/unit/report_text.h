@@ -1,6 +1,5 @@
 /* What a report says: its text in `out`, and questions about it. */
-#ifndef TESTS_UNIT_REPORT_TEXT_H
-#define TESTS_UNIT_REPORT_TEXT_H
+#pragma once
 
 #include "base/buf.h"
 #include "unit.h"
@@ -37,5 +36,3 @@ static inline int lines(int widest) {
     }
     return count;
 }
-
-#endif

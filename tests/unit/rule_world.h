@@ -1,7 +1,6 @@
 /* A finished diagnosis for rules, findings and reports, built by hand: two devices at most, a ledger, kernels and counters; and what
  * a finding says of it, by ids and numbers: never by its words, which are the report's. */
-#ifndef TESTS_UNIT_RULE_WORLD_H
-#define TESTS_UNIT_RULE_WORLD_H
+#pragma once
 
 #include "diagnose/build.h"
 #include "diagnose/result.h"
@@ -200,5 +199,3 @@ static inline bool has_numbers(const struct hec_finding *f) {
             return false;
     return f->evidence_count > 0 && f->evidence_count <= HEC_EVIDENCE_MAX && isfinite(f->title.value[0]);
 }
-
-#endif

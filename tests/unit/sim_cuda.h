@@ -1,7 +1,6 @@
 /* The doubles of libcuda and libcupti, loaded as the real ones are, on a machine in virtual time: calls move the clock by
  * what they cost, so every time is known. */
-#ifndef HEC_TESTS_SIM_CUDA_H
-#define HEC_TESTS_SIM_CUDA_H
+#pragma once
 
 #include "sim/cuda/exports.h"
 #include "sim/cuda/hook.h"
@@ -45,5 +44,3 @@ static inline void launch(CUfunction function, CUstream stream, int64_t ns) {
 static inline int64_t now_ns(void) {
     return sim_world_now_ns(world);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The simulated machine of a test, which the doubles find, and its time. */
-#ifndef HEC_TESTS_SIM_FIXTURE_H
-#define HEC_TESTS_SIM_FIXTURE_H
+#pragma once
 
 #include "base/clock.h"
 #include "sim/world.h"
@@ -41,5 +40,3 @@ static inline int64_t world_wall(void) {
 }
 
 __attribute__((unused)) static const struct hec_clock_source world_clock = {world_mono, world_wall};
-
-#endif

@@ -1,6 +1,5 @@
 /* Random activities of every kind, and what a reader must make of them. */
-#ifndef HEC_TESTS_STORE_ACTIVITIES_H
-#define HEC_TESTS_STORE_ACTIVITIES_H
+#pragma once
 
 #include "store_file.h"
 
@@ -170,5 +169,3 @@ static inline void store_finish(struct hec_writer *writer, const char *path, str
     store_list_check_file(path, list);
     store_list_free(list);
 }
-
-#endif

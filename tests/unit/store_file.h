@@ -1,6 +1,5 @@
 /* Helpers of the run file's tests: a file with a row of everything in it, and passes over all of a file. */
-#ifndef HEC_TESTS_STORE_FILE_H
-#define HEC_TESTS_STORE_FILE_H
+#pragma once
 
 #include "base/clock.h"
 #include "store/writer.h"
@@ -199,5 +198,3 @@ static inline void store_fill(const struct hec_sink *s, int64_t origin_ns, int s
         store_phase(s, t, t + 1000 + second, 101, "forward");
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Every pass of the reader over a file: what a report does, and more. Also used by the fuzzer. */
-#ifndef HEC_TESTS_STORE_PASSES_H
-#define HEC_TESTS_STORE_PASSES_H
+#pragma once
 
 #include "store/reader.h"
 
@@ -126,5 +125,3 @@ static inline int store_read_all(struct hec_reader *reader, int64_t *values, str
     int err = hec_reader_activities(reader, HEC_ACTIVITY_DEVICE, store_check_activities, &activities, why);
     return first ? first : err < 0 ? err : 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The timeline of a test: one process with two threads and two streams on device 0, and what the analysis makes of it. */
-#ifndef TESTS_UNIT_TIMELINE_RUN_H
-#define TESTS_UNIT_TIMELINE_RUN_H
+#pragma once
 
 #include "fake_timeline.h"
 #include "unit.h"
@@ -36,5 +35,3 @@ static inline const struct hec_device_timeline *build(void) {
 static inline void near(double found, double expected) {
     assert_near(found, expected, 1e-12 + 1e-9 * fabs(expected));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A process whose records are made by hand, for tests of the trace collector. */
-#ifndef HEC_TESTS_TRACE_COLLECTOR_H
-#define HEC_TESTS_TRACE_COLLECTOR_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -103,5 +102,3 @@ static void process_end(struct process *process, double end_us) {
     free(process->run);
     hec_ring_unmap(&process->ring);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The tracer's ring in a test of its parts: what they write, read back. */
-#ifndef HEC_TESTS_TRACE_RING_H
-#define HEC_TESTS_TRACE_RING_H
+#pragma once
 
 #include "tracer/tracer.h"
 #include "unit.h"
@@ -77,5 +76,3 @@ static void ring_close(void) {
     hec_intern_forget();
     hec_out_forget();
 }
-
-#endif

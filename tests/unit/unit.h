@@ -1,6 +1,5 @@
 /* What a unit test begins with: the headers that cmocka needs before it, those of most tests, and comparisons of its own. */
-#ifndef TESTS_UNIT_UNIT_H
-#define TESTS_UNIT_UNIT_H
+#pragma once
 
 #include <math.h>
 #include <setjmp.h>
@@ -46,5 +45,3 @@ static inline void unit_assert_near(double value, double expected, double tolera
     print_error("%.9g is not within %g of %.9g\n", value, tolerance, expected);
     _fail(file, line);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A device whose classes' watts are known, as the unmixing reads it. */
-#ifndef HEC_TESTS_UNMIX_WORLD_H
-#define HEC_TESTS_UNMIX_WORLD_H
+#pragma once
 
 #include "diagnose/watts/unmix_state.h"
 #include "unit/power_world.h"
@@ -142,5 +141,3 @@ static inline void world_draw(struct world *w, uint64_t seed) {
     w->p.slack_ms = 2;
     w->step_pieces = 16;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What the parts of the CUPTI probe share: CUPTI by dlopen, its buffers, the loops that are measured. */
-#ifndef HEC_BENCH_PROBE_H
-#define HEC_BENCH_PROBE_H
+#pragma once
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -102,5 +101,3 @@ extern cudaStream_t stream;
 
 int part_cost(void), part_switch(void), part_graphs(void), part_clock(void), part_memory(void), part_start(void);
 int part_residual(void), part_finalize(void), part_graph_trace(void), part_growth(void);
-
-#endif

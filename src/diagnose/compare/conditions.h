@@ -1,6 +1,5 @@
 /* What differs between two sets of runs besides what they took: conditions.def. */
-#ifndef HEC_DIAGNOSE_COMPARE_CONDITIONS_H
-#define HEC_DIAGNOSE_COMPARE_CONDITIONS_H
+#pragma once
 
 #include "diagnose/result.h"
 
@@ -39,5 +38,3 @@ const char *hec_side_unit(const struct hec_side *side);
 
 /* Runs of one side that differ count as well. */
 void hec_conditions_compare(const struct hec_side *side, struct hec_condition_differences *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* What moved between two sets of runs: seconds and joules by state, and the findings that went and that came. */
-#ifndef HEC_DIAGNOSE_COMPARE_DELTA_H
-#define HEC_DIAGNOSE_COMPARE_DELTA_H
+#pragma once
 
 #include "diagnose/compare/conditions.h"
 
@@ -27,5 +26,3 @@ struct hec_delta {
 };
 
 void hec_delta_find(const struct hec_side *side, struct hec_delta *out);
-
-#endif

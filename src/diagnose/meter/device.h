@@ -1,6 +1,5 @@
 /* All that the meter says of one device over the run: how its energy came about, what it did with it, its counters. */
-#ifndef HEC_DIAGNOSE_METER_DEVICE_H
-#define HEC_DIAGNOSE_METER_DEVICE_H
+#pragma once
 
 #include "diagnose/input.h"
 #include "diagnose/meter/meter.h"
@@ -35,5 +34,3 @@ int hec_meter_device(struct hec_meter *meter, const struct hec_meter_hints *hint
 
 /* What one unit of the stored integer is in the unit of hec_stat: permille 1/1000, KiB and KiB/s 1024, else 1. */
 double hec_metric_scale(enum hec_metric metric);
-
-#endif

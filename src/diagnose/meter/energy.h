@@ -6,8 +6,7 @@
  *   2. hec_energy_prepare, then hec_energy_power for every GPU_POWER
  *   3. hec_energy_finish
  * Times are relative to the start of the window and may be negative. */
-#ifndef HEC_DIAGNOSE_METER_ENERGY_H
-#define HEC_DIAGNOSE_METER_ENERGY_H
+#pragma once
 
 #include "diagnose/meter/meter.h"
 #include "diagnose/meter/stat.h"
@@ -131,5 +130,3 @@ void hec_energy_prepare(struct hec_energy_meter *meter);
 void hec_energy_power(struct hec_energy_meter *meter, int64_t t_ns, int64_t mw);
 /* The split in work and idle is left NAN: hec_split_result fills it. */
 void hec_energy_finish(struct hec_energy_meter *meter, struct hec_energy *out);
-
-#endif

@@ -11,8 +11,7 @@
  * and the device's limit, no matter what a smoothing sensor shows, so an end displaces at most limit x tau / 2; and all of
  * them together no more than the part's own time, or the rest of the run, can hold (the whole is known). tau is 0.1 s with a
  * power history, and 1 s without one (the driver then gives a mean of the last second on many devices). */
-#ifndef HEC_DIAGNOSE_METER_JOULES_H
-#define HEC_DIAGNOSE_METER_JOULES_H
+#pragma once
 
 #include "diagnose/meter/meter.h"
 
@@ -43,5 +42,3 @@ void hec_meter_part_add(struct hec_meter_part *part, int64_t start_ns, int64_t e
 /* Adds what a device took in each of the parts, once they have all of their pieces. 0, HEC_ERR_NOMEM or what the input returned. */
 int hec_meter_parts(struct hec_meter *meter, const struct hec_device_summary *device, struct hec_meter_part *parts,
                     int count, struct hec_why *why);
-
-#endif

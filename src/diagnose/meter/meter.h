@@ -3,8 +3,7 @@
  * Each series is read from the input once, and kept for whoever asks for it later: packed, 5 to 8 bytes a reading, and no more
  * than HEC_METER_KEPT_BYTES of all series together (some 4 hours of one device). What does not fit is read again each time,
  * so that memory does not grow with the run. Results are the same. One thread at a time. */
-#ifndef HEC_DIAGNOSE_METER_METER_H
-#define HEC_DIAGNOSE_METER_METER_H
+#pragma once
 
 #include "diagnose/input.h"
 #include "diagnose/meter/stat.h"
@@ -70,5 +69,3 @@ struct hec_running_joules { /* zeroed at first */
 void hec_running_counter(struct hec_running_joules *running, int64_t mj);
 void hec_running_power(struct hec_running_joules *running, int64_t t_ns, double watts);
 double hec_running_joules(const struct hec_running_joules *running); /* NAN: nothing was read */
-
-#endif

@@ -1,7 +1,6 @@
 /* What the sensors and the driver say of one device in a run: energy with its provenance, counters, who used it. Plain data,
  * filled by the floor `meter`. Numbers that were not measured are NAN, never 0. */
-#ifndef HEC_DIAGNOSE_METER_READINGS_H
-#define HEC_DIAGNOSE_METER_READINGS_H
+#pragma once
 
 #include "model/run.h"
 #include "model/throttle.h"
@@ -76,5 +75,3 @@ struct hec_device_summary {
     double throttled_share[HEC_THROTTLE_COUNT]; /* share of readings, NAN without */
     struct hec_use activity;
 };
-
-#endif

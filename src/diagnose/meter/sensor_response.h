@@ -1,7 +1,6 @@
 /* How a power sensor answers to a load that is switched on and off at known times: the time over which it averages, and how
  * late it is. `hec calibrate` plays the load. */
-#ifndef HEC_DIAGNOSE_METER_SENSOR_RESPONSE_H
-#define HEC_DIAGNOSE_METER_SENSOR_RESPONSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct hec_sensor_response {
  * 150 ms before the time stamp. False: fewer than 50 readings, or none explains 80 % of them. */
 bool hec_sensor_response_fit(const int64_t *edges_ns, int edges, const struct hec_sensor_reading *readings, int count,
                              struct hec_sensor_response *out);
-
-#endif

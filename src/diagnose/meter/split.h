@@ -4,8 +4,7 @@
  * idle-with-context is measured in this run: the mean power of the bins (and both neighbours) with a context and no more
  * than 0.5 % activity, at least 0.3 s of them. A bin with activity u and a context gives (1 - u) of its time, at that
  * level, to idle-with-context; a bin without context gives its energy to idle; work is the rest of the total. */
-#ifndef HEC_DIAGNOSE_METER_SPLIT_H
-#define HEC_DIAGNOSE_METER_SPLIT_H
+#pragma once
 
 #include "base/error.h"
 #include "diagnose/meter/readings.h"
@@ -30,5 +29,3 @@ void hec_split_contexts_end(struct hec_split *split);
 
 /* Fill the split of *energy, whose total is final; NAN and the reason in idle_source where it is unknown. */
 void hec_split_result(struct hec_split *split, struct hec_energy *energy);
-
-#endif

@@ -1,6 +1,5 @@
 /* Streaming statistics with memory that does not grow with the run: time-weighted mean, median, extremes. */
-#ifndef HEC_DIAGNOSE_METER_STAT_H
-#define HEC_DIAGNOSE_METER_STAT_H
+#pragma once
 
 #include "diagnose/meter/readings.h"
 
@@ -87,5 +86,3 @@ struct hec_quantiles hec_quantiles_of(double *seconds, size_t count);
 double hec_sorted_quantile(const double *sorted, size_t count, double share);
 void hec_sort(double *values, size_t count);
 struct hec_quantiles hec_quantiles_none(void);
-
-#endif

@@ -2,8 +2,7 @@
  * on it: each pattern is one cause's, which prints its limits, and no two of them hold at once.
  *
  * "Measured" is an H200 of 700 W, driver 580, 2026-11. */
-#ifndef HEC_DIAGNOSE_METER_USE_H
-#define HEC_DIAGNOSE_METER_USE_H
+#pragma once
 
 #include "diagnose/limits.h"
 #include "diagnose/meter/readings.h"
@@ -23,5 +22,3 @@ double hec_use_transfers_from(const struct hec_device *device);
 /* Engine activity over the run, and the length of the part of it in which the device was in use, s. */
 double hec_use_engine(const struct hec_device_summary *device);
 double hec_use_seconds(const struct hec_device_summary *device);
-
-#endif

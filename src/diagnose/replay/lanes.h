@@ -1,6 +1,5 @@
 /* A step of a replay as two lanes of columns: what the host and the device do most in each. */
-#ifndef HEC_DIAGNOSE_REPLAY_LANES_H
-#define HEC_DIAGNOSE_REPLAY_LANES_H
+#pragma once
 
 #include "diagnose/replay/replay.h"
 
@@ -49,5 +48,3 @@ void hec_lanes_draw(const struct hec_schedule *schedule, const struct hec_lanes_
 void hec_lanes_end(struct hec_lanes_step *step);
 /* "code", "kernel"...: stable. */
 const char *hec_lane_name(enum hec_lane lane);
-
-#endif

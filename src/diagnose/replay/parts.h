@@ -1,6 +1,5 @@
 /* Inside diagnose/replay: a schedule in the making. */
-#ifndef HEC_DIAGNOSE_REPLAY_PARTS_H
-#define HEC_DIAGNOSE_REPLAY_PARTS_H
+#pragma once
 
 #include "diagnose/physics.h"
 #include "diagnose/replay/schedule.h"
@@ -94,5 +93,3 @@ int hec_order_calls(const struct hec_schedule *schedule,
 bool hec_order_key_start(const struct hec_schedule_call *call, int64_t *key);  /* of operations, by their starts */
 bool hec_order_key_finish(const struct hec_schedule_call *call, int64_t *key); /* by their ends */
 int hec_order_by_begin(struct hec_schedule *schedule);
-
-#endif

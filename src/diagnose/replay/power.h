@@ -1,6 +1,5 @@
 /* What devices draw in a replay: by their joules over the recorded stretch, and by what the ledger says of waiting and copying. */
-#ifndef HEC_DIAGNOSE_REPLAY_POWER_H
-#define HEC_DIAGNOSE_REPLAY_POWER_H
+#pragma once
 
 #include "diagnose/replay/replay.h"
 #include "diagnose/result.h"
@@ -44,5 +43,3 @@ int hec_replay_power_find(struct hec_meter *meter, const struct hec_summary *sum
 /* Share of the joules of all devices: what one replay saves against another. NAN unknown; < 0: it takes more. */
 struct hec_saving hec_replay_power_saved(const struct hec_replay_power *power, const struct hec_replay *before,
                                          const struct hec_replay *after);
-
-#endif

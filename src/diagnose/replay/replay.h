@@ -5,8 +5,7 @@
  * start on a device that waits, how long after another on one that does not) is kept; where an edit makes the state another
  * one, the schedule's usual delays stand for it. With `usual` they stand for it everywhere: a replay of that kind that gives the
  * recorded time says that the schedule explains the program. */
-#ifndef HEC_DIAGNOSE_REPLAY_REPLAY_H
-#define HEC_DIAGNOSE_REPLAY_REPLAY_H
+#pragma once
 
 #include "diagnose/finding.h"
 #include "diagnose/replay/schedule.h"
@@ -74,5 +73,3 @@ struct hec_edit_info {
 const struct hec_edit_info *hec_edit_info(enum hec_edit edit);
 enum hec_edit hec_edit_find(const char *name, size_t length); /* HEC_EDIT_COUNT: none */
 struct hec_replay_edit hec_edit_with(enum hec_edit edit, double value);
-
-#endif

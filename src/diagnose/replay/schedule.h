@@ -12,8 +12,7 @@
  * Where the devices are as much behind at the end of the stretch as they were when it began, the time until its first operation is
  * that of earlier ones (`lag_ns`): a replay leaves it out.
  * Memory: 64 bytes a call. */
-#ifndef HEC_DIAGNOSE_REPLAY_SCHEDULE_H
-#define HEC_DIAGNOSE_REPLAY_SCHEDULE_H
+#pragma once
 
 #include "diagnose/timeline/pass.h"
 
@@ -180,5 +179,3 @@ static inline uint32_t hec_schedule_event(const struct hec_schedule *schedule, s
            : call->flags & HEC_CALL_EVENT   ? hec_schedule_event_at(schedule, at)
                                             : HEC_SCHEDULE_NONE;
 }
-
-#endif

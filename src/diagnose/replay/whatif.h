@@ -1,6 +1,5 @@
 /* What a run would take with edits of its schedule: the replay, checked against the recording, in seconds and joules. */
-#ifndef HEC_DIAGNOSE_REPLAY_WHATIF_H
-#define HEC_DIAGNOSE_REPLAY_WHATIF_H
+#pragma once
 
 #include "diagnose/replay/lanes.h"
 #include "diagnose/replay/replay.h"
@@ -48,5 +47,3 @@ int hec_whatif_ask(const struct hec_summary_input *input, const struct hec_summa
                    const struct hec_whatif_question *questions, size_t count, struct hec_whatif *out,
                    struct hec_why *why);
 void hec_whatif_free(struct hec_whatif *whatif);
-
-#endif

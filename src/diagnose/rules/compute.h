@@ -1,7 +1,6 @@
 /* Inside rules/: what the rules about the device itself have in common: compute's part of the run, what it draws, and the
  * counters while it runs. */
-#ifndef HEC_DIAGNOSE_RULES_COMPUTE_H
-#define HEC_DIAGNOSE_RULES_COMPUTE_H
+#pragma once
 
 #include "diagnose/rules/facts.h"
 
@@ -36,5 +35,3 @@ double hec_compute_idle_watts(const struct hec_facts *facts);
  * the watts (the interval's high end: the same watts). */
 void hec_compute_save(const struct hec_compute *compute, double share, struct hec_saving gain, double denser,
                       struct hec_finding *out);
-
-#endif

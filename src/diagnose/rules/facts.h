@@ -1,6 +1,5 @@
 /* What the rules read: the dossier of one device, and what follows from it. Nothing here is an estimate unless it says so. */
-#ifndef HEC_DIAGNOSE_RULES_FACTS_H
-#define HEC_DIAGNOSE_RULES_FACTS_H
+#pragma once
 
 #include "diagnose/limits.h"
 #include "diagnose/result.h"
@@ -73,5 +72,3 @@ static inline double hec_finite_or(double x, double other) {
 static inline double hec_as_share(double x) {
     return isnan(x) ? NAN : fmin(1, fmax(0, x));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* All rules over all devices of a run, and the two verdicts that stand above them. */
-#ifndef HEC_DIAGNOSE_RULES_FINDINGS_H
-#define HEC_DIAGNOSE_RULES_FINDINGS_H
+#pragma once
 
 #include "base/error.h"
 #include "diagnose/finding.h"
@@ -19,5 +18,3 @@ void hec_findings_free(struct hec_findings *findings);
 
 /* Fills findings->scale_out from the list, which is sorted. */
 void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings *findings);
-
-#endif

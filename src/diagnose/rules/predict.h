@@ -1,6 +1,5 @@
 /* What the answer to a finding would save, by a replay of the recorded schedule; alone, and after the findings before it. */
-#ifndef HEC_DIAGNOSE_RULES_PREDICT_H
-#define HEC_DIAGNOSE_RULES_PREDICT_H
+#pragma once
 
 #include "diagnose/rules/facts.h"
 #include "diagnose/replay/lanes.h"
@@ -30,5 +29,3 @@ int hec_predict_rest(const struct hec_predictor *predictor, struct hec_findings 
  * cores would not do for what is drawn. predictor may be NULL. 0 or HEC_ERR_NOMEM. */
 int hec_predict_lanes(const struct hec_predictor *predictor, const struct hec_findings *findings,
                       struct hec_step_lanes *recorded, struct hec_step_lanes *answered, int *count);
-
-#endif

@@ -1,8 +1,7 @@
 /* Inside rules/: the time in which a device waits for the host, divided among the causes so that no second is claimed twice.
  *
  * gaps.h says which cause owns what of each gap; here it is of all of the steady part of the run, traced or not. */
-#ifndef HEC_DIAGNOSE_RULES_WAITS_H
-#define HEC_DIAGNOSE_RULES_WAITS_H
+#pragma once
 
 #include "diagnose/rules/facts.h"
 #include "diagnose/meter/use.h"
@@ -59,5 +58,3 @@ void hec_waits_save_seconds(const struct hec_facts *facts, double seconds, doubl
 /* Without a trace: what of the time in use the device was not busy (0..1), as fractions of the run's, and the joules of it at
  * idle power; a fix saves [0, best, 1] of it. */
 void hec_waits_save_telemetry(const struct hec_facts *facts, double busy, double best, struct hec_finding *out);
-
-#endif

@@ -8,8 +8,7 @@
  * Where the device was not seen (HEC_ACTIVITY_INFERRED), launches are those of bursts and of the calls that were recorded
  * one by one, and copies those that calls asked for.
  * Of a run with steps, count / steps is the mean of a step. */
-#ifndef HEC_DIAGNOSE_STATES_CALLS_H
-#define HEC_DIAGNOSE_STATES_CALLS_H
+#pragma once
 
 #include "base/error.h"
 #include "model/trace.h"
@@ -66,5 +65,3 @@ void hec_calls_end(struct hec_calls *calls);
 /* What was gathered of a device; all zero (chain_mean NAN) where it has no streams. */
 void hec_calls_of(const struct hec_calls *calls, int device, struct hec_call_facts *out);
 void hec_calls_free(struct hec_calls *calls); /* NULL is fine */
-
-#endif

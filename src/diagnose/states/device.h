@@ -1,6 +1,5 @@
 /* Inside src/diagnose: the pieces of one device, from its activities in the order of their start. */
-#ifndef HEC_DIAGNOSE_STATES_DEVICE_H
-#define HEC_DIAGNOSE_STATES_DEVICE_H
+#pragma once
 
 #include "diagnose/states/state.h"
 #include "model/trace.h"
@@ -173,5 +172,3 @@ void hec_state_device_free(struct hec_state_device *d);
 int hec_state_device_add(struct hec_state_device *d, const struct hec_state_event *event, int64_t from_ns);
 /* No more activities. The threads have been advanced to the end. */
 int hec_state_device_end(struct hec_state_device *d, int64_t end_ns);
-
-#endif

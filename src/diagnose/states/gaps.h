@@ -14,8 +14,7 @@
  * So a cause never has more than what its own time was: a wait of 1 ms that the device ran dry in explains 1 ms of launching
  * after it. Where no steps separate set-up from the rest, gaps with startup are start-up, and what host, sync and
  * launch have in gaps of HEC_GAP_LONG_S and more is nobody's: few and long is what set-up looks like. */
-#ifndef HEC_DIAGNOSE_STATES_GAPS_H
-#define HEC_DIAGNOSE_STATES_GAPS_H
+#pragma once
 
 #include "diagnose/finding.h"
 #include "diagnose/states/state.h"
@@ -81,5 +80,3 @@ struct hec_gaps {
 int hec_gaps_piece(struct hec_gaps *gaps, int device, const struct hec_state_piece *piece, bool steady);
 void hec_gaps_end(struct hec_gaps *gaps); /* closes what is open */
 void hec_gaps_free(struct hec_gaps *gaps);
-
-#endif

@@ -8,8 +8,7 @@
  * of the time. With fewer than two windows the bounds are all or nothing. Where busy time was inferred, the bounds are
  * what it may have been (inferred.h). Rows add up to the window exactly, in
  * nanoseconds. */
-#ifndef HEC_DIAGNOSE_STATES_LEDGER_H
-#define HEC_DIAGNOSE_STATES_LEDGER_H
+#pragma once
 
 #include "diagnose/states/state.h"
 
@@ -94,5 +93,3 @@ bool hec_ledger_power(struct hec_ledger_device *device, const struct hec_ledger_
 /* Shares of `total` in proportion to weights >= 0 that add up to it exactly, by largest remainder (of equal ones the
  * earlier). All 0 when the weights are. */
 void hec_ledger_apportion(const double *weights, int count, int64_t total, int64_t *shares);
-
-#endif

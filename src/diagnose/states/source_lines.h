@@ -9,8 +9,7 @@
  * Of a stack the innermost frame of the program itself is blamed; if there is none, the innermost frame of an
  * installed package other than torch; if there is none either, the innermost one. A frame is not the program's own in
  * site-packages or dist-packages, in Python's standard library, or where it has no file. */
-#ifndef HEC_DIAGNOSE_STATES_SOURCE_LINES_H
-#define HEC_DIAGNOSE_STATES_SOURCE_LINES_H
+#pragma once
 
 #include "diagnose/states/ledger.h"
 
@@ -43,5 +42,3 @@ void hec_source_lines_free(struct hec_source_lines *lines);
 
 /* Whose code a file is: 0 the program's own, 1 an installed package, 2 torch, the standard library, or no file. */
 int hec_source_rank(const char *file);
-
-#endif

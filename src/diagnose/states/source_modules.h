@@ -1,8 +1,7 @@
 /* Which part of the program launched what keeps a device busy: by the innermost range (NVTX, a profiler's annotation)
  * around the launching call; without a range by the outermost operator (an imported profile's cpu_op); without either
  * by nothing. Communication is left out. Sums are of durations, not a union: kernels that run at once count each. */
-#ifndef HEC_DIAGNOSE_STATES_SOURCE_MODULES_H
-#define HEC_DIAGNOSE_STATES_SOURCE_MODULES_H
+#pragma once
 
 #include "diagnose/timeline/timeline.h"
 
@@ -31,5 +30,3 @@ struct hec_source_modules_builder *hec_source_modules_begin(const struct hec_tim
 int hec_source_modules_end(struct hec_source_modules_builder *builder, int most, struct hec_source_modules *out);
 void hec_source_modules_abandon(struct hec_source_modules_builder *builder); /* NULL is fine */
 void hec_source_modules_free(struct hec_source_modules *modules);
-
-#endif

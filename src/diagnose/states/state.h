@@ -35,8 +35,7 @@
  * 20 us: a launch costs about 2 to 9 us of a thread, in Python with its operator about 10; who launches faster than
  * that cannot be held up by much else. 1 ms: a hundred times that; the first launches of a PyTorch program take 2 ms to
  * seconds. */
-#ifndef HEC_DIAGNOSE_STATES_STATE_H
-#define HEC_DIAGNOSE_STATES_STATE_H
+#pragma once
 
 #include "diagnose/limits.h"
 #include "diagnose/timeline/steps.h"
@@ -118,5 +117,3 @@ int hec_states_begin(const struct hec_pass *pass, const struct hec_state_limits 
                      struct hec_pass_consumer *consumer);
 int hec_states_end(struct hec_states *states);
 void hec_states_abandon(struct hec_states *states); /* NULL is fine */
-
-#endif

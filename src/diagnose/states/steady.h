@@ -3,8 +3,7 @@
  * one of the first quarter of the steps (at most 20) took four times the median, with the time before it, it begins after that
  * one: a first look at validation data, a compilation, a program that waits for orders. Steps of an imported trace are those of
  * a profiler's window, which people open in the loop: nothing of them is set-up but what took so long. */
-#ifndef HEC_DIAGNOSE_STATES_STEADY_H
-#define HEC_DIAGNOSE_STATES_STEADY_H
+#pragma once
 
 #include "diagnose/states/state.h"
 
@@ -37,5 +36,3 @@ static inline bool hec_steady_holds(const struct hec_steady *steady, const struc
 }
 /* The part of a piece inside; false: none of it. Where it is not known everything is inside. */
 bool hec_steady_clip(const struct hec_steady *steady, const struct hec_state_piece *piece, struct hec_state_piece *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/diagnose: what one device did, from its activities in the order of their start. */
-#ifndef HEC_DIAGNOSE_TIMELINE_DEVICE_H
-#define HEC_DIAGNOSE_TIMELINE_DEVICE_H
+#pragma once
 
 #include "diagnose/timeline/tables.h"
 
@@ -117,5 +116,3 @@ void hec_timeline_device_result(struct hec_timeline_device *d, struct hec_device
 int hec_timeline_kernel_rows(const struct hec_timeline_device *d, const struct hec_timeline_tables *tables,
                              const struct hec_device *capability, size_t devices, struct hec_kernel_row **rows,
                              int *count);
-
-#endif

@@ -1,8 +1,7 @@
 /* What kind of work a kernel does, by its name: the names that cuBLAS, cuDNN, CUTLASS, PyTorch, Triton, XLA, flash
  * attention, NCCL and their ROCm counterparts give. A name is a hint, not a proof: it says which algorithm was chosen, not
  * what limited it. */
-#ifndef HEC_DIAGNOSE_TIMELINE_KERNEL_CLASS_H
-#define HEC_DIAGNOSE_TIMELINE_KERNEL_CLASS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ enum hec_kernel_class hec_kernel_class_of(const char *name);
 enum hec_kernel_precision hec_kernel_precision_of(const char *name);
 
 const char *hec_kernel_class_name(enum hec_kernel_class kernel_class); /* "gemm"; "?" out of range */
-
-#endif

@@ -1,7 +1,6 @@
 /* Inside src/diagnose: how many warps of a kernel fit on a streaming multiprocessor, by the rules of NVIDIA's occupancy
  * calculator. An upper limit: the grid may be smaller, the shared memory configured smaller. */
-#ifndef HEC_DIAGNOSE_TIMELINE_OCCUPANCY_H
-#define HEC_DIAGNOSE_TIMELINE_OCCUPANCY_H
+#pragma once
 
 #include "model/trace.h"
 
@@ -12,5 +11,3 @@ struct hec_occupancy {
 };
 
 struct hec_occupancy hec_occupancy_of(int cuda_major, int cuda_minor, const struct hec_kernel *kernel);
-
-#endif

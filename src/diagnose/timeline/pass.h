@@ -1,7 +1,6 @@
 /* Inside src/diagnose: the one pass over a trace, which feeds all that is made of it. Windows and steps are read first, for
  * they say what the rest is to be counted for; all else follows in the order of time. Each record is read once. */
-#ifndef HEC_DIAGNOSE_TIMELINE_PASS_H
-#define HEC_DIAGNOSE_TIMELINE_PASS_H
+#pragma once
 
 #include "diagnose/timeline/steps.h"
 
@@ -50,5 +49,3 @@ struct hec_pass_consumer hec_stage_consumer(enum hec_stage stage, void *context,
 /* All but windows and steps, to each consumer in turn. Once only. 0, or what a consumer or the input returned. */
 int hec_pass_run(const struct hec_pass *pass, const struct hec_pass_consumer *consumers, size_t count,
                  struct hec_why *why);
-
-#endif

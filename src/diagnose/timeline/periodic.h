@@ -1,7 +1,6 @@
 /* Inside src/diagnose: steps of a run without any, from its kernels (hec_period_find). The period is known only when all has
  * gone by, and the steps are where it began each time: so what may begin one is kept. */
-#ifndef HEC_DIAGNOSE_TIMELINE_PERIODIC_H
-#define HEC_DIAGNOSE_TIMELINE_PERIODIC_H
+#pragma once
 
 #include "diagnose/timeline/steps.h"
 #include "diagnose/timeline/device.h"
@@ -45,5 +44,3 @@ struct hec_period {
 /* ids[count]: 0 is a break (what follows did not come right after), others are below id_count; those from host_from on
  * are copies from or to the host. Linear but for sorting. 0 or HEC_ERR_NOMEM. */
 int hec_period_find(const uint32_t *ids, size_t count, uint32_t id_count, uint32_t host_from, struct hec_period *out);
-
-#endif

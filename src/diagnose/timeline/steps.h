@@ -1,6 +1,5 @@
 /* Inside src/diagnose: the steps of a run, from what the program, the hooks or a profiler say. */
-#ifndef HEC_DIAGNOSE_TIMELINE_STEPS_H
-#define HEC_DIAGNOSE_TIMELINE_STEPS_H
+#pragma once
 
 #include "diagnose/timeline/tables.h"
 
@@ -82,5 +81,3 @@ int hec_step_survey_result(const struct hec_step_survey *survey, const struct he
 /* The losses and gradients of these steps' process into *out. 0 or HEC_ERR_NOMEM. */
 int hec_step_survey_losses(const struct hec_step_survey *survey, const struct hec_step_list *steps,
                            struct hec_step_summary *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/diagnose: the definitions of a timeline, indexed by id. */
-#ifndef HEC_DIAGNOSE_TIMELINE_TABLES_H
-#define HEC_DIAGNOSE_TIMELINE_TABLES_H
+#pragma once
 
 #include "diagnose/timeline/timeline.h"
 
@@ -64,5 +63,3 @@ static inline bool hec_memory_of_host(uint8_t memory) {
 static inline bool hec_timeline_plausible(const struct hec_activity *a) {
     return a->start_ns >= -HEC_TIMELINE_TIME_MAX && a->end_ns <= HEC_TIMELINE_TIME_MAX && a->start_ns <= a->end_ns;
 }
-
-#endif

@@ -14,8 +14,7 @@
  * Where the trace was duty-cycled (WINDOW activities), all lengths count inside the windows only: busy + idle = `traced_s`,
  * how much of the window they cover. Sums of durations (kernel_sum_s, rows, copies) are of whole activities. Nothing is
  * extrapolated here. */
-#ifndef HEC_DIAGNOSE_TIMELINE_TIMELINE_H
-#define HEC_DIAGNOSE_TIMELINE_TIMELINE_H
+#pragma once
 
 #include "diagnose/input.h"
 #include "diagnose/meter/stat.h"
@@ -142,5 +141,3 @@ struct hec_step_list;
 int hec_timeline_end(struct hec_timeline_builder *builder, struct hec_step_list *found, struct hec_timeline *out);
 void hec_timeline_abandon(struct hec_timeline_builder *builder); /* NULL is fine */
 void hec_timeline_free(struct hec_timeline *timeline);
-
-#endif

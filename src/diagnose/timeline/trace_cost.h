@@ -1,6 +1,5 @@
 /* Inside src/diagnose: what tracing cost the program, and how much of it was seen. */
-#ifndef HEC_DIAGNOSE_TIMELINE_TRACE_COST_H
-#define HEC_DIAGNOSE_TIMELINE_TRACE_COST_H
+#pragma once
 
 #include "diagnose/timeline/steps.h"
 
@@ -11,5 +10,3 @@
  * where it never was, it is the estimate. */
 void hec_trace_cost_of(const struct hec_timeline_tables *tables, const struct hec_step_list *steps,
                        struct hec_intervals *traced, double hooks_share, struct hec_trace_cost *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Inside src/diagnose: when device activity was traced. A duty-cycled trace records its windows, process by process;
  * what lies outside of them is unknown, not idle. */
-#ifndef HEC_DIAGNOSE_TIMELINE_TRACED_H
-#define HEC_DIAGNOSE_TIMELINE_TRACED_H
+#pragma once
 
 #include "model/trace.h"
 
@@ -64,5 +63,3 @@ int64_t hec_tracer_since(const struct hec_tracer *tracer, int64_t window_ns);
 int hec_windows_traced(const struct hec_windows *windows, const struct hec_tracer *tracers, size_t tracer_count,
                        bool (*belongs)(const void *context, int32_t pid), const void *context,
                        struct hec_intervals *out);
-
-#endif

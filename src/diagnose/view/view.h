@@ -1,8 +1,7 @@
 /* A run reduced to what a screen can show: series and states in cells of time, steps, and one short stretch in detail. Made
  * only where it is asked for (struct hec_summary_input, view), from the same passes as all else; cells have an end for any
  * run. */
-#ifndef HEC_DIAGNOSE_VIEW_VIEW_H
-#define HEC_DIAGNOSE_VIEW_VIEW_H
+#pragma once
 
 #include "diagnose/replay/lanes.h"
 #include "diagnose/states/state.h"
@@ -99,5 +98,3 @@ size_t hec_view_merge_states(int64_t (*cells)[HEC_STATE_COUNT], size_t count, si
 
 struct hec_step_list;
 int hec_view_thin_steps(const struct hec_step_list *steps, size_t most, struct hec_view_steps *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Each kernel class's own watts and utilisation counters, unmixed from the readings of the whole run, and where that puts it
  * under the roofline. */
-#ifndef HEC_DIAGNOSE_WATTS_CLASS_PROFILE_H
-#define HEC_DIAGNOSE_WATTS_CLASS_PROFILE_H
+#pragma once
 
 #include "base/error.h"
 #include "diagnose/timeline/kernel_class.h"
@@ -73,5 +72,3 @@ int hec_class_profiler_end(struct hec_class_profiler *profiler, struct hec_ledge
 void hec_class_profile_none(const struct hec_device_summary *device, const struct hec_ledger_device *ledger,
                             const struct hec_peaks *peaks, struct hec_class_profile *out);
 void hec_class_profiler_free(struct hec_class_profiler *profiler); /* NULL is fine */
-
-#endif

@@ -4,8 +4,7 @@
  * that is wrong for the states beside them too: the launches among small kernels would pay for what the kernels do not
  * take. Where the readings separate kernel classes, they and the states are priced in one. Figures:
  * docs/decisions/0007-unmixing.md. */
-#ifndef HEC_DIAGNOSE_WATTS_JOINT_H
-#define HEC_DIAGNOSE_WATTS_JOINT_H
+#pragma once
 
 #include "diagnose/states/ledger.h"
 #include "diagnose/watts/unmix.h"
@@ -32,5 +31,3 @@ void hec_joint_quiet(int groups, const int *class_of, struct hec_unmix_options *
  * compute class by class, was never seen alone for 0.1 s, where classes do not differ by much, and where one is not
  * known well enough. 0 or HEC_ERR_NOMEM. */
 int hec_joint_price(struct hec_ledger_device *ledger, const struct hec_joint *joint, bool *done);
-
-#endif

@@ -6,8 +6,7 @@
  * device was, and with that about how much it took. Where power samples and the counter separate the states that matters
  * little; in a loop of equal short steps, in a run of seconds and for states of milliseconds it is what there is, and
  * the intervals are as wide as the beliefs. Figures: docs/decisions/0007-unmixing.md. */
-#ifndef HEC_DIAGNOSE_WATTS_PRICING_H
-#define HEC_DIAGNOSE_WATTS_PRICING_H
+#pragma once
 
 #include "diagnose/states/ledger.h"
 #include "diagnose/watts/unmix.h"
@@ -49,5 +48,3 @@ int hec_price_device(struct hec_ledger_device *device, struct hec_unmix *unmix, 
                      char why[256], char how[160]);
 /* When all is priced: where the intervals are wide, how does not say "measured". */
 void hec_price_judge(const struct hec_ledger_device *device, char how[160]);
-
-#endif

@@ -10,8 +10,7 @@
  * pipe is taken to work at its peak rate, so FLOP/s are an upper bound. The tensor pipe does not distinguish TF32,
  * FP16, BF16, FP8 and INT8 apart: its precision is what the caller knows of the class (from kernel names), else taken
  * as fp16. */
-#ifndef HEC_DIAGNOSE_WATTS_ROOFLINE_H
-#define HEC_DIAGNOSE_WATTS_ROOFLINE_H
+#pragma once
 
 #include "model/part.h"
 
@@ -76,5 +75,3 @@ void hec_roofline_place(const struct hec_roofline_input *input, const struct hec
                         struct hec_roofline_point *out);
 
 const char *hec_roofline_limit_name(enum hec_roofline_limit limit); /* "math", "memory" … stable, used in JSON */
-
-#endif

@@ -35,8 +35,7 @@
  * and counter, where a reading is given before the pieces go more than 1 s past its t (all readings first is fine: they
  * wait in a queue of 32 bytes each, see readings_first); total; solve any number of times; free. Memory does not depend on the length of
  * the run but for that queue. The result depends on nothing but the input. */
-#ifndef HEC_DIAGNOSE_WATTS_UNMIX_H
-#define HEC_DIAGNOSE_WATTS_UNMIX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -158,5 +157,3 @@ void hec_unmix_total(struct hec_unmix *unmix, double joules, double bound_j);
 /* 0 (also when nothing is valid: see flaw), HEC_ERR_NOMEM, or HEC_ERR_FAILED for readings that are not finite. */
 int hec_unmix_solve(struct hec_unmix *unmix, struct hec_unmix_result *out);
 int hec_unmix_solve_counter(struct hec_unmix *unmix, int counter, struct hec_unmix_result *out);
-
-#endif

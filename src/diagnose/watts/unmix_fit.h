@@ -1,6 +1,5 @@
 /* The least squares of unmixing over groups of classes, with its covariance. */
-#ifndef HEC_DIAGNOSE_WATTS_UNMIX_FIT_H
-#define HEC_DIAGNOSE_WATTS_UNMIX_FIT_H
+#pragma once
 
 #include "diagnose/watts/unmix_state.h"
 
@@ -89,5 +88,3 @@ struct hec_fit {
 
 /* 0, HEC_ERR_NOMEM, or HEC_ERR_FAILED: not finite. */
 int hec_fit_solve(struct hec_fit *fit);
-
-#endif

@@ -1,6 +1,5 @@
 /* What unmix.c gathers and unmix_solve.c solves. */
-#ifndef HEC_DIAGNOSE_WATTS_UNMIX_STATE_H
-#define HEC_DIAGNOSE_WATTS_UNMIX_STATE_H
+#pragma once
 
 #include "diagnose/watts/unmix.h"
 
@@ -186,5 +185,3 @@ static inline int hec_unmix_piece(struct hec_unmix *unmix, int class, int64_t st
 
 /* End of input as far as it goes: fit the response from what is held and use every reading that the pieces cover. */
 int hec_unmix_settle(struct hec_unmix *unmix);
-
-#endif

@@ -1,8 +1,7 @@
 /* What each state and kernel class of a device took: the one door to pricing, class profiles and unmixing. They need what a
  * device was in from its first reading to its last, and which kernel classes matter, which is known when all has gone by: so
  * the states are put on a tape as they come. */
-#ifndef HEC_DIAGNOSE_WATTS_WATTS_H
-#define HEC_DIAGNOSE_WATTS_WATTS_H
+#pragma once
 
 #include "diagnose/watts/class_profile.h"
 #include "diagnose/states/ledger.h"
@@ -52,5 +51,3 @@ struct hec_watts {
 int hec_watts_price(struct hec_meter *meter, const struct hec_device_timeline *timeline,
                     const struct hec_device_summary *device, const struct hec_tape *tape,
                     struct hec_ledger_device *ledger, struct hec_watts *out, struct hec_why *why);
-
-#endif

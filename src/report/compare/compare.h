@@ -1,6 +1,5 @@
 /* The report of a comparison: results in, bytes out. */
-#ifndef HEC_REPORT_COMPARE_COMPARE_H
-#define HEC_REPORT_COMPARE_COMPARE_H
+#pragma once
 
 #include "diagnose/compare/delta.h"
 #include "prove/compare.h"
@@ -24,5 +23,3 @@ int hec_versus_markdown(const struct hec_versus *versus, struct hec_buf *out);
 /* JSON of docs/compare.schema.json, and that schema: both from compare.def. */
 int hec_versus_json(const struct hec_versus *versus, struct hec_buf *out);
 int hec_versus_schema(struct hec_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/report: what a comparison says, in words; one wording for the terminal, Markdown and JSON. */
-#ifndef HEC_REPORT_COMPARE_WORDS_H
-#define HEC_REPORT_COMPARE_WORDS_H
+#pragma once
 
 #include "report/words/answer.h"
 #include "report/compare/compare.h"
@@ -20,5 +19,3 @@ char *hec_delta_per(char out[96], const struct hec_versus *versus);
 /* "starved for data (would have saved 38 %)"; in 1 of 3 runs. which: 0 went, 1 came, 2 stayed. */
 const char *hec_delta_fate(const struct hec_delta_cause *cause);
 char *hec_delta_words(char out[192], const struct hec_versus *versus, const struct hec_delta_cause *cause);
-
-#endif

@@ -1,6 +1,5 @@
 /* Exports of a run for other tools: rows out, through a function that takes bytes. */
-#ifndef HEC_REPORT_EXPORT_EXPORT_H
-#define HEC_REPORT_EXPORT_EXPORT_H
+#pragma once
 
 #include "diagnose/result.h"
 
@@ -14,5 +13,3 @@ int hec_export_perfetto(const struct hec_summary_input *input, hec_export_write 
 
 /* One row an activity, then one a reading of power, counters and the host; the header line names the columns. */
 int hec_export_csv(const struct hec_summary_input *input, hec_export_write write, void *context, struct hec_why *why);
-
-#endif

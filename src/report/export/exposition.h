@@ -7,8 +7,7 @@
  *
  * All samples of a family follow each other, as both formats ask. Missing is absent: a value that is no finite number, and a
  * counter below 0, write nothing, and a family without samples has no header. What fails shows in hec_buf_error(out). */
-#ifndef HEC_REPORT_EXPORT_EXPOSITION_H
-#define HEC_REPORT_EXPORT_EXPOSITION_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -57,5 +56,3 @@ void hec_exposition_family(struct hec_exposition *page, const char *name, enum h
                            const char *help);
 void hec_exposition_sample(struct hec_exposition *page, const struct hec_label *labels, size_t count, double value);
 void hec_exposition_end(struct hec_exposition *page);
-
-#endif

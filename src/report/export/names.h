@@ -1,6 +1,5 @@
 /* Inside src/report: what the exports call things. */
-#ifndef HEC_REPORT_EXPORT_NAMES_H
-#define HEC_REPORT_EXPORT_NAMES_H
+#pragma once
 
 #include "diagnose/result.h"
 
@@ -42,5 +41,3 @@ uint64_t hec_export_name_id(const struct hec_export_tables *tables, const struct
 uint64_t hec_export_name_count(const struct hec_export_tables *tables);
 /* The name: a kernel's readable one, "copy host to device (pinned)", "train_step (train.py:42)" ... UTF-8. */
 const char *hec_export_name(struct hec_export_tables *tables, const struct hec_activity *a, char *out, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* Inside src/report: the tracks of a Perfetto trace. Slices on one of them nest; what overlaps without nesting goes to
  * another lane of the same name. */
-#ifndef HEC_REPORT_EXPORT_PERFETTO_TRACKS_H
-#define HEC_REPORT_EXPORT_PERFETTO_TRACKS_H
+#pragma once
 
 #include "report/export/names.h"
 #include "report/export/proto.h"
@@ -59,5 +58,3 @@ uint64_t hec_perfetto_device(struct hec_perfetto_tracks *tracks, int device);
 uint64_t hec_perfetto_counter(struct hec_perfetto_tracks *tracks, uint64_t parent, const char *name, const char *unit);
 /* The process of a track, described at its first use; 0: none. */
 uint64_t hec_perfetto_process(struct hec_perfetto_tracks *tracks, uint32_t track);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/report: a writer of protocol buffers (protobuf.dev/programming-guides/encoding), as much as a trace needs. */
-#ifndef HEC_REPORT_EXPORT_PROTO_H
-#define HEC_REPORT_EXPORT_PROTO_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -71,5 +70,3 @@ void hec_proto_text(struct hec_proto *proto, uint32_t field, const char *text);
  * bytes, which every reader takes, so that nothing needs to be moved. Returns what hec_proto_end wants. */
 size_t hec_proto_begin(struct hec_proto *proto, uint32_t field);
 void hec_proto_end(struct hec_proto *proto, size_t begin);
-
-#endif

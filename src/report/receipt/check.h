@@ -1,6 +1,5 @@
 /* What `hec check` says: has a program become worse than its baseline? */
-#ifndef HEC_REPORT_RECEIPT_CHECK_H
-#define HEC_REPORT_RECEIPT_CHECK_H
+#pragma once
 
 #include "diagnose/compare/conditions.h"
 #include "prove/check.h"
@@ -23,5 +22,3 @@ enum hec_check_state hec_check_report_state(const struct hec_check_report *repor
 int hec_check_terminal(const struct hec_check_report *report, const struct hec_report_style *style,
                        struct hec_buf *out);
 int hec_check_markdown(const struct hec_check_report *report, struct hec_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The fingerprint of a receipt: of what it holds, not of how that is laid out in a file. */
-#ifndef HEC_REPORT_RECEIPT_DIGEST_H
-#define HEC_REPORT_RECEIPT_DIGEST_H
+#pragma once
 
 #include "base/sha256.h"
 
@@ -14,5 +13,3 @@
  *   {TEXT VALUE...} an object, keys in ascending order of their bytes
  * HEC_ERR_NOMEM. */
 int hec_receipt_digest(const json_t *receipt, char digest[HEC_SHA256_TEXT]);
-
-#endif

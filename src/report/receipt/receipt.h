@@ -1,7 +1,6 @@
 /* The receipt of an experiment: all that it takes to check its verdict and to run it again. One side alone is a baseline of
  * `hec check`. Pure: bytes out; cli/receipt_read.h reads them back. */
-#ifndef HEC_REPORT_RECEIPT_RECEIPT_H
-#define HEC_REPORT_RECEIPT_RECEIPT_H
+#pragma once
 
 #include "prove/experiment.h"
 #include "report/run/report.h"
@@ -120,5 +119,3 @@ int hec_receipt_schema(struct hec_buf *out);
 int hec_receipt_markdown(const struct hec_receipt *receipt, struct hec_buf *out);
 /* The verdict for people, as `hec ab` prints it at its end. */
 int hec_receipt_terminal(const struct hec_receipt *receipt, const struct hec_report_style *style, struct hec_buf *out);
-
-#endif

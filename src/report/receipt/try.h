@@ -1,6 +1,5 @@
 /* What `hec try` says at its end: what the first trial showed, what was tried, what is proven, and how to keep it. */
-#ifndef HEC_REPORT_RECEIPT_TRY_H
-#define HEC_REPORT_RECEIPT_TRY_H
+#pragma once
 
 #include "report/page.h"
 #include "report/receipt/receipt.h"
@@ -31,5 +30,3 @@ int hec_try_terminal(const struct hec_try_report *report, const struct hec_repor
 
 void hec_tried_page(struct hec_page *page, const struct hec_receipt *receipt);
 void hec_tried_markdown(struct hec_buf *out, const struct hec_receipt *receipt);
-
-#endif

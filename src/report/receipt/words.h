@@ -1,6 +1,5 @@
 /* Inside src/report: what a receipt says, in words; one wording for the terminal, Markdown and JSON. */
-#ifndef HEC_REPORT_RECEIPT_WORDS_H
-#define HEC_REPORT_RECEIPT_WORDS_H
+#pragma once
 
 #include "report/words/answer.h"
 #include "report/receipt/receipt.h"
@@ -36,5 +35,3 @@ bool hec_receipt_proves(const struct hec_receipt *receipt, const char **why_not)
 
 /* The command line of a side, B's (of one alone: its) with levers: hec run --with tf32,compile -- python train.py */
 void hec_receipt_command(struct hec_buf *out, const struct hec_receipt *receipt, int side);
-
-#endif

@@ -1,6 +1,5 @@
 /* `hec devices`: this machine's GPUs, and the table of known parts with the vendors' figures (model/part.def). */
-#ifndef HEC_REPORT_RUN_DEVICES_H
-#define HEC_REPORT_RUN_DEVICES_H
+#pragma once
 
 #include "model/check.h"
 #include "report/run/report.h"
@@ -21,5 +20,3 @@ int hec_report_devices(const struct hec_device *devices, int count, bool parts, 
  * text for a terminal, by area in the order of their first row. Returns HEC_OK, HEC_ERR_NOMEM or HEC_ERR_LIMIT. */
 int hec_report_doctor(const struct hec_check_list *list, bool json, const struct hec_report_style *style,
                       struct hec_buf *out);
-
-#endif

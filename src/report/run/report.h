@@ -1,6 +1,5 @@
 /* Reports: results in, bytes out. */
-#ifndef HEC_REPORT_RUN_REPORT_H
-#define HEC_REPORT_RUN_REPORT_H
+#pragma once
 
 #include "base/buf.h"
 #include "diagnose/result.h"
@@ -22,5 +21,3 @@ int hec_report_markdown(const struct hec_summary *summary, struct hec_buf *out);
 int hec_report_json(const struct hec_summary *summaries, size_t count, struct hec_buf *out);
 /* That schema (JSON Schema, draft 2020-12), made from the table that makes the report: json.def. */
 int hec_report_schema(struct hec_buf *out);
-
-#endif

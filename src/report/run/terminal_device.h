@@ -1,6 +1,5 @@
 /* Inside src/report: what was measured of a device, in the report for people. */
-#ifndef HEC_REPORT_RUN_TERMINAL_DEVICE_H
-#define HEC_REPORT_RUN_TERMINAL_DEVICE_H
+#pragma once
 
 #include "report/format.h"
 #include "report/page.h"
@@ -64,5 +63,3 @@ void hec_terminal_unused(struct hec_page *page, const struct hec_summary *summar
 /* All that were used, on one line at the end of `hec run`; one of them. */
 void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary *summary);
 void hec_terminal_brief_device(struct hec_page *page, const struct hec_device_diagnosis *device);
-
-#endif

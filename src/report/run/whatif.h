@@ -1,6 +1,5 @@
 /* What `hec whatif` says: how a run would go with edits of its schedule. */
-#ifndef HEC_REPORT_RUN_WHATIF_H
-#define HEC_REPORT_RUN_WHATIF_H
+#pragma once
 
 #include "diagnose/replay/whatif.h"
 #include "report/run/report.h"
@@ -15,5 +14,3 @@ int hec_whatif_json(const struct hec_whatif *whatif, const struct hec_whatif_que
 /* The edits, a line each. */
 int hec_whatif_list(const struct hec_report_style *style, struct hec_buf *out);
 int hec_whatif_list_json(struct hec_buf *out);
-
-#endif

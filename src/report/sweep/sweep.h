@@ -1,6 +1,5 @@
 /* What a sweep was and what it showed. Pure: bytes out. */
-#ifndef HEC_REPORT_SWEEP_SWEEP_H
-#define HEC_REPORT_SWEEP_SWEEP_H
+#pragma once
 
 #include "prove/sweep.h"
 #include "report/receipt/receipt.h"
@@ -42,5 +41,3 @@ int hec_sweep_schema(struct hec_buf *out);
 /* "batch=32 workers=4" */
 #define HEC_SWEEP_LABEL 320
 char *hec_sweep_label(char out[HEC_SWEEP_LABEL], const struct hec_sweep_report *report, int arm);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/report: what a sweep says, in words; one wording for the terminal, Markdown and JSON. */
-#ifndef HEC_REPORT_SWEEP_WORDS_H
-#define HEC_REPORT_SWEEP_WORDS_H
+#pragma once
 
 #include "report/format.h"
 #include "report/sweep/sweep.h"
@@ -29,5 +28,3 @@ void hec_sweep_change(char change[HEC_FORMAT_SIZE], char range[HEC_FORMAT_SIZE],
 /* What limits it. The number of sentences. */
 int hec_sweep_notes(const struct hec_sweep_report *report, char out[HEC_SWEEP_NOTES][HEC_SWEEP_LINE]);
 char *hec_sweep_cost(char out[HEC_SWEEP_LINE], const struct hec_sweep_report *report);
-
-#endif

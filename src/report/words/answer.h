@@ -1,6 +1,5 @@
 /* Inside src/report: what B takes against A, as a verdict, a sentence and a table; one wording for compared runs and for receipts. */
-#ifndef HEC_REPORT_WORDS_ANSWER_H
-#define HEC_REPORT_WORDS_ANSWER_H
+#pragma once
 
 #include "prove/compare.h"
 #include "report/format.h"
@@ -61,5 +60,3 @@ double hec_change_rounded(double value, int decimals);
 void hec_answer_page(struct hec_page *page, const struct hec_answer *answer); /* the sentence */
 void hec_answer_table_page(struct hec_page *page, const struct hec_answer *answer);
 void hec_answer_table_markdown(struct hec_buf *out, const struct hec_answer *answer);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/report: the words of causes, and the limits and the advice that go with them. */
-#ifndef HEC_REPORT_WORDS_CAUSES_H
-#define HEC_REPORT_WORDS_CAUSES_H
+#pragma once
 
 #include "diagnose/finding.h"
 
@@ -40,5 +39,3 @@ struct hec_advice {
     const char *code;      /* a snippet, lines ended by \n; NULL: none */
 };
 const struct hec_advice *hec_advice_next(enum hec_cause cause, const struct hec_advice *after);
-
-#endif

@@ -1,6 +1,5 @@
 /* What HEC knows of a cause: the tables of diagnose/rules, for people and as JSON. */
-#ifndef HEC_REPORT_WORDS_EXPLAIN_H
-#define HEC_REPORT_WORDS_EXPLAIN_H
+#pragma once
 
 #include "report/run/report.h"
 
@@ -11,5 +10,3 @@
 int hec_report_explain(enum hec_cause cause, bool json, const struct hec_report_style *style, struct hec_buf *out);
 /* What the words of the reports mean, and the states of a device. */
 int hec_report_words(bool json, const struct hec_report_style *style, struct hec_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/report: what a finding says, in words. The table is words/facts.def; nothing here decides anything. */
-#ifndef HEC_REPORT_WORDS_FACTS_H
-#define HEC_REPORT_WORDS_FACTS_H
+#pragma once
 
 #include "diagnose/finding.h"
 
@@ -21,5 +20,3 @@ char *hec_scale_words(char out[HEC_FACT_SIZE], const struct hec_scale_out *scale
 /* "s/step": the unit of an evidence's first number. */
 char *hec_evidence_unit_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding,
                               const struct hec_evidence *evidence);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/report: findings in words. */
-#ifndef HEC_REPORT_WORDS_FINDINGS_H
-#define HEC_REPORT_WORDS_FINDINGS_H
+#pragma once
 
 #include "diagnose/result.h"
 #include "report/format.h"
@@ -40,5 +39,3 @@ const struct hec_finding *hec_finding_stands_for(const struct hec_findings *all,
 /* "GPU 0 (and alike GPU 1 to 7): "; "" where one device was traced. */
 char *hec_finding_devices_words(char out[HEC_DEVICES_WORDS], const struct hec_summary *summary,
                                 const struct hec_finding *finding, uint64_t chapters);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/report, and for messages: what enumerators of results mean, in words (words/results.def). */
-#ifndef HEC_REPORT_WORDS_RESULTS_H
-#define HEC_REPORT_WORDS_RESULTS_H
+#pragma once
 
 #include "diagnose/compare/conditions.h"
 #include "diagnose/replay/replay.h"
@@ -15,5 +14,3 @@ const char *hec_condition_words(enum hec_condition condition);  /* "the power li
 /* What is asked of the schedule, and what the number says that the edit takes; "": it takes none. */
 char *hec_edit_asks(char out[HEC_RESULT_WORDS], enum hec_edit edit);
 const char *hec_edit_number(enum hec_edit edit);
-
-#endif

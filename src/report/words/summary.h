@@ -1,6 +1,5 @@
 /* Inside src/report: what a run took, in words; the terminal's report and Markdown say the same. */
-#ifndef HEC_REPORT_WORDS_SUMMARY_H
-#define HEC_REPORT_WORDS_SUMMARY_H
+#pragma once
 
 #include "diagnose/result.h"
 #include "report/format.h"
@@ -23,5 +22,3 @@ char *hec_cost_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summ
 bool hec_lever_took_words(char out[HEC_SUMMARY_WORDS], const struct hec_lever_summary *lever);
 /* "424 W (rough)", "126 W ± 8": of a state; "" unknown */
 char *hec_state_watts_words(char out[HEC_FORMAT_SIZE], const struct hec_ledger_row *row, bool utf8);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/report: words and ratios of a timeline that several reports use. */
-#ifndef HEC_REPORT_WORDS_TIMELINE_H
-#define HEC_REPORT_WORDS_TIMELINE_H
+#pragma once
 
 #include "diagnose/timeline/timeline.h"
 
@@ -16,5 +15,3 @@ double hec_step_data_share(const struct hec_step_summary *steps);
 /* A kernel's name in at most `columns` characters (>= 8): without return type and parameters; then, while it is too long,
  * without namespaces, with the first template arguments or none, and at last cut in the middle. Returns out. */
 char *hec_kernel_short(char *out, size_t size, const char *name, int columns);
-
-#endif

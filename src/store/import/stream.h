@@ -1,6 +1,5 @@
 /* What one stream of a device ran: one after the other. */
-#ifndef HEC_STORE_IMPORT_STREAM_H
-#define HEC_STORE_IMPORT_STREAM_H
+#pragma once
 
 #include "store/import/spool.h"
 
@@ -10,5 +9,3 @@
  * where there is something to cut, else none. */
 int hec_import_streams_mend(struct hec_import_spool *spool, int64_t first, int64_t last, int64_t *cut,
                             struct hec_why *why);
-
-#endif

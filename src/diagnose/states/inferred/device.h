@@ -8,8 +8,7 @@
  *             for as long as that lasts
  * Idle, busy and copying are certain but for some microseconds at either end; how much of the rest the device was busy is
  * for states/inferred/share.c to say. */
-#ifndef HEC_DIAGNOSE_STATES_INFERRED_DEVICE_H
-#define HEC_DIAGNOSE_STATES_INFERRED_DEVICE_H
+#pragma once
 
 #include "diagnose/timeline/pass.h"
 
@@ -217,5 +216,3 @@ double hec_inferred_share_waited(const struct hec_inferred_share *share);
 /* Of a class's time at t: the share that was busy, and in *until how long that holds. Quick where t ascends. */
 double hec_inferred_share_of(struct hec_inferred_share *share, enum hec_inferred_class class, int64_t t_ns,
                              int64_t *until_ns);
-
-#endif

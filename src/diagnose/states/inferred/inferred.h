@@ -8,8 +8,7 @@
  * What a device was busy with is reported several times, by each variant, and first of all must have gone by: so the
  * records are kept, up to 256 MB of them. The file is read again where there are more, or where they were not kept
  * because all tracers, or their windows, were to see everything. */
-#ifndef HEC_DIAGNOSE_STATES_INFERRED_INFERRED_H
-#define HEC_DIAGNOSE_STATES_INFERRED_INFERRED_H
+#pragma once
 
 #include "diagnose/states/inferred/device.h"
 #include "diagnose/states/ledger.h"
@@ -35,5 +34,3 @@ int hec_inferred_pass(struct hec_inferred *inferred, enum hec_inferred_variant v
 enum hec_ledger_basis hec_inferred_basis(const struct hec_inferred *inferred, int device);
 /* Of a device: when CUPTI saw it. */
 bool hec_inferred_seen(struct hec_inferred *inferred, int device, int64_t start_ns, int64_t end_ns);
-
-#endif
