@@ -28,6 +28,7 @@ sim_nvml_ret nvmlDeviceGetName(sim_nvml_device device, char *name, unsigned leng
 sim_nvml_ret nvmlDeviceGetUUID(sim_nvml_device device, char *uuid, unsigned length);
 sim_nvml_ret nvmlDeviceGetIndex(sim_nvml_device device, unsigned *index);
 sim_nvml_ret nvmlDeviceGetMinorNumber(sim_nvml_device device, unsigned *minor);
+sim_nvml_ret nvmlDeviceGetSerial(sim_nvml_device device, char *serial, unsigned length);
 sim_nvml_ret nvmlDeviceGetPciInfo_v3(sim_nvml_device device, struct sim_nvml_pci *pci);
 sim_nvml_ret nvmlDeviceGetArchitecture(sim_nvml_device device, unsigned *architecture);
 sim_nvml_ret nvmlDeviceGetCudaComputeCapability(sim_nvml_device device, int *major, int *minor);
@@ -76,6 +77,8 @@ sim_nvml_ret nvmlDeviceGetCurrentClocksEventReasons(sim_nvml_device device, unsi
 sim_nvml_ret nvmlDeviceGetPerformanceState(sim_nvml_device device, int *state);
 sim_nvml_ret nvmlDeviceGetTemperature(sim_nvml_device device, int sensor, unsigned *celsius);
 sim_nvml_ret nvmlDeviceGetTemperatureV(sim_nvml_device device, struct sim_nvml_temperature *temperature);
+sim_nvml_ret nvmlDeviceGetTemperatureThreshold(sim_nvml_device device, int threshold, unsigned *celsius);
+sim_nvml_ret nvmlDeviceGetFanSpeed(sim_nvml_device device, unsigned *percent);
 sim_nvml_ret nvmlDeviceGetPcieThroughput(sim_nvml_device device, int counter, unsigned *kib_per_s);
 
 /* process.c */

@@ -116,6 +116,23 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetTemperatureV(sim_nvml_device device, struct
     return SIM_NVML_SUCCESS;
 }
 
+SIM_EXPORT sim_nvml_ret nvmlDeviceGetTemperatureThreshold(sim_nvml_device device, int threshold, unsigned *celsius) {
+    SIM_ENTER_WHOLE(nvmlDeviceGetTemperatureThreshold, device);
+    if (!celsius || threshold < 0 || threshold > 3)
+        return SIM_NVML_INVALID_ARGUMENT;
+    static const unsigned thresholds[] = {92, 89, 95, 87}; /* shutdown, slowdown, memory and GPU at most */
+    (void)world;
+    *celsius = thresholds[threshold];
+    return SIM_NVML_SUCCESS;
+}
+
+/* These parts are cooled by the fans of their server. */
+SIM_EXPORT sim_nvml_ret nvmlDeviceGetFanSpeed(sim_nvml_device device, unsigned *percent) {
+    SIM_ENTER_WHOLE(nvmlDeviceGetFanSpeed, device);
+    (void)world;
+    return percent ? SIM_NVML_NOT_SUPPORTED : SIM_NVML_INVALID_ARGUMENT;
+}
+
 /* Counts over the 20 ms that the call takes. */
 SIM_EXPORT sim_nvml_ret nvmlDeviceGetPcieThroughput(sim_nvml_device device, int counter, unsigned *kib_per_s) {
     SIM_ENTER_WHOLE(nvmlDeviceGetPcieThroughput, device);

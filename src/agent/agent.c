@@ -135,7 +135,9 @@ static int sandbox_enter(const struct sandbox_options *options, struct hec_why *
 #define STALE_NS (30 * HEC_NS_PER_S) /* without a turn of its loop for so long it is not healthy */
 #define SYNC_NS (60 * HEC_NS_PER_S)
 #define FIELDS_FILE_MAX (1u << 20)
-#define PUSH_NS (60 * HEC_NS_PER_S) /* OpenTelemetry's default */
+#define ABSENT_INTERVALS 3           /* after the start, and ... */
+#define ABSENT_NS (3 * HEC_NS_PER_S) /* ... a window of hardware counters, and a driver that is slow to start */
+#define PUSH_NS (60 * HEC_NS_PER_S)  /* OpenTelemetry's default */
 
 struct agent {
     const struct hec_agent_options *options;
@@ -155,11 +157,17 @@ struct agent {
     struct hec_live live;
     bool state_failing;
     int64_t synced_ns; /* of the main thread */
+    int64_t
+        absent_ns; /* when it is said which fields of the file devices do not give; INT64_MAX: it was, or there is none */
 };
 
 static int64_t next_tick(int64_t after_ns, int64_t now_ns, int64_t interval_ns) {
     int64_t next_ns = after_ns + interval_ns;
     return next_ns > now_ns ? next_ns : now_ns + interval_ns; /* late: those that passed are left out */
+}
+
+static int64_t absent_after(const struct agent *agent, int64_t now_ns) {
+    return now_ns + ABSENT_INTERVALS * agent->options->interval_ns + ABSENT_NS;
 }
 
 /* ---- pages ---- */
@@ -269,6 +277,20 @@ static int start_push(struct agent *agent, struct hec_why *why) {
                           &agent->push, why);
 }
 
+/* Once, when all that can be read has been: a field that was asked for and is absent is no fault of the scrape. */
+static void say_absent(struct agent *agent, int64_t now_ns) {
+    bool any = false;
+    pthread_mutex_lock(&agent->making);
+    for (int index = 0; index < HEC_DEVICE_MAX; index++) {
+        any |= hec_page_absent(agent->node, &agent->page, index, now_ns, &agent->text);
+        if (agent->text.length)
+            hec_info("%s: GPU %d does not give these fields, which are absent: %s", agent->options->fields,
+                     index % HEC_VENDOR_DEVICES_MAX, hec_buf_text(&agent->text));
+    }
+    pthread_mutex_unlock(&agent->making);
+    agent->absent_ns = any ? INT64_MAX : absent_after(agent, now_ns);
+}
+
 static void tick(struct agent *agent, int64_t now_ns) {
     hec_node_tick(agent->node, now_ns);
     pthread_mutex_lock(&agent->making);
@@ -283,6 +305,8 @@ static void tick(struct agent *agent, int64_t now_ns) {
         pthread_mutex_unlock(&agent->making);
         agent->synced_ns = now_ns;
     }
+    if (now_ns >= agent->absent_ns)
+        say_absent(agent, now_ns);
     int64_t stale_ns = STALE_INTERVALS * agent->options->interval_ns;
     hec_http_tick(agent->http, now_ns, stale_ns > STALE_NS ? stale_ns : STALE_NS);
 }
@@ -331,8 +355,9 @@ static int read_fields(struct agent *agent, struct hec_why *why) {
     if (err < 0)
         return hec_fail(why, err, "%s: %s", path, reason.text[0] ? reason.text : hec_err_text(err));
     if (agent->dcgm.skipped_count)
-        hec_info("%s: %zu fields are not measured, and absent: %s", path, agent->dcgm.skipped_count,
+        hec_info("%s: hec does not know %zu of its fields, which are absent: %s", path, agent->dcgm.skipped_count,
                  agent->dcgm.skipped);
+    agent->absent_ns = absent_after(agent, hec_clock_mono_ns());
     return HEC_OK;
 }
 
@@ -443,6 +468,7 @@ __attribute__((visibility("default"))) int hec_agent_main(const struct hec_agent
     hec_buf_init(&agent.text, HEC_PAGE_LENGTH_MAX);
     pthread_mutex_init(&agent.making, NULL);
     agent.synced_ns = hec_clock_mono_ns();
+    agent.absent_ns = INT64_MAX;
     hec_log_set_level(options->verbose ? HEC_LOG_DEBUG : HEC_LOG_INFO);
     if (!options->no_hostname)
         gethostname(agent.hostname, sizeof agent.hostname - 1);

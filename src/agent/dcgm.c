@@ -8,9 +8,20 @@
 static const struct hec_dcgm_field fields[] = {
 #define HEC_NONE HEC_METRIC_COUNT
 #define HEC_DCGM(name, kind, set, how, metric, plus, factor, help)                                                     \
-    {name, HEC_FAMILY_##kind, HEC_DCGM_##set, HEC_DCGM_##how, HEC_##metric, HEC_##plus, factor, help},
+    {name, HEC_FAMILY_##kind, HEC_DCGM_##set, HEC_DCGM_##how, HEC_##metric, HEC_##plus, factor, help, 0},
+#define HEC_DCGM_LABEL(name, set, member, help)                                                                        \
+    {name,                                                                                                             \
+     HEC_FAMILY_INFO,                                                                                                  \
+     HEC_DCGM_##set,                                                                                                   \
+     HEC_DCGM_LABEL,                                                                                                   \
+     HEC_NONE,                                                                                                         \
+     HEC_NONE,                                                                                                         \
+     1,                                                                                                                \
+     help,                                                                                                             \
+     offsetof(struct hec_device, member)},
 #include "agent/dcgm.def"
 #undef HEC_DCGM
+#undef HEC_DCGM_LABEL
 #undef HEC_NONE
 };
 #define FIELDS (sizeof fields / sizeof fields[0])
@@ -122,7 +133,7 @@ static int parse_line(struct hec_dcgm_list *list, const char *line, const char *
             continue;
         if (has(list, field))
             return hec_fail(why, HEC_ERR_CORRUPT, "line %zu: %s is there twice", number, field->name);
-        if ((kind == HEC_FAMILY_INFO) != (field->how == HEC_DCGM_LABEL))
+        if ((kind == HEC_FAMILY_INFO) != (field->kind == HEC_FAMILY_INFO))
             return hec_fail(why, HEC_ERR_CORRUPT, "line %zu: %s is %s label", number, field->name,
                             kind == HEC_FAMILY_INFO ? "no" : "a");
         choose(list, field, kind, row[2].text, row[2].length);

@@ -10,14 +10,14 @@
 
 #define HEC_DCGM_MAX 128       /* fields of a page */
 #define HEC_DCGM_HELP_SIZE 256 /* bytes of a help text from a file */
-#define HEC_DCGM_SKIPPED_SIZE 512
+#define HEC_DCGM_SKIPPED_SIZE 4096
 
 /* The labels of each of its series, in its order; then those of pods and hpc_job. Hostname is hostname since its version 4.5.3.
  * DCGM_FI_DEV_XID_ERRORS has err_code and err_msg too: its value, and what that says (xids.def). */
 #define HEC_DCGM_LABELS "gpu, UUID, pci_bus_id, device, modelName, GPU_I_PROFILE, GPU_I_ID, Hostname"
 
 enum hec_dcgm_set { HEC_DCGM_DEFAULT, HEC_DCGM_ASKED, HEC_DCGM_OLD };
-enum hec_dcgm_how { HEC_DCGM_VALUE, HEC_DCGM_TOTAL, HEC_DCGM_LABEL };
+enum hec_dcgm_how { HEC_DCGM_VALUE, HEC_DCGM_TOTAL, HEC_DCGM_SHARE, HEC_DCGM_COUNT, HEC_DCGM_ABSENT, HEC_DCGM_LABEL };
 
 /* Of `metric` and `plus`: there is none. */
 #define HEC_DCGM_NONE HEC_METRIC_COUNT
@@ -30,6 +30,7 @@ struct hec_dcgm_field {
     enum hec_metric metric, plus;
     double factor;
     const char *help;
+    size_t label; /* of HEC_DCGM_LABEL: where its text lies in struct hec_device */
 };
 
 const struct hec_dcgm_field *hec_dcgm_field(size_t i); /* NULL: there are no more */
@@ -44,7 +45,7 @@ struct hec_dcgm_chosen {
 struct hec_dcgm_list {
     struct hec_dcgm_chosen chosen[HEC_DCGM_MAX];
     size_t count;
-    size_t skipped_count;                /* fields of DCGM that HEC does not measure, */
+    size_t skipped_count;                /* fields that are not in the table, */
     char skipped[HEC_DCGM_SKIPPED_SIZE]; /* and their names, as many as fit */
 };
 

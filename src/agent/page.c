@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LABELS_MAX 16
+#define LABELS_MAX 24
 
 struct maker {
     struct hec_node *node;
@@ -102,8 +102,23 @@ static double total_of(const struct hec_node_device *device, enum hec_metric met
 
 /* ---- dcgm-exporter's ---- */
 
+static double combine(const struct hec_dcgm_field *field, double value, double more) {
+    if (field->how == HEC_DCGM_SHARE)
+        return value + more > 0 ? value / (value + more) * field->factor : NAN;
+    return (value + more) * field->factor;
+}
+
+static double devices_of(const struct maker *m, const struct hec_vendor_info *vendor) {
+    double count = 0;
+    FOR_DEVICES(m, device)
+    count += hec_vendor_of_device(device->info.index) == vendor;
+    return count;
+}
+
 static double field_value(const struct maker *m, const struct hec_node_device *device,
                           const struct hec_dcgm_field *field) {
+    if (field->how == HEC_DCGM_COUNT)
+        return devices_of(m, hec_vendor_of_device(device->info.index));
     if (field->metric == HEC_DCGM_NONE)
         return NAN;
     bool total = field->how == HEC_DCGM_TOTAL;
@@ -116,7 +131,7 @@ static double field_value(const struct maker *m, const struct hec_node_device *d
         if (total && !isnan(more))
             more = total_of(device, field->plus);
     }
-    return (value + more) * field->factor;
+    return combine(field, value, more);
 }
 
 /* What a divided device has by GPU instance, and by instance alone: memory and hardware counters. */
@@ -124,39 +139,54 @@ static bool by_instance(const struct hec_node_device *device, const struct hec_d
     enum hec_metric metric = field->metric;
     return device->instance_count &&
            ((metric >= HEC_GPM_GR_ACTIVE && metric <= HEC_GPM_NVLINK_TX) || metric == HEC_GPU_MEM_USED ||
-            metric == HEC_GPU_MEM_FREE || metric == HEC_GPU_MEM_RESERVED);
+            metric == HEC_GPU_MEM_FREE || metric == HEC_GPU_MEM_RESERVED || metric == HEC_GPU_MEM_TOTAL);
+}
+
+static double instance_metric(const struct hec_gpu_instance *instance, enum hec_metric metric) {
+    int64_t used = instance->memory_used_kib, free = instance->memory_free_kib,
+            reserved = instance->memory_reserved_kib,
+            value = metric == HEC_GPU_MEM_USED        ? used
+                    : metric == HEC_GPU_MEM_FREE      ? free
+                    : metric == HEC_GPU_MEM_RESERVED  ? reserved
+                    : metric == HEC_GPU_MEM_TOTAL     ? (used < 0 ? -1 : used + free + (reserved > 0 ? reserved : 0))
+                    : instance->until_ns == INT64_MIN ? -1
+                                                      : instance->counters[metric - HEC_GPM_GR_ACTIVE];
+    return value < 0 ? NAN : (double)value;
 }
 
 static double instance_value(const struct hec_gpu_instance *instance, const struct hec_dcgm_field *field) {
-    int64_t value = field->metric == HEC_GPU_MEM_USED       ? instance->memory_used_kib
-                    : field->metric == HEC_GPU_MEM_FREE     ? instance->memory_free_kib
-                    : field->metric == HEC_GPU_MEM_RESERVED ? instance->memory_reserved_kib
-                    : field->how == HEC_DCGM_TOTAL || instance->until_ns == INT64_MIN
-                        ? -1
-                        : instance->counters[field->metric - HEC_GPM_GR_ACTIVE];
-    return value < 0 ? NAN : (double)value * field->factor;
+    if (field->how == HEC_DCGM_TOTAL)
+        return NAN;
+    return combine(field, instance_metric(instance, field->metric),
+                   field->plus == HEC_DCGM_NONE ? 0 : instance_metric(instance, field->plus));
+}
+
+static const char *label_text(const struct hec_node_device *device, const struct hec_dcgm_field *field) {
+    return (const char *)&device->info + field->label;
 }
 
 static void label_dcgm(const struct maker *m, const struct hec_node_device *device,
-                       const struct hec_gpu_instance *instance, bool driver, struct labels *labels) {
+                       const struct hec_gpu_instance *instance, struct labels *labels) {
+    const struct hec_dcgm_list *list = m->options->dcgm;
     label_device(device, labels);
     label_identity(device, labels, "modelName");
     if (instance)
         label_instance(instance, labels);
     add_label(labels, m->options->hostname_label, m->options->hostname);
-    if (driver)
-        add_label(labels, "DCGM_FI_DRIVER_VERSION", device->info.driver);
+    for (size_t i = 0; i < list->count; i++)
+        if (list->chosen[i].field->how == HEC_DCGM_LABEL)
+            add_label(labels, list->chosen[i].field->name, label_text(device, list->chosen[i].field));
 }
 
 static void put_dcgm_instances(struct maker *m, const struct hec_node_device *device,
-                               const struct hec_dcgm_field *field, bool driver) {
+                               const struct hec_dcgm_field *field) {
     for (int i = 0; i < device->instance_count; i++) {
         const struct hec_gpu_instance *instance = &device->instances[i].now;
         struct labels labels;
         if (!hec_node_instance_first(device, i))
             continue;
         const struct hec_tenant *pod = m->pods[device->info.index][i];
-        label_dcgm(m, device, instance, driver, &labels);
+        label_dcgm(m, device, instance, &labels);
         if (pod)
             label_pod(&labels, pod);
         hec_exposition_sample(&m->out, labels.label, labels.count, instance_value(instance, field));
@@ -171,21 +201,18 @@ static void find_pods(struct maker *m) {
 
 static void put_dcgm(struct maker *m) {
     const struct hec_dcgm_list *list = m->options->dcgm;
-    bool driver = false;
-    for (size_t i = 0; i < list->count; i++)
-        driver |= list->chosen[i].field->how == HEC_DCGM_LABEL;
     for (size_t i = 0; i < list->count; i++) {
         const struct hec_dcgm_chosen *chosen = &list->chosen[i];
-        if (chosen->field->how == HEC_DCGM_LABEL)
+        if (chosen->kind == HEC_FAMILY_INFO)
             continue;
         hec_exposition_family(&m->out, chosen->field->name, chosen->kind, NULL, chosen->help);
         FOR_DEVICES(m, device) {
             struct labels labels;
             if (by_instance(device, chosen->field)) {
-                put_dcgm_instances(m, device, chosen->field, driver);
+                put_dcgm_instances(m, device, chosen->field);
                 continue;
             }
-            label_dcgm(m, device, NULL, driver, &labels);
+            label_dcgm(m, device, NULL, &labels);
             double value = field_value(m, device, chosen->field);
             if (chosen->field->metric == HEC_GPU_XID && !isnan(value)) {
                 label_xid(&labels, "err_code", (int64_t)value);
@@ -194,6 +221,33 @@ static void put_dcgm(struct maker *m) {
             hec_exposition_sample(&m->out, labels.label, labels.count, value);
         }
     }
+}
+
+/* Whether the device, or a GPU instance of it, shows the field. */
+static bool gives(const struct maker *m, const struct hec_node_device *device, const struct hec_dcgm_field *field) {
+    if (field->how == HEC_DCGM_LABEL)
+        return label_text(device, field)[0] != '\0';
+    if (!by_instance(device, field))
+        return !isnan(field_value(m, device, field));
+    for (int i = 0; i < device->instance_count; i++)
+        if (!isnan(instance_value(&device->instances[i].now, field)))
+            return true;
+    return false;
+}
+
+bool hec_page_absent(struct hec_node *node, const struct hec_page_options *options, int index, int64_t now_ns,
+                     struct hec_buf *out) {
+    struct maker m = {.node = node, .options = options, .now_ns = now_ns};
+    const struct hec_dcgm_list *list = options->dcgm;
+    hec_buf_clear(out);
+    pthread_mutex_lock(&node->lock);
+    const struct hec_node_device *device = node->devices[index];
+    bool up = device && device->seen && device->up;
+    for (size_t i = 0; up && i < list->count; i++)
+        if (list->chosen[i].field->set != HEC_DCGM_OLD && !gives(&m, device, list->chosen[i].field))
+            hec_buf_printf(out, "%s%s", out->length ? ", " : "", list->chosen[i].field->name);
+    pthread_mutex_unlock(&node->lock);
+    return up;
 }
 
 /* ---- our own ---- */

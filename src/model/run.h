@@ -71,6 +71,10 @@ struct hec_device {
     int simulated;          /* the driver is HEC's double */
     int visible;            /* CUDA_VISIBLE_DEVICES lets the command use it: 1, 0 */
     int has_energy_counter, has_power_history, has_gpm;
+    /* of the agent's labels; not kept in run files */
+    char cuda_driver[16];  /* the CUDA version that the driver supports, as NVML writes it: "13000" is 13.0 */
+    char minor_number[16]; /* of its device file: 3 of /dev/nvidia3 */
+    char serial[32];       /* of the board */
 };
 
 /* One member of the observed tree. A later record of the same (pid, start_ns) replaces the earlier one. */

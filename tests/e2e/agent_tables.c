@@ -30,11 +30,17 @@ static void put_values(void) {
 static const char *source_of(const struct hec_dcgm_field *field, char *text, size_t size) {
     if (field->how == HEC_DCGM_LABEL)
         return "a label of the others";
-    if (field->metric == HEC_DCGM_NONE)
+    if (field->how == HEC_DCGM_ABSENT)
         return "not measured: absent";
+    if (field->how == HEC_DCGM_COUNT)
+        return "devices of the vendor";
     const char *plus = field->plus == HEC_DCGM_NONE ? NULL : hec_metric_info(field->plus)->name;
-    snprintf(text, size, "%s%s%s%s", field->how == HEC_DCGM_TOTAL ? "integral of " : "",
-             hec_metric_info(field->metric)->name, plus ? " + " : "", plus ? plus : "");
+    snprintf(text, size, "%s%s%s%s",
+             field->how == HEC_DCGM_TOTAL   ? "integral of "
+             : field->how == HEC_DCGM_SHARE ? "share of "
+                                            : "",
+             hec_metric_info(field->metric)->name, plus ? field->how == HEC_DCGM_SHARE ? " in it + " : " + " : "",
+             plus ? plus : "");
     return text;
 }
 
@@ -46,7 +52,7 @@ static void put_dcgm(void) {
     puts("\n### Metrics of dcgm-exporter\n\nThe metric of HEC that each is made from stands in brackets.\n");
     for (size_t i = 0; (field = hec_dcgm_field(i)); i++)
         printf("- `%s` (%s, %s; %s): %s\n", field->name,
-               field->how == HEC_DCGM_LABEL ? "label" : hec_family_kind_name(field->kind), sets[field->set],
+               field->kind == HEC_FAMILY_INFO ? "label" : hec_family_kind_name(field->kind), sets[field->set],
                source_of(field, text, sizeof text), field->help);
 }
 

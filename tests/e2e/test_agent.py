@@ -21,6 +21,39 @@ ENERGY, JOULES, SECONDS = ("hec_device_energy_joules_total", "hec_device_state_j
                            "hec_device_state_seconds_total")
 
 
+VENDORS_LIST = """\
+DCGM_FI_DEV_SM_CLOCK, gauge, clock
+DCGM_FI_DEV_MEMORY_TEMP, gauge, memory temp
+DCGM_FI_DEV_GPU_TEMP, gauge, temp
+DCGM_FI_DEV_POWER_USAGE, gauge, power
+DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION, counter, energy
+DCGM_FI_DEV_GPU_UTIL, gauge, util
+DCGM_FI_DEV_MEM_COPY_UTIL, gauge, mem util
+DCGM_FI_DEV_FB_FREE, gauge, free
+DCGM_FI_DEV_FB_USED, gauge, used
+DCGM_FI_DRIVER_VERSION, label, driver
+DCGM_FI_DEV_NAME, label, name
+DCGM_FI_DEV_BRAND, label, brand
+DCGM_FI_DEV_SERIAL, label, serial
+DCGM_FI_DEV_COUNT, counter, devices
+DCGM_FI_DEV_FAN_SPEED, gauge, fan
+DCGM_FI_PROCESS_NAME, label, process
+DCGM_FI_PROF_PCIE_TX_BYTES, counter, tx
+DCGM_FI_PROF_PCIE_RX_BYTES, counter, rx
+DCGM_FI_DEV_SLOWDOWN_TEMP, gauge, slowdown
+DCGM_FI_DEV_POWER_MGMT_LIMIT, gauge, limit
+DCGM_FI_DEV_PSTATE, gauge, pstate
+DCGM_FI_DEV_FB_TOTAL, gauge,
+DCGM_FI_DEV_FB_RESERVED, gauge,
+DCGM_FI_DEV_FB_USED_PERCENT, gauge,
+DCGM_FI_DEV_CLOCK_THROTTLE_REASONS, gauge, throttle
+DCGM_FI_CUDA_DRIVER_VERSION, label,
+DCGM_FI_DEV_MINOR_NUMBER, label,
+"""
+LABELS = (("DCGM_FI_DRIVER_VERSION", "580.159.04"), ("DCGM_FI_DEV_NAME", "NVIDIA H200"), ("DCGM_FI_DEV_SERIAL", "1650223000001"),
+          ("DCGM_FI_CUDA_DRIVER_VERSION", "13000"), ("DCGM_FI_DEV_MINOR_NUMBER", "1"))
+
+
 @pytest.fixture
 def started(hec):
     """Starts agents, and sees that they end well."""
@@ -113,6 +146,33 @@ def test_options_of_dcgm_exporter(started, hec):
     assert "Hostname" not in page.text
     assert not page.all("DCGM_FI_DEV_VGPU_LICENSE_STATUS"), "not measured: absent"
     assert page.one("hec_agent_interval_seconds") == 0.2, "--interval before -c"
+
+
+def test_fields_of_a_vendors_list(started, hec, machine):
+    """A list as an observability vendor recommends it: what the driver says is served in DCGM's units, and what is missing is said."""
+    here = machine("h200x2")
+    (hec.folder / "fields.csv").write_text(VENDORS_LIST + "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL, counter, errors\n")
+    agent = started("--sim", "h200x2", "-f", "fields.csv", env=here.env)
+    page = agent.until(lambda page: page.all("DCGM_FI_DEV_PSTATE") and page.all("DCGM_FI_PROF_PCIE_TX_BYTES"))
+    names = [line.split(",")[0] for line in VENDORS_LIST.splitlines()]
+    absent = {"DCGM_FI_DEV_BRAND", "DCGM_FI_DEV_FAN_SPEED", "DCGM_FI_PROCESS_NAME"}
+    labels, total = page.all("DCGM_FI_DEV_FB_TOTAL", gpu="1")[0]
+    assert {name for name in names if not page.all(name) and name not in labels} == absent
+    for name, text in LABELS:
+        assert labels[name] == text
+    used, free, reserved = (page.one(f"DCGM_FI_DEV_FB_{part}", gpu="1") for part in ("USED", "FREE", "RESERVED"))
+    assert total == pytest.approx(used + free + reserved, abs=0.01) and 140000 < total < 144000
+    assert page.one("DCGM_FI_DEV_FB_USED_PERCENT", gpu="1") == pytest.approx(used / (used + free), abs=1e-6)
+    for name, value in (("COUNT", 2), ("POWER_MGMT_LIMIT", 700), ("PSTATE", 0), ("SLOWDOWN_TEMP", 89),
+                        ("CLOCK_THROTTLE_REASONS", 1)):
+        assert page.one(f"DCGM_FI_DEV_{name}", gpu="1") == value, name
+    while agent.said.count("\n") < 4:
+        time.sleep(0.05)
+    lines = agent.said.splitlines()
+    assert sum("hec does not know 1 of its fields, which are absent: DCGM_FI_DEV_ECC_DBE_VOL_TOTAL" in line for line in lines) == 1
+    for gpu in (0, 1):
+        said = [line for line in lines if f"GPU {gpu} does not give these fields, which are absent: " in line]
+        assert len(said) == 1 and set(said[0].rsplit(": ", 1)[1].split(", ")) == absent, agent.said
 
 
 def test_refuses(hec):

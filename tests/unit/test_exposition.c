@@ -185,6 +185,10 @@ TEST(test_tables) {
             assert_true(k == i || strcmp(field->name, other->name) != 0);
         /* a total is made of a rate, and counts */
         assert_true(field->how != HEC_DCGM_TOTAL || field->kind == HEC_FAMILY_COUNTER);
+        assert_true((field->how == HEC_DCGM_VALUE || field->how == HEC_DCGM_TOTAL || field->how == HEC_DCGM_SHARE) ==
+                    (field->metric != HEC_DCGM_NONE));
+        assert_true(field->how != HEC_DCGM_SHARE || field->plus != HEC_DCGM_NONE);
+        assert_true(field->how != HEC_DCGM_LABEL || field->kind == HEC_FAMILY_INFO);
         if (field->how == HEC_DCGM_TOTAL)
             assert_non_null(strstr(hec_metric_info(field->metric)->unit, "/s"));
     }

@@ -46,6 +46,14 @@ static void describe_identity(const struct hec_nvml *nvml, hec_nvml_device handl
         size_t size = new ? sizeof pci.bus_id : sizeof pci.legacy_bus_id;
         snprintf(info->pci_bus_id, sizeof info->pci_bus_id, "%.*s", (int)strnlen(id, size), id);
     }
+    int cuda;
+    unsigned minor;
+    if (nvml->cuda_driver_version && nvml->cuda_driver_version(&cuda) == HEC_NVML_SUCCESS)
+        snprintf(info->cuda_driver, sizeof info->cuda_driver, "%d", cuda);
+    if (nvml->minor_number && nvml->minor_number(handle, &minor) == HEC_NVML_SUCCESS)
+        snprintf(info->minor_number, sizeof info->minor_number, "%u", minor);
+    if (!nvml->serial || nvml->serial(handle, info->serial, sizeof info->serial) != HEC_NVML_SUCCESS)
+        info->serial[0] = '\0';
     if (nvml->driver_version && nvml->driver_version(info->driver, sizeof info->driver) != HEC_NVML_SUCCESS)
         info->driver[0] = '\0';
 }

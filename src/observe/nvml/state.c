@@ -45,6 +45,7 @@ int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sen
               int64_t *second) {
     struct hec_nvml_utilization utilization = {0};
     struct hec_nvml_memory_v2 memory;
+    int state = 0;
     unsigned number = 0, other = 0, pending = 0, failed = 0;
     unsigned long long wide = 0;
     int code;
@@ -66,6 +67,10 @@ int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sen
     case NVML_SENSOR_MEMORY:
         code = nvml_read_memory(nvml, handle, &memory);
         *value = (int64_t)(memory.used / 1024);
+        return code;
+    case NVML_SENSOR_MEM_TOTAL:
+        code = nvml_read_memory(nvml, handle, &memory);
+        *value = (int64_t)(memory.total / 1024);
         return code;
     case NVML_SENSOR_MEM_FREE:
         return read_free(nvml, handle, value, second);
@@ -105,6 +110,22 @@ int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sen
     case NVML_SENSOR_LIMIT:
         code = CALL(nvml->power_limit_enforced, handle, &number);
         break;
+    case NVML_SENSOR_LIMIT_SET:
+        code = CALL(nvml->power_limit, handle, &number);
+        break;
+    case NVML_SENSOR_PERFORMANCE_STATE:
+        code = CALL(nvml->performance_state, handle, &state);
+        if (code == HEC_NVML_SUCCESS && (state < 0 || state >= HEC_NVML_PERFORMANCE_STATES))
+            return HEC_NVML_NOT_SUPPORTED; /* "unknown" */
+        number = (unsigned)state;
+        break;
+    case NVML_SENSOR_FAN_SPEED:
+        code = CALL(nvml->fan_speed, handle, &number);
+        number *= 10;
+        break;
+    case NVML_SENSOR_SLOWDOWN_TEMPERATURE:
+        code = CALL(nvml->temperature_threshold, handle, HEC_NVML_THRESHOLD_SLOWDOWN, &number);
+        break;
     default:
         return HEC_NVML_INVALID_ARGUMENT;
     }
@@ -129,11 +150,16 @@ static const struct reading readings[] = {
 /* Of a device that is watched for ever: what its operators look at. */
 static const struct reading monitored[] = {
     {NVML_SENSOR_MEM_FREE, HEC_GPU_MEM_FREE, HEC_GPU_MEM_RESERVED},
+    {NVML_SENSOR_MEM_TOTAL, HEC_GPU_MEM_TOTAL, HEC_METRIC_COUNT},
     {NVML_SENSOR_ENCODER, HEC_GPU_ENCODER_UTIL, HEC_METRIC_COUNT},
     {NVML_SENSOR_DECODER, HEC_GPU_DECODER_UTIL, HEC_METRIC_COUNT},
     {NVML_SENSOR_PCIE_REPLAYS, HEC_GPU_PCIE_REPLAYS, HEC_METRIC_COUNT},
     {NVML_SENSOR_ROWS, HEC_GPU_ROWS_CORRECTABLE, HEC_GPU_ROWS_UNCORRECTABLE},
     {NVML_SENSOR_ROWS_FAILED, HEC_GPU_ROWS_FAILED, HEC_METRIC_COUNT},
+    {NVML_SENSOR_LIMIT_SET, HEC_GPU_POWER_LIMIT_SET, HEC_METRIC_COUNT},
+    {NVML_SENSOR_PERFORMANCE_STATE, HEC_GPU_PERFORMANCE_STATE, HEC_METRIC_COUNT},
+    {NVML_SENSOR_FAN_SPEED, HEC_GPU_FAN_SPEED, HEC_METRIC_COUNT},
+    {NVML_SENSOR_SLOWDOWN_TEMPERATURE, HEC_GPU_SLOWDOWN_TEMPERATURE, HEC_METRIC_COUNT},
 };
 
 /* One reading, if it is due; true when it was good. */

@@ -33,7 +33,7 @@
 
 /* State, processes, GPM. */
 #define HEC_TUNE_STATE_INTERVAL_NS (1 * HEC_NS_PER_S)
-#define HEC_TUNE_MONITORED_INTERVAL_NS (5 * HEC_NS_PER_S) /* seven calls of 20 us */
+#define HEC_TUNE_MONITORED_INTERVAL_NS (5 * HEC_NS_PER_S) /* eleven calls of 20 us */
 #define HEC_TUNE_MIG_LIST_NS (10 * HEC_NS_PER_S)          /* MIG devices are made and destroyed meanwhile */
 #define HEC_TUNE_MIG_MEMORY_NS (5 * HEC_NS_PER_S)         /* a call for each */
 #define HEC_TUNE_PROCESS_INTERVAL_NS (1 * HEC_NS_PER_S)
