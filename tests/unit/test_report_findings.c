@@ -313,6 +313,45 @@ TEST_WITH(test_caveats, start, finish) {
     assert_int_equal(json_array_size(value_at("caveats")), 2);
 }
 
+/* A loss that is no number is said before what was found, whatever else there is to say. */
+TEST_WITH(test_loss_is_no_number, start, finish) {
+    static const struct {
+        struct hec_step_summary steps;
+        const char *words;
+    } cases[] = {
+        {{.nonfinite = 160, .nonfinite_step = 41, .finite_step = 40, .nonfinite_last = NAN},
+         "the loss is nan since step 41 of 200: what follows may train nothing"},
+        {{.nonfinite = 9, .nonfinite_step = 41, .finite_step = 30, .nonfinite_last = -INFINITY},
+         "the loss is infinite since step 41 of 200 (finite at step 30): what follows may train nothing"},
+        {{.nonfinite = 1, .nonfinite_step = 7, .finite_step = 6, .nonfinite_last = 0.5},
+         "the loss was nan or infinite 1 time, the latest from step 7 of 200 on"},
+        {{.nonfinite = 3, .nonfinite_ns = 2500000000, .nonfinite_last = NAN},
+         "the loss is nan since 2.50 s after the start: what follows may train nothing"},
+    };
+    traced();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[HEC_CAVEATS_MAX][160], expected[256];
+        summary.steps = cases[i].steps;
+        summary.steps.count = 200;
+        assert_true(hec_caveats(&summary, text) > 0);
+        assert_string_equal(text[0], cases[i].words);
+        style.columns = 200;
+        for (int brief = 0; brief < 2; brief++) {
+            style.brief = brief;
+            print();
+            snprintf(expected, sizeof expected, "note       %s\n", cases[i].words);
+            const char *at = strstr(hec_buf_text(&out), expected), *found = strstr(hec_buf_text(&out), "found ");
+            assert_true(at && (!found || at < found));
+        }
+        assert_int_equal(hec_report_markdown(&summary, page()), 0);
+        snprintf(expected, sizeof expected, "\n\n**Note**: %.40s", cases[i].words);
+        SAYS(expected);
+        assert_int_equal(hec_report_json(&summary, 1, page()), 0);
+        parse();
+        assert_string_equal(json_string_value(json_array_get(value_at("caveats"), 0)), cases[i].words);
+    }
+}
+
 TEST_WITH(test_without_a_trace, start, finish) {
     headline("no cause stands out: the engine of the H200 was active 100 % of the time in use, without a trace");
     find(HEC_CAUSE_HOST, 0.2, 0.4)->title = HEC_FACT(ENGINE_IDLE, 0.4);

@@ -116,6 +116,34 @@ TEST(losses) {
     assert_int_equal(s->values, 4);
     near(s->value_first, 2.5);
     near(s->value_last, -0.5);
+    assert_int_equal(s->nonfinite, 0);
+}
+
+/* Losses every other step of 10 ms, the last two as given. */
+static const struct hec_step_summary *losses_end(double before, double last) {
+    uint32_t loss = fake_tl_name(&t, "loss");
+    add_steps(process, HEC_STEP_MARKED, 8, 10 * MS, 1);
+    for (int i = 0; i < 4; i++) {
+        struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_VALUE, process, (20 * i + 5) * MS, (20 * i + 5) * MS);
+        a->name = loss;
+        a->amount = i == 2 ? before : i == 3 ? last : 1;
+    }
+    return steps();
+}
+
+TEST(loss_ends_in_nan) {
+    const struct hec_step_summary *s = losses_end(NAN, -INFINITY);
+    assert_int_equal(s->nonfinite, 2);
+    assert_int_equal(s->nonfinite_step, 5);
+    assert_int_equal(s->finite_step, 3);
+    assert_true(isinf(s->nonfinite_last));
+}
+
+TEST(loss_is_infinite_once) {
+    const struct hec_step_summary *s = losses_end(INFINITY, 1);
+    assert_int_equal(s->nonfinite, 1);
+    assert_int_equal(s->nonfinite_step, 5);
+    near(s->nonfinite_last, 1);
 }
 
 /* ---- cost ---- */

@@ -69,10 +69,16 @@ static int add_value(struct hec_step_survey *survey, int32_t pid, bool gradients
             return HEC_ERR_NOMEM;
         survey->values = grown;
         values = &grown[survey->value_count++];
-        *values = (struct hec_step_values){.pid = pid, .gradients = gradients, .first = a->amount};
+        *values =
+            (struct hec_step_values){.pid = pid, .gradients = gradients, .first = a->amount, .last_ns = INT64_MIN};
+    }
+    if (!isfinite(a->amount) && (values->nonfinite++ == 0 || isfinite(values->last))) {
+        values->nonfinite_ns = a->start_ns;
+        values->finite_ns = values->last_ns;
     }
     values->count++;
     values->last = a->amount;
+    values->last_ns = a->start_ns;
     if (values->kept_count == HEC_STEP_VALUES_KEPT)
         return 0;
     if (!hec_list_room(values->kept, values->kept_count, values->kept_capacity, 64))
@@ -262,6 +268,12 @@ static int64_t step_at(const struct hec_step_list *steps, int64_t t_ns) {
     return (int64_t)low;
 }
 
+/* From 1 on; what comes after the last step is of that one. */
+static int64_t number_at(const struct hec_step_list *steps, int64_t t_ns) {
+    int64_t at = step_at(steps, t_ns), count = (int64_t)steps->count;
+    return at < count ? at + 1 : count;
+}
+
 static void add_values(const struct hec_step_survey *survey, bool any, struct hec_step_summary *out) {
     const struct hec_step_values *best = NULL;
     for (size_t i = 0; i < survey->value_count; i++) {
@@ -274,6 +286,25 @@ static void add_values(const struct hec_step_survey *survey, bool any, struct he
     out->values = best->count;
     out->value_first = best->first;
     out->value_last = best->last;
+}
+
+static void add_nonfinite(const struct hec_step_survey *survey, const struct hec_step_list *steps,
+                          struct hec_step_summary *out) {
+    const struct hec_step_values *first = NULL;
+    for (size_t i = 0; i < survey->value_count; i++) {
+        const struct hec_step_values *v = &survey->values[i];
+        if (!v->gradients && v->nonfinite && (!first || v->nonfinite_ns < first->nonfinite_ns))
+            first = v;
+    }
+    if (!first)
+        return;
+    out->nonfinite = first->nonfinite;
+    out->nonfinite_ns = first->nonfinite_ns;
+    out->nonfinite_last = first->last;
+    if (!steps || !steps->count)
+        return;
+    out->nonfinite_step = number_at(steps, first->nonfinite_ns);
+    out->finite_step = first->finite_ns == INT64_MIN ? 0 : number_at(steps, first->finite_ns);
 }
 
 static int take_values(const struct hec_step_survey *survey, const struct hec_step_list *steps, bool gradients,
@@ -309,6 +340,7 @@ int hec_step_survey_result(const struct hec_step_survey *survey, const struct he
         .value_first = NAN,
         .value_last = NAN,
     };
+    add_nonfinite(survey, steps, out);
     if (!steps || !steps->count) {
         add_values(survey, true, out);
         return 0;

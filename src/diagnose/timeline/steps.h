@@ -42,6 +42,10 @@ struct hec_step_survey {
         bool gradients; /* those called "gradient_norm" and "gradient_norm/PART"; else "loss" */
         int64_t count;
         double first, last;
+        int64_t last_ns;
+        int64_t nonfinite, nonfinite_ns,
+            finite_ns; /* nan or infinite ones; the first of the latest of them in a row; the one
+                                                       before it, INT64_MIN: none */
         struct hec_step_value {
             int64_t t_ns;
             int part; /* as in hec_step_number */

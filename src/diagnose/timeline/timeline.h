@@ -94,6 +94,11 @@ struct hec_step_summary {
     int32_t pid;       /* whose steps these are: the process with most */
     int64_t values;    /* numbers called "loss" */
     double value_first, value_last;
+    /* Of the losses of the process that had nan or infinite ones first: how many, and where the latest of them in a row begin.
+     * Steps are numbered from 1; 0: not known. */
+    int64_t nonfinite, nonfinite_ns, nonfinite_step;
+    int64_t finite_step;   /* of the loss before these */
+    double nonfinite_last; /* the last loss of all: nan, infinite, or finite again */
     /* of that process, in the run's steps alone (not in a device's); malloc'ed; NULL: none */
     struct hec_step_number *losses, *gradients; /* gradients: norms, in the order in which they came */
     int64_t loss_count, gradient_count;

@@ -42,7 +42,7 @@ static void put_took(const struct hec_summary *s, struct hec_buf *out) {
         put_row(out, "lever", words);
     }
     int count = hec_summary_used(s) ? hec_caveats(s, caveats) : 0;
-    for (int i = 0; i < count; i++)
+    for (int i = s->steps.nonfinite ? 1 : 0; i < count; i++)
         put_row(out, "note", caveats[i]);
 }
 
@@ -158,12 +158,14 @@ static void put_findings(const struct hec_summary *s, uint64_t chapters, struct 
 }
 
 int hec_report_markdown(const struct hec_summary *s, struct hec_buf *out) {
-    char headline[512];
+    char headline[512], loss[160];
     uint64_t chapters = hec_terminal_chapters(s, false);
     hec_headline(headline, sizeof headline, s);
     if (headline[0]) {
         hec_markdown_text(out, "**", headline, "**\n\n");
     }
+    if (hec_loss_words(loss, s))
+        hec_markdown_text(out, "**Note**: ", loss, "\n\n");
     hec_markdown_code(out, s->command[0] ? s->command : "(unknown command)", false);
     hec_buf_puts(out, "\n");
     put_took(s, out);

@@ -33,6 +33,7 @@ static void put_command(struct hec_page *page, const struct hec_summary *s, bool
 static void put_headline(struct hec_page *page, const struct hec_summary *s, bool brief) {
     char words[HEC_SUMMARY_WORDS];
     put_command(page, s, brief);
+    hec_terminal_loss(page, s);
     hec_terminal_headline(page, s);
     if (!brief)
         hec_terminal_caveats(page, s);

@@ -9,7 +9,9 @@
 /* The answer in one sentence, and without a trace what one would add. */
 void hec_terminal_headline(struct hec_page *page, const struct hec_summary *summary);
 /* What limits what the findings say (words/findings.h). */
-void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *summary);
+void hec_terminal_loss(struct hec_page *page,
+                       const struct hec_summary *summary); /* before all else: a loss that is no number */
+void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *summary); /* the others */
 /* The first findings, or all: title, saving, evidence, lines, lever, code. Those of devices with no chapter of their own are named by
  * the device that stands for them. */
 void hec_terminal_findings(struct hec_page *page, const struct hec_summary *summary, uint64_t chapters, bool all);

@@ -62,11 +62,17 @@ void hec_terminal_headline(struct hec_page *page, const struct hec_summary *s) {
     put_what_a_trace_adds(page, s);
 }
 
+void hec_terminal_loss(struct hec_page *page, const struct hec_summary *s) {
+    char words[160];
+    if (hec_loss_words(words, s))
+        hec_page_row(page, 2, "note", HEC_TONE_BAD, "%s", words);
+}
+
 void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *s) {
     char caveats[HEC_CAVEATS_MAX][160];
-    int count = used(s) ? hec_caveats(s, caveats) : 0;
-    for (int i = 0; i < count; i++)
-        hec_page_row(page, 2, i ? "" : "note", HEC_TONE_PLAIN, "%s", caveats[i]);
+    int count = used(s) ? hec_caveats(s, caveats) : 0, first = s->steps.nonfinite ? 1 : 0;
+    for (int i = first; i < count; i++)
+        hec_page_row(page, 2, i > first ? "" : "note", HEC_TONE_PLAIN, "%s", caveats[i]);
 }
 
 /* ---- findings ---- */

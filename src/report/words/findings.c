@@ -238,8 +238,31 @@ static const struct hec_device_summary *shared_one(const struct hec_summary *s) 
     return NULL;
 }
 
+/* The hooks report a loss every 100 ms: where steps are faster, the one before it tells how far back it may go. */
+bool hec_loss_words(char out[160], const struct hec_summary *s) {
+    const struct hec_step_summary *steps = &s->steps;
+    const char *what = isnan(steps->nonfinite_last) ? "nan" : "infinite";
+    char where[64], before[64] = "";
+    text when;
+    if (!steps->nonfinite)
+        return false;
+    if (steps->nonfinite_step)
+        snprintf(where, sizeof where, "step %lld of %lld", (long long)steps->nonfinite_step, (long long)steps->count);
+    else
+        snprintf(where, sizeof where, "%s after the start",
+                 hec_format_seconds(when, (double)steps->nonfinite_ns / 1e9));
+    if (steps->finite_step && steps->finite_step < steps->nonfinite_step - 1)
+        snprintf(before, sizeof before, " (finite at step %lld)", (long long)steps->finite_step);
+    if (isfinite(steps->nonfinite_last))
+        snprintf(out, 160, "the loss was nan or infinite %lld time%s, the latest from %s on%s",
+                 (long long)steps->nonfinite, steps->nonfinite == 1 ? "" : "s", where, before);
+    else
+        snprintf(out, 160, "the loss is %s since %s%s: what follows may train nothing", what, where, before);
+    return true;
+}
+
 int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
-    int count = 0;
+    int count = hec_loss_words(out[0], s);
     if (hec_summary_failed(s))
         snprintf(out[count++], 160, "the command failed (exit code %d): the run may be only part of what it should be",
                  s->exit_code);

@@ -22,7 +22,9 @@ char *hec_step_saving_words(char out[HEC_SAVES_WORDS], const struct hec_finding 
 char *hec_rest_words(char out[HEC_SAVES_WORDS], double seconds, double joules);
 /* What limits all that the findings say of this run: a command that failed, steps that are too few, counters that are missing, a profiler
  * that slowed the host. The number of sentences. */
-enum { HEC_CAVEATS_MAX = 5 };
+enum { HEC_CAVEATS_MAX = 8 };
+/* A loss that is no number, which is the first of the caveats; false: there was none. */
+bool hec_loss_words(char out[160], const struct hec_summary *summary);
 int hec_caveats(const struct hec_summary *summary, char out[HEC_CAVEATS_MAX][160]);
 /* The answer of a report in one sentence; "" where no device was used. */
 void hec_headline(char *out, size_t size, const struct hec_summary *summary);
