@@ -56,12 +56,11 @@ static int progress(void *context, const char *path, double share) {
 }
 
 static int read_files(struct session *s, struct hec_why *why) {
-    typedef int (*pass)(struct hec_import * import, const char *path, struct hec_why *why);
-    static const pass passes[] = {hec_import_scan, hec_import_read};
     int err = hec_import_new(hec_writer_sink(s->writer), progress, s, &s->import, why);
-    for (int p = 0; p < 2; p++)
-        for (int i = 0; i < s->args.rest_count && err >= 0; i++, s->done++)
-            err = passes[p](s->import, s->args.rest[i], why);
+    for (int i = 0; i < s->args.rest_count && err >= 0; i++, s->done++)
+        err = hec_import_scan(s->import, s->args.rest[i], why);
+    for (int i = 0; i < s->args.rest_count && err >= 0; i++, s->done++)
+        err = hec_import_read(s->import, hec_import_path(s->import, i), why);
     if (err < 0)
         return err;
     const struct hec_import_stats *stats = hec_import_stats(s->import);

@@ -88,7 +88,7 @@ enum hec_track_kind { HEC_TRACK_PROCESS, HEC_TRACK_THREAD, HEC_TRACK_STREAM, HEC
 struct hec_track {
     uint32_t id;
     enum hec_track_kind kind;
-    int32_t pid;      /* imported: as the trace says; several ranks of one run differ in `rank` */
+    int32_t pid;      /* imported: as the trace says; several ranks of one run may have the same */
     int32_t rank;     /* -1: none known */
     int32_t device;   /* STREAM: hec_device.index; else -1 */
     uint32_t context; /* STREAM */

@@ -25,7 +25,7 @@ static inline int import_files(const char *const *paths, int count) {
     for (int i = 0; i < count && err == HEC_OK; i++)
         err = hec_import_scan(import, paths[i], &imported.why);
     for (int i = 0; i < count && err == HEC_OK; i++)
-        err = hec_import_read(import, paths[i], &imported.why);
+        err = hec_import_read(import, hec_import_path(import, i), &imported.why);
     if (import)
         imported.stats = *hec_import_stats(import);
     hec_import_free(import);

@@ -379,6 +379,26 @@ TEST(test_nothing_to_report) {
     assert_int_equal(kept.activities, 1);
 }
 
+/* Devices go by the number of the rank, whatever the order of the files; how many ranks the job has is kept. */
+TEST(test_ranks_in_any_order) {
+    const char *paths[3];
+    for (int i = 0; i < 3; i++) {
+        char text[2048], name[16];
+        snprintf(text, sizeof text,
+                 "{'distributedInfo':{'rank':%d,'world_size':4},'traceEvents':[" KERNEL(100, 5, 1) "]}", 2 - i);
+        snprintf(name, sizeof name, "%d.json", i);
+        paths[i] = strdup(import_write(name, text));
+    }
+    assert_int_equal(import_files(paths, 3), HEC_OK);
+    for (int i = 0; i < 3; i++) {
+        const struct hec_track *t = kept_track(kept.activity[i].track);
+        assert_int_equal(t->rank, i);
+        assert_int_equal(t->device, i);
+        free((char *)paths[i]);
+    }
+    assert_string_equal(kept_meta("python.world_size"), "4");
+}
+
 TEST(test_ranks) {
     static const char rank[] =
         "{'distributedInfo':{'rank':%d},'traceEvents':[" KERNEL(100, 5, 1) "," LAUNCH(90, 5, 1) "]}";

@@ -91,6 +91,44 @@ static int classify(struct hec_timeline_tables *t) {
     return err;
 }
 
+static int by_process(const void *a, const void *b) {
+    const struct hec_track *one = *(struct hec_track *const *)a, *other = *(struct hec_track *const *)b;
+    return one->pid != other->pid     ? (one->pid > other->pid) - (one->pid < other->pid)
+           : one->rank != other->rank ? (one->rank > other->rank) - (one->rank < other->rank)
+                                      : (one > other) - (one < other);
+}
+
+/* Ranks of an import may have one pid, each in a container or on a host of its own; all that is told of a process goes by its pid. The
+ * first rank keeps it, the others get numbers that nobody has. */
+static int part_ranks(struct hec_timeline_tables *t) {
+    struct hec_track **list = malloc((t->track_count + 1) * sizeof(struct hec_track *));
+    size_t count = 0;
+    int32_t last = 0, pid = 0, own = 0, rank = -1;
+    if (!list)
+        return HEC_ERR_NOMEM;
+    for (size_t i = 0; i < t->track_count; i++) {
+        last = t->tracks[i].pid > last ? t->tracks[i].pid : last;
+        if (t->tracks[i].id && t->tracks[i].rank >= 0)
+            list[count++] = &t->tracks[i];
+    }
+    qsort(list, count, sizeof *list, by_process);
+    for (size_t i = 0; i < count; i++) {
+        struct hec_track *track = list[i];
+        bool another = i > 0 && track->pid == pid && track->rank != rank;
+        if (i == 0 || track->pid != pid)
+            own = track->pid;
+        else if (another && last < INT32_MAX)
+            own = ++last;
+        pid = track->pid;
+        rank = track->rank;
+        if (track->kind == HEC_TRACK_THREAD && track->stream == pid) /* the main thread */
+            track->stream = own;
+        track->pid = own;
+    }
+    free(list);
+    return 0;
+}
+
 int hec_timeline_tables_load(const struct hec_timeline_input *input, struct hec_timeline_tables *tables,
                              struct hec_why *why) {
     int err = 0;
@@ -100,7 +138,7 @@ int hec_timeline_tables_load(const struct hec_timeline_input *input, struct hec_
         (input->kernels && (err = hec_table_absent(input->kernels(input->context, take_kernel, tables, why))) != 0) ||
         (input->frames && (err = hec_table_absent(input->frames(input->context, take_frame, tables, why))) != 0) ||
         (input->tracers && (err = hec_table_absent(input->tracers(input->context, take_tracer, tables, why))) != 0) ||
-        (err = classify(tables)) != 0)
+        (err = part_ranks(tables)) != 0 || (err = classify(tables)) != 0)
         hec_timeline_tables_free(tables);
     return err;
 }

@@ -39,11 +39,14 @@ struct hec_import;
 typedef int (*hec_import_progress)(void *context, const char *path, double share);
 
 /* A run is imported in two passes over its files, because files of several ranks share one origin:
- *   hec_import_new; hec_import_scan for every file; hec_import_read for every file; hec_import_free.
+ *   hec_import_new; hec_import_scan for every file; hec_import_read for every file, in the order of
+ *   hec_import_path; hec_import_free.
  * scan finds out the kind, the devices and the times; read gives the sink everything, with times from the origin. */
 int hec_import_new(const struct hec_sink *sink, hec_import_progress progress, void *context, struct hec_import **out,
                    struct hec_why *why);
 int hec_import_scan(struct hec_import *import, const char *path, struct hec_why *why);
+/* Of the files that were scanned, by their ranks; no more can be scanned then. at: 0 to their number - 1. */
+const char *hec_import_path(struct hec_import *import, int at);
 int hec_import_read(struct hec_import *import, const char *path, struct hec_why *why);
 const struct hec_import_stats *hec_import_stats(const struct hec_import *import);
 void hec_import_free(struct hec_import *import);

@@ -105,15 +105,12 @@ static int read_distributed(struct kineto *k) {
     while (err == HEC_OK && (more = hec_json_member(k->json, &key)) != 0) {
         if (more < 0)
             return more;
-        int64_t rank;
+        int64_t number;
         bool known;
-        if (is(&key, "rank")) {
-            err = hec_import_integer(k->json, &rank, &known);
-            if (err == HEC_OK && known && rank >= 0 && rank <= INT32_MAX)
-                k->file->rank = (int32_t)rank;
-        } else {
-            err = hec_json_skip(k->json);
-        }
+        int32_t *to = is(&key, "rank") ? &k->file->rank : is(&key, "world_size") ? &k->import->world_size : NULL;
+        err = to ? hec_import_integer(k->json, &number, &known) : hec_json_skip(k->json);
+        if (to && err == HEC_OK && known && number >= 0 && number <= INT32_MAX)
+            *to = (int32_t)number;
     }
     return err;
 }

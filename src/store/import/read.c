@@ -3,6 +3,7 @@
 #include "store/import/words.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -31,6 +32,14 @@ static void settle_ranks(struct hec_import *import) {
     }
 }
 
+/* Devices are numbered as they come: those of the first rank first, in whatever order its files were given. */
+static int by_rank(const void *a, const void *b) {
+    const struct hec_import_file *one = a, *other = b;
+    if (one->rank != other->rank)
+        return one->rank < other->rank ? -1 : 1;
+    return (one->first_record > other->first_record) - (one->first_record < other->first_record);
+}
+
 static void put_fact(const struct hec_import *import, const char *key, const char *value) {
     import->sink->meta(import->sink->context, key, value);
 }
@@ -47,6 +56,10 @@ static void put_facts(const struct hec_import *import) {
                                                    : "kineto");
     snprintf(text, sizeof text, "%lld", (long long)import->stats.end_ns);
     put_fact(import, "duration_ns", text);
+    if (import->world_size > 0) {
+        snprintf(text, sizeof text, "%d", (int)import->world_size);
+        put_fact(import, "python.world_size", text);
+    }
     int64_t origin = import->stats.origin_ns;
     bool wall = import->file_count > 0;
     for (int i = 0; i < import->file_count; i++)
@@ -213,6 +226,21 @@ static int read_records(void *context, struct hec_import_record *records, size_t
                              (double)r->done / (double)(r->file->last_record - r->file->first_record));
 }
 
+static void settle(struct hec_import *import) {
+    if (import->settled)
+        return;
+    settle_ranks(import);
+    put_facts(import);
+    put_notes(import);
+    qsort(import->files, (size_t)import->file_count, sizeof *import->files, by_rank);
+    import->settled = true;
+}
+
+const char *hec_import_path(struct hec_import *import, int at) {
+    settle(import);
+    return import->files[at].path;
+}
+
 int hec_import_read(struct hec_import *import, const char *path, struct hec_why *why) {
     struct hec_import_file *file = NULL;
     for (int i = 0; i < import->file_count && !file; i++)
@@ -220,12 +248,7 @@ int hec_import_read(struct hec_import *import, const char *path, struct hec_why 
             file = &import->files[i];
     if (!file)
         return hec_fail(why, HEC_ERR_USAGE, "%s was not scanned", path);
-    if (!import->settled) {
-        settle_ranks(import);
-        put_facts(import);
-        put_notes(import);
-        import->settled = true;
-    }
+    settle(import);
     struct reading reading = {.import = import, .file = file, .why = why};
     int err = hec_import_spool_visit(&import->spool, file->first_record, file->last_record, false, read_records,
                                      &reading, why);

@@ -74,6 +74,7 @@ struct hec_import {
     struct hec_import_file *files;
     int file_count, files_read;
     int64_t file_bytes; /* of all files so far */
+    int32_t world_size; /* ranks of the job, as its files say; 0: they do not */
     bool settled;       /* ranks and the origin stand: reading has begun */
     struct hec_import_device devices[HEC_DEVICE_MAX];
     int device_count;
