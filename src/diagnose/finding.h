@@ -99,6 +99,8 @@ enum hec_scale { HEC_SCALE_UNKNOWN, HEC_SCALE_OPTIMISE, HEC_SCALE_OUT };
 enum hec_scale_reason {
     HEC_SCALE_NOT_SEEN, /* unknown: how busy the device was is not known */
     HEC_SCALE_FAILED,   /* unknown: the command failed */
+    HEC_SCALE_RANKS,    /* unknown: how long its ranks wait for each other was not looked at */
+    HEC_SCALE_UNSEEN,   /* unknown: neither kernels nor counters show that its work is dense */
     HEC_SCALE_SHARED,   /* unknown: others work on the device, or may: alone it would be another's figure */
     HEC_SCALE_IDLE,     /* optimise: too little utilisation */
     HEC_SCALE_WASTE,    /* optimise: too much is recoverable */
@@ -133,6 +135,14 @@ struct hec_findings {
     double together_seconds, together_joules; /* of a step's: all that were replayed and save 5 % of one; NAN unknown */
     enum hec_cause next;              /* what would be the limit after those, by replay; NONE: nothing that HEC knows */
     double next_seconds, next_joules; /* of a step's as recorded, that its answer would save then; NAN unknown */
+    struct hec_evidence
+        unseen; /* what is not known of a device that is kept busy; its first number 0: there is none such */
+    bool
+        solves; /* a device has factorisations, solvers or FFTs to compute: fewer bits in products are nothing to try unasked */
     struct hec_scale_out scale_out;
     struct hec_latency latency;
 };
+
+static inline bool hec_findings_unseen(const struct hec_findings *findings) {
+    return findings->unseen.value[0] > 0;
+}

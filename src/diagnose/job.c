@@ -103,6 +103,23 @@ static void find_collectives(const struct hec_summary *s, struct hec_collectives
             out->waiting_j += (comm_s(&s->devices[i]) - out->transfer_s) * comm_watts(&s->devices[i], &out->estimated);
 }
 
+bool hec_job_waits_seen(const struct hec_summary *s, int device) {
+    const struct hec_job_diagnosis *job = &s->job;
+    uint64_t with = device >= 0 && device < HEC_DEVICE_MAX ? job->with[device] : 0;
+    int ranks = 0;
+    for (int i = 0; i < job->rank_count; i++)
+        ranks += (job->ranks[i].devices & with) != 0;
+    if (job->size <= 1 && __builtin_popcountll(with) <= 1)
+        return true;
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_diagnosis *d = &s->devices[i];
+        if (hec_device_bit(d->readings.device.index) & with &&
+            !(d->timeline && d->steady && d->steady->basis == HEC_LEDGER_MEASURED))
+            return false;
+    }
+    return ranks >= job->size;
+}
+
 void hec_job_find(const struct hec_summary *summary, struct hec_job_diagnosis *job) {
     for (int i = 0; i < summary->device_count; i++) {
         const struct hec_device_diagnosis *one = &summary->devices[i];

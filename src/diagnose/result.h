@@ -68,6 +68,11 @@ struct hec_job_diagnosis {
     struct hec_findings findings; /* last of all, from all that is known of the run */
 };
 
+struct hec_summary;
+/* Whether it was looked at how long the ranks of a device's job, and its other devices, wait for each other: each of them was traced as a
+ * whole. True of a job that is one rank with one device. */
+bool hec_job_waits_seen(const struct hec_summary *summary, int device);
+
 /* 1 << index; 0 for what a damaged file may say. */
 static inline uint64_t hec_device_bit(int index) {
     return index >= 0 && index < HEC_DEVICE_MAX ? UINT64_C(1) << index : 0;

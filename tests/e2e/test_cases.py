@@ -1,4 +1,6 @@
 """Small traces (tests/data/cases), made after what people reported of profilers and of HEC itself: what is right of each."""
+import json
+
 import pytest
 
 from conftest import ROOT
@@ -58,6 +60,23 @@ def test_steps_of_a_server(imported, name, count):
 def test_no_health_from_the_layers_of_one_step(imported):
     report = imported("one-decode-step.json.gz")
     assert "healthy" not in report["headline"] and report["scale_out"]["verdict"] != "scale_out"
+
+
+def test_a_slower_rank_of_four(hec):
+    """One rank of four has 1.8 times the work; all have the same process id, as in containers, and the files come in any order."""
+    names = [CASES / f"straggler-of-4-rank-{rank}.json.gz" for rank in (2, 1, 3, 0)]
+    hec.ok("import", "-q", "-f", "-o", "case.hec", *names)
+    report = hec.report("case.hec")
+    assert first(report) == "straggler" and "rank 1 (GPU 1)" in report["headline"]
+    _, best, _ = report["findings"][0]["predicted"]["seconds_fraction"]
+    assert 0.25 < best < 0.4 and "scale_out" != report["scale_out"]["verdict"]
+    assert report["steps"]["count"] == 30
+    replayed = json.loads(hec.ok("whatif", "--json", "case.hec").stdout)
+    assert replayed["steps"] in (28, 29, 30) and abs(replayed["recorded_seconds"] / replayed["steps"] - 0.0202) < 0.0002
+    hec.ok("import", "-q", "-f", "-o", "one.hec", names[1])  # the slow one alone: it waits for nobody
+    report = hec.report("one.hec")
+    assert "healthy" not in report["headline"] and "ranks wait" in report["headline"]
+    assert report["scale_out"]["verdict"] == "unknown"
 
 
 def test_a_trace_of_xla(imported):

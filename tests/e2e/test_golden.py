@@ -129,7 +129,7 @@ def test_terminal_and_json_say_the_same(hec, name):
     """Titles, evidence and levers of the terminal are the JSON's, and their words have the JSON's numbers."""
     report = report_of(hec, name)
     words = " ".join(hec("report", "-v", hec.folder / f"{name}.hec", env={"COLUMNS": "300"}).stdout.split())
-    assert report["findings"]
+    assert report["findings"] or report["headline"].startswith("no cause stands out: busy")
     for place, finding in enumerate(report["findings"]):
         if finding["cause"] == "none" and place:
             continue  # busy, yet something is worth fixing

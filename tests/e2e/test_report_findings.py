@@ -76,3 +76,15 @@ def test_without_a_trace_it_is_said_once_what_one_would_add(untraced):
         assert "hec run --sim h200 --trace auto -- " in words
         assert "(without a trace, confidence 0." in words
     assert "- engine active " in " ".join(text.split()) and "\nLedger" not in text
+
+
+@pytest.mark.parametrize("case, tells", [("fp32", "miss the tensor cores"), ("memory-bound", "can be fused")])
+def test_no_health_where_no_kernel_was_seen(hec, case, tells):
+    """Counters show that the device is busy, and not what with: the headline says what they show, and what a trace would."""
+    hec.ok("run", "-q", "--sim", "h200", "--trace=off", "-o", "busy.hec", "--", hec.path, "sim", case, "--seconds", "3")
+    report = hec.report("busy.hec")
+    assert "healthy" not in report["headline"] and "tensor pipes 0 %" in report["headline"]
+    assert "--trace full" in report["headline"] and tells in report["headline"]
+    assert report["scale_out"]["verdict"] == "unknown" and not any(f["cause"] == "none" for f in report["findings"])
+    text = hec.ok("report", "busy.hec").stdout
+    assert "healthy" not in text and "Scale out?" not in text

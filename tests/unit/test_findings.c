@@ -205,6 +205,55 @@ TEST(test_optimise) {
     assert_int_equal(found.scale_out.reason, HEC_SCALE_IDLE);
 }
 
+/* A busy device of which nothing shows what it does: no health, no more devices, and what is known is said. */
+TEST(test_unseen) {
+    static const struct {
+        double tensor, fp32, dram;
+        enum hec_evidence_id what;
+    } cases[] = {{0, 0.68, 0.1, HEC_EVIDENCE_UNSEEN_FP32},
+                 {0, 0.1, 0.9, HEC_EVIDENCE_UNSEEN_MEMORY},
+                 {0.1, 0.1, 0.1, HEC_EVIDENCE_UNSEEN},
+                 {NAN, NAN, NAN, HEC_EVIDENCE_UNSEEN}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        healthy(1);
+        world_untraced();
+        world_counters(0, 0.97, 0.6, cases[i].tensor, cases[i].fp32, cases[i].dram);
+        d->activity.readings = 500, d->activity.to_s = 90, d->activity.sm = 0.97;
+        build();
+        assert_int_equal(found.scale_out.verdict, HEC_SCALE_UNKNOWN);
+        assert_int_equal(found.scale_out.reason, HEC_SCALE_UNSEEN);
+        assert_true(hec_findings_unseen(&found));
+        assert_int_equal(found.unseen.what, cases[i].what);
+        assert_true(found.unseen.value[0] == 0.9 && place_of(HEC_CAUSE_NONE, 0) < 0);
+    }
+    d->activity.engine = 0.5; /* it waits: that is another matter */
+    build();
+    assert_false(hec_findings_unseen(&found));
+}
+
+/* A job is healthy where it was looked at how long its ranks wait for each other: all of them, traced as a whole. */
+TEST(test_ranks_that_were_not_looked_at) {
+    struct hec_rank ranks[2] = {{.pid = 1, .number = 0, .devices = 1}, {.pid = 2, .number = 1, .devices = 2}};
+    const struct hec_step_summary steps = {.count = 100, .duration = {.mean = 0.1}};
+    for (int seen = 0; seen < 4; seen++) {
+        healthy(2);
+        w.summary.job.size = seen < 3 ? 2 : 3; /* the last of which is elsewhere */
+        w.summary.job.ranks = ranks;
+        w.summary.job.rank_count = 2;
+        for (int i = 0; i < 2; i++) {
+            w.devices[i].steps = steps;
+            w.devices[i].steps.pid = ranks[i].pid;
+        }
+        w.of[1].steady.basis = seen == 0 ? HEC_LEDGER_CALLS : seen == 1 ? HEC_LEDGER_GLIMPSE : HEC_LEDGER_MEASURED;
+        build();
+        assert_int_equal(found.scale_out.verdict, seen == 2 ? HEC_SCALE_OUT : HEC_SCALE_UNKNOWN);
+        assert_int_equal(found.scale_out.reason, seen == 2 ? HEC_SCALE_FULL : HEC_SCALE_RANKS);
+        assert_int_equal(place_of(HEC_CAUSE_NONE, 0) >= 0, seen == 2);
+        assert_int_equal(hec_findings_unseen(&found), seen != 2);
+        assert_true(seen == 2 || found.unseen.what == HEC_EVIDENCE_UNSEEN_RANKS);
+    }
+}
+
 TEST(test_savings_are_of_what_is_left) {
     struct hec_finding list[4] = {
         {.devices = 1, .confidence = 1, .joules = {0, 0.5, 1}},

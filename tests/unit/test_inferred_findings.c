@@ -77,17 +77,20 @@ static void check_times(const struct program *p, enum how how, const struct hec_
 static void check(const struct program *p, enum how how, uint64_t seed) {
     struct hec_summary truth, reported;
     bool told = how == ENGINE || p->certain;
+    enum hec_cause expected = p->cause == HEC_CAUSE_NONE && how != GLIMPSE
+                                  ? HEC_CAUSE_COUNT
+                                  : p->cause; /* kernels show health; no counter of arithmetic is read here */
     simulate(&world, p, how, seed);
     summarise(&world.truth, &truth);
     summarise(&world.view, &reported);
     check_times(p, how, truth.devices[0].ledger, reported.devices[0].ledger);
-    if (first(&truth) != p->cause || (told && first(&reported) != p->cause) || getenv("HEC_TEST_VERBOSE")) {
+    if (first(&truth) != p->cause || (told && first(&reported) != expected) || getenv("HEC_TEST_VERBOSE")) {
         print_message("---- %s, %s\n", p->name, how_names[how]);
         print_findings("seen", &truth);
         print_findings("told", &reported);
     }
     assert_int_equal(first(&truth), p->cause);
-    assert_int_equal(told ? first(&reported) : p->cause, p->cause);
+    assert_int_equal(told ? first(&reported) : expected, expected);
     const struct hec_call_facts *is = truth.devices[0].calls;
     const struct hec_call_facts *by = reported.devices[0].calls;
     const int classes[] = {HEC_API_LAUNCH, HEC_API_COPY, HEC_API_SYNC, HEC_API_ALLOC, HEC_API_FREE};

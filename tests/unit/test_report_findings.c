@@ -264,12 +264,59 @@ TEST(test_json_has_the_numbers) {
     json_decref(expected);
 }
 
-/* A V100's tensor cores take fp16 alone: the rule's snippets, which say bf16 and TF32, do not fit it. */
+static bool pastes(const char *part) {
+    const char *code = hec_finding_code(&summary, &list[0]);
+    return part ? code && strstr(code, part) : !code;
+}
+
+/* A snippet is of a cause, a framework and what was seen; where none fits there is none. */
+TEST(test_snippets) {
+    static const struct {
+        enum hec_cause cause;
+        enum hec_lever_id lever;
+        enum hec_step_source steps;
+        const char *framework, *code; /* NULL: none */
+    } cases[] = {
+        {HEC_CAUSE_PRECISION, HEC_LEVER_PAD_SIZES, HEC_STEP_OPTIMIZER, "", "// 8 * 8"},
+        {HEC_CAUSE_PRECISION, HEC_LEVER_TENSOR_CORES, HEC_STEP_OPTIMIZER, "", "torch.autocast"},
+        {HEC_CAUSE_PRECISION, HEC_LEVER_TENSOR_CORES, HEC_STEP_MODULE, "", "model.to(torch.bfloat16)"},
+        {HEC_CAUSE_PRECISION, HEC_LEVER_TENSOR_CORES, HEC_STEP_MARKED, "", "set_float32_matmul_precision"},
+        {HEC_CAUSE_PRECISION, HEC_LEVER_TENSOR_CORES, HEC_STEP_MARKED, "jax", "jax_default_matmul_precision"},
+        {HEC_CAUSE_PRECISION, HEC_LEVER_FP16, HEC_STEP_MODULE, "", "model.half()"},
+        {HEC_CAUSE_HOST, HEC_LEVER_MOVE_CODE, HEC_STEP_OPTIMIZER, "jax", NULL},
+        {HEC_CAUSE_HOST, HEC_LEVER_MOVE_CODE, HEC_STEP_OPTIMIZER, "", NULL},
+        {HEC_CAUSE_LAUNCH, HEC_LEVER_LAUNCH_LESS, HEC_STEP_MODULE, "", "reduce-overhead"},
+        {HEC_CAUSE_MEMORY, HEC_LEVER_FUSED_ATTENTION, HEC_STEP_MODULE, "", "scaled_dot_product_attention"},
+        {HEC_CAUSE_MEMORY, HEC_LEVER_TRACE_KERNELS, HEC_STEP_MODULE, "", NULL},
+        {HEC_CAUSE_BATCH, HEC_LEVER_LARGER_BATCH, HEC_STEP_MODULE, "", NULL},
+        {HEC_CAUSE_COPY, HEC_LEVER_JOIN_COPIES, HEC_STEP_OPTIMIZER, "", "torch.stack"},
+        {HEC_CAUSE_COPY, HEC_LEVER_STAY_ON_DEVICE, HEC_STEP_OPTIMIZER, "", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        summary.job.findings.count = 0;
+        find(cases[i].cause, 0.3, 0.5)->lever.id = cases[i].lever;
+        summary.steps.source = cases[i].steps;
+        snprintf(summary.framework, sizeof summary.framework, "%s", cases[i].framework);
+        snprintf(summary.pytorch, sizeof summary.pytorch, "%s", cases[i].framework[0] ? "" : "2.6.0");
+        if (!pastes(cases[i].code))
+            fail_msg("%s of %s: %s", hec_lever_name(cases[i].lever), hec_cause_name(cases[i].cause),
+                     hec_finding_code(&summary, &list[0]));
+    }
+    summary.pytorch[0] = '\0'; /* Python, and no framework that HEC knows */
+    summary.job.findings.count = 0;
+    find(HEC_CAUSE_LAUNCH, 0.3, 0.5)->lever.id = HEC_LEVER_LAUNCH_LESS;
+    assert_true(pastes(NULL));
+}
+
+/* A V100's tensor cores take fp16 alone: snippets that say bf16 and TF32 do not fit it. */
 TEST(test_a_snippet_of_its_own) {
     find(HEC_CAUSE_PRECISION, 0.3, 0.5)->lever.id = HEC_LEVER_FP16;
+    summary.steps.source = HEC_STEP_OPTIMIZER;
+    snprintf(summary.pytorch, sizeof summary.pytorch, "2.6.0");
     print();
     SAYS("scaler.scale(loss).backward()");
     SAYS_NOT("bfloat16");
+    summary.pytorch[0] = '\0';
     snprintf(summary.command, sizeof summary.command, "./solver"); /* CUDA */
     print();
     SAYS_NOT("scaler.scale", "CUBLAS");
@@ -366,6 +413,14 @@ TEST_WITH(test_without_a_trace, start, finish) {
     SAYS("note       without hardware counters");
     summary.devices[0].readings.activity.engine = NAN;
     headline("no cause stands out: nothing says what the H200 did");
+    summary.job.findings.unseen = HEC_FACT(UNSEEN_FP32, 0.98, 0, 0.68, 0.1);
+    headline(
+        "no cause stands out: busy 98 % of the time in use, FP32 pipes 68 %, tensor pipes 0 %, and its kernels were not "
+        "recorded: --trace full shows whether its products miss the tensor cores");
+    summary.job.findings.unseen = HEC_FACT(UNSEEN, 0.98, NAN, NAN, NAN);
+    headline(
+        "no cause stands out: busy 98 % of the time in use, and its kernels were not recorded: --trace full shows what "
+        "they do");
 }
 
 /* Beside others: what is said of the device is said of the command, or of all of them. */

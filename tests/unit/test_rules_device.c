@@ -176,6 +176,23 @@ TEST(test_precision_needs_products) {
     fires(HEC_CAUSE_NONE);
 }
 
+/* A Gaussian process by Cholesky: what the products of a factorisation are for is lost in TF32 and in bf16. */
+TEST(test_precision_of_a_solver) {
+    for (int kind = 0; kind < 2; kind++) {
+        world_begin(1);
+        world_kernel(0, kind ? TF32 : SGEMM, 0.9, 900);
+        world_kernel(0, "void potrf_alg2_cta_lower<float, float, 32>(int, int, float*, int, int*)", 0.03, 60);
+        world_kernel(0, GELU, 0.07, 100);
+        silent(HEC_CAUSE_PRECISION);
+        fires(HEC_CAUSE_NONE);
+        assert_true(shows(&w.finding, HEC_EVIDENCE_SOLVERS, 0.03));
+        w.of[0].rows[1].seconds /= 3; /* a trace of it */
+        fires(HEC_CAUSE_PRECISION);
+        fires(HEC_CAUSE_NONE);
+        assert_null(fact_of(&w.finding, HEC_EVIDENCE_SOLVERS));
+    }
+}
+
 /* cuBLAS does fp64 products on the tensor cores of the parts that have them; others have none to offer. */
 TEST(test_precision_fp64) {
     world_kernel(0,
@@ -547,6 +564,28 @@ TEST(test_none_telemetry) {
     d->activity.readings = 500, d->activity.to_s = 90, d->activity.sm = 0.97;
     fires(HEC_CAUSE_NONE);
     assert_true(w.finding.confidence <= 0.5);
+    d->metric[HEC_GPM_TENSOR_ACTIVE].mean = 0.19 * d->metric[HEC_GPM_GR_ACTIVE].mean;
+    silent(HEC_CAUSE_NONE); /* busy, and with what is not known */
+}
+
+/* Calls alone say that the device has work, not what work; a whole graph says no more, and a moment of many little of the rest. */
+TEST(test_none_by_what_was_seen) {
+    w.of[0].steady.basis = HEC_LEDGER_CALLS;
+    w.devices[0].timeline = NULL;
+    silent(HEC_CAUSE_NONE);
+    world_counters(0, 0.97, 0.22, 0.7, 0.02, 0.2);
+    fires(HEC_CAUSE_NONE);
+    world_begin(1);
+    world_kernel(0, BF16, 0.4, 1500);
+    world_kernel(0, "graph", 0.6, 1500)->kernel_class = HEC_KERNEL_CLASS_GRAPH;
+    silent(HEC_CAUSE_NONE);
+    world_begin(1);
+    world_kernel(0, BF16, 0.4, 1500);
+    w.summary.steps.count = 0;
+    w.of[0].ledger.basis = w.of[0].steady.basis = HEC_LEDGER_GLIMPSE;
+    silent(HEC_CAUSE_NONE);
+    w.of[0].rows[0].seconds *= 1.5;
+    fires(HEC_CAUSE_NONE);
 }
 
 TEST(test_nothing_known) {

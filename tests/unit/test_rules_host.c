@@ -443,6 +443,12 @@ TEST(test_telemetry) {
         untraced(cases[i].engine, cases[i].sm, cases[i].occupancy, cases[i].pcie, cases[i].watts);
         if (cause == HEC_CAUSE_IDLE)
             d->activity.from_s = d->activity.to_s = NAN;
+        if (cause == HEC_CAUSE_NONE) { /* tensor pipes show that the work is dense */
+            assert_false(judge(HEC_CAUSE_NONE));
+            w.facts.own_counters = true;
+            d->metric[HEC_GPM_GR_ACTIVE].mean = 0.9;
+            d->metric[HEC_GPM_TENSOR_ACTIVE].mean = 0.3;
+        }
         silent_but(cause);
         assert_true(judge(HEC_CAUSE_NONE) == (cause == HEC_CAUSE_NONE));
         if (cause >= HEC_CAUSE_NONE)

@@ -86,3 +86,30 @@ TEST(each_has_a_name) {
             assert_string_not_equal(hec_kernel_class_name(i), hec_kernel_class_name(k));
     assert_string_equal(hec_kernel_class_name(HEC_KERNEL_CLASS_COUNT), "?");
 }
+
+/* What stands beside the products of a factorisation, a solver or a transform; not the products, nor what only sounds like it. */
+TEST(test_solvers) {
+    static const struct {
+        bool solves;
+        const char *name;
+    } solvers[] = {
+        {true, "void getrf_pivot<float, float, 0, 5, 256, 64>(int, int, int, int, float*, int)"},
+        {true, "void potrf_alg2_cta_lower<float, float, 32>(int, int, float*, int, int*)"},
+        {true, "void trsm_ln_up_kernel<float, 32u, 32u, 4u, false>(int, int, float const*, int, float*, int)"},
+        {true, "void larft_gen_phase1<float, 32>(int, float*)"},
+        {true, "void lacpy_kernel<float, float>(int, int, float const*, int, float*, int)"},
+        {true, "void dlaswp_kernel(int, double**, int)"},
+        {true, "void batch_jacobi_kernel<float>(int, float*)"},
+        {true, "_Z20magma_spotf2_batchedIfEviPT_"},
+        {true, "void vector_fft<1024u, EPT<8u>, 32u, 64u, (padding_t)0>(kernel_arguments_t<unsigned int>)"},
+        {true, "void spRadix0016B::kernel1Mem<unsigned int, float, (fftDirection_t)-1>(kernel_parameters_t)"},
+        {false, "ampere_sgemm_128x64_nt"},
+        {false, "magma_lds128_sgemm_kernel"},
+        {false, "void fft2d_r2c_32x32<float, false, 0u, false>(float2*, float const*)"},
+        {false, "void cub::DeviceRadixSortOnesweepKernel<int>(int*)"},
+        {false, "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >"},
+    };
+    for (size_t i = 0; i < sizeof solvers / sizeof solvers[0]; i++)
+        if (hec_kernel_solves(solvers[i].name) != solvers[i].solves)
+            fail_msg("%s", solvers[i].name);
+}

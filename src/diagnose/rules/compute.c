@@ -108,7 +108,7 @@ static void find_joules(const struct hec_facts *f, struct hec_compute *out) {
  * they are by the time in use. */
 static double by_engine(const struct hec_facts *f, enum hec_metric metric) {
     double engine = f->device->readings.metric[HEC_GPM_GR_ACTIVE].mean;
-    return f->own_counters && engine > 0 ? fmin(1, f->device->readings.metric[metric].mean / engine) : NAN;
+    return f->own_counters && engine > 0 ? hec_as_share(f->device->readings.metric[metric].mean / engine) : NAN;
 }
 
 static void find_counters(const struct hec_facts *f, struct hec_compute *out) {
@@ -138,6 +138,10 @@ void hec_compute_gather(const struct hec_facts *f, struct hec_compute *out) {
     out->tensor_reach = gemm + conv > 0
                             ? (HEC_COMPUTE_REACH_GEMM * gemm + HEC_COMPUTE_REACH_CONV * conv) / (gemm + conv)
                             : HEC_COMPUTE_REACH_EITHER;
+}
+
+bool hec_compute_seen(const struct hec_facts *f, const struct hec_compute *c) {
+    return f->kernels_seen >= HEC_NONE_LEAST_SEEN || c->tensor >= HEC_NONE_LEAST_TENSOR;
 }
 
 void hec_compute_save(const struct hec_compute *c, double share, struct hec_saving gain, double denser,

@@ -31,6 +31,10 @@ struct hec_saving hec_whole_joules(const struct hec_facts *facts, enum hec_state
  * run's lowest sample, at most the run's mean. NAN unknown. */
 double hec_compute_idle_watts(const struct hec_facts *facts);
 
+/* Whether it was seen that the device has dense work: by its kernels, which other rules look at, or by counters. A busy device alone may
+ * run anything. */
+bool hec_compute_seen(const struct hec_facts *facts, const struct hec_compute *compute);
+
 /* Savings of a finding by which `share` of compute loses the part `gain` of its time and the rest of it draws `denser` times
  * the watts (the interval's high end: the same watts). */
 void hec_compute_save(const struct hec_compute *compute, double share, struct hec_saving gain, double denser,

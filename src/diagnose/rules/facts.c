@@ -19,7 +19,7 @@ static double seen_share(const struct hec_facts *f, double recorded_s) {
 }
 
 static void read_kernels(const struct hec_device_timeline *timeline, struct hec_facts *out) {
-    double all = 0, math = 0, small = 0;
+    double all = 0, math = 0, small = 0, solver = 0;
     for (int i = 0; i < timeline->row_count; i++) {
         const struct hec_kernel_row *k = &timeline->rows[i];
         enum hec_kernel_class class = k->kernel_class;
@@ -28,6 +28,7 @@ static void read_kernels(const struct hec_device_timeline *timeline, struct hec_
         all += k->seconds;
         out->class_share[class] += k->seconds;
         small += k->mean_us < HEC_KERNEL_TINY_US ? k->seconds : 0;
+        solver += hec_kernel_solves(k->name) ? k->seconds : 0;
         if (math_class(class)) {
             math += k->seconds;
             out->precision_share[k->precision] += k->seconds;
@@ -40,6 +41,8 @@ static void read_kernels(const struct hec_device_timeline *timeline, struct hec_
         out->precision_share[p] /= math;
     out->math_share = all > 0 ? math / out->compute_s : 0;
     out->small_share = all > 0 ? small / out->compute_s : 0;
+    out->solver_share = all > 0 ? solver / out->compute_s : 0;
+    out->kernels_seen = all > 0 ? all / out->compute_s - out->class_share[HEC_KERNEL_CLASS_GRAPH] : 0;
 }
 
 void hec_facts_gather(const struct hec_summary *summary, const struct hec_device_diagnosis *d, struct hec_facts *out) {

@@ -22,6 +22,9 @@ struct hec_facts {
     double class_share[HEC_KERNEL_CLASS_COUNT];
     double precision_share[HEC_KERNEL_PRECISION_COUNT]; /* of the seconds of GEMM, CONV and ATTENTION */
     double math_share;                                  /* GEMM, CONV and ATTENTION of all compute */
+    double
+        solver_share; /* of compute in kernels of factorisations, solvers, eigenvalue problems and FFTs, but for their products */
+    double kernels_seen;      /* of compute, whose kernels were recorded by name; 0: none was */
     double small_share;       /* of compute seconds in kernels of less than 10 us on the average */
     double memory_free_share; /* of device memory, at the run's peak; NAN unknown */
 };

@@ -1,6 +1,6 @@
 #include "diagnose/rules/findings.h"
 
-#include "diagnose/rules/facts.h"
+#include "diagnose/rules/compute.h"
 #include "diagnose/rules/predict.h"
 
 #include <math.h>
@@ -227,12 +227,48 @@ static double utilisation_of(const struct hec_summary *summary, const struct hec
     return r->activity.has_gpm && r->others == HEC_OTHERS_IDLE ? r->activity.engine : NAN;
 }
 
+/* What is not known of a device that is kept busy; its first number 0: all that a verdict needs is. */
+static struct hec_evidence not_seen(const struct hec_facts *f, const struct hec_compute *c, double busy) {
+    bool some = f->kernels_seen > 0;
+    if (!(busy >= HEC_NONE_LEAST_BUSY))
+        return HEC_FACT(UNSEEN, 0);
+    if (!hec_job_waits_seen(f->summary, f->device->readings.device.index))
+        return HEC_FACT(UNSEEN_RANKS, busy);
+    if (hec_compute_seen(f, c))
+        return HEC_FACT(UNSEEN, 0);
+    if (f->device->timeline && f->device->timeline->row_count && !(f->compute_s > 0))
+        return HEC_FACT(ONLY_COMM, busy);
+    if (c->tensor <= HEC_PRECISION_TENSOR_IDLE && c->fp32 >= HEC_PRECISION_FP32_BUSY)
+        return HEC_FACT(UNSEEN_FP32, busy, c->tensor, c->fp32, c->dram, some);
+    if (c->tensor <= HEC_MEMORY_TENSOR_LOW && c->dram >= HEC_MEMORY_DRAM_BUSY)
+        return HEC_FACT(UNSEEN_MEMORY, busy, c->tensor, c->fp32, c->dram, some);
+    return HEC_FACT(UNSEEN, busy, c->tensor, c->fp32, c->dram, some);
+}
+
+/* Of the first device, by their order, of which something is not known. */
+static struct hec_evidence find_unseen(const struct hec_summary *summary) {
+    struct hec_evidence unseen = HEC_FACT(UNSEEN, 0);
+    for (int i = 0; i < summary->device_count && !(unseen.value[0] > 0); i++) {
+        const struct hec_device_diagnosis *d = &summary->devices[i];
+        struct hec_facts facts;
+        struct hec_compute compute;
+        if (!d->readings.used || d->readings.others != HEC_OTHERS_IDLE)
+            continue;
+        hec_facts_gather(summary, d, &facts);
+        hec_compute_gather(&facts, &compute);
+        unseen = not_seen(&facts, &compute, hec_finite_or(utilisation_of(summary, d), d->readings.activity.engine));
+        unseen.device = summary->device_count > 1 ? d->readings.device.index : -1;
+    }
+    return unseen;
+}
+
 void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings *findings) {
     struct hec_scale_out *out = &findings->scale_out;
     double sum = 0;
     int used = 0;
     bool shared = false;
     *out = (struct hec_scale_out){.utilisation = NAN, .recoverable = NAN, .recoverable_seconds = NAN};
+    findings->unseen = find_unseen(summary);
     for (int i = 0; i < summary->device_count; i++) {
         const struct hec_device_summary *d = &summary->devices[i].readings;
         double share = d->used ? utilisation_of(summary, &summary->devices[i]) : NAN;
@@ -249,13 +285,15 @@ void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings
     out->utilisation = sum / used;
     /* without a joule measured no joule is claimed */
     double recoverable = isfinite(out->recoverable) ? out->recoverable : out->recoverable_seconds;
-    out->reason = shared                                         ? HEC_SCALE_SHARED
-                  : !(out->utilisation >= HEC_SCALE_UTILISATION) ? HEC_SCALE_IDLE
-                  : recoverable > HEC_SCALE_RECOVERABLE          ? HEC_SCALE_WASTE
-                  : hec_summary_failed(summary)                  ? HEC_SCALE_FAILED
-                                                                 : HEC_SCALE_FULL;
-    bool unknown = out->reason == HEC_SCALE_SHARED || out->reason == HEC_SCALE_FAILED;
-    out->verdict = unknown ? HEC_SCALE_UNKNOWN : out->reason == HEC_SCALE_FULL ? HEC_SCALE_OUT : HEC_SCALE_OPTIMISE;
+    out->reason = shared                                               ? HEC_SCALE_SHARED
+                  : !(out->utilisation >= HEC_SCALE_UTILISATION)       ? HEC_SCALE_IDLE
+                  : recoverable > HEC_SCALE_RECOVERABLE                ? HEC_SCALE_WASTE
+                  : hec_summary_failed(summary)                        ? HEC_SCALE_FAILED
+                  : !hec_findings_unseen(findings)                     ? HEC_SCALE_FULL
+                  : findings->unseen.what == HEC_EVIDENCE_UNSEEN_RANKS ? HEC_SCALE_RANKS
+                                                                       : HEC_SCALE_UNSEEN;
+    bool optimise = out->reason == HEC_SCALE_IDLE || out->reason == HEC_SCALE_WASTE;
+    out->verdict = optimise ? HEC_SCALE_OPTIMISE : out->reason == HEC_SCALE_FULL ? HEC_SCALE_OUT : HEC_SCALE_UNKNOWN;
 }
 
 /* ---- latency ---- */
@@ -305,6 +343,7 @@ static int judge_device(const struct hec_summary *summary, const struct hec_pred
                         const struct hec_device_diagnosis *device, struct hec_findings *out) {
     struct hec_facts facts;
     hec_facts_gather(summary, device, &facts);
+    out->solves |= facts.solver_share > HEC_PRECISION_MOST_SOLVER;
     for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
         const struct hec_rule *rule = hec_rule_of((enum hec_cause)cause);
         struct hec_finding finding = hec_finding_begin(rule, facts.device->readings.device.index);

@@ -16,5 +16,5 @@ int hec_findings_build(const struct hec_summary *summary, const struct hec_predi
                        struct hec_findings *out);
 void hec_findings_free(struct hec_findings *findings);
 
-/* Fills findings->scale_out from the list, which is sorted. */
+/* Fills findings->scale_out from the list, which is sorted, and `unseen`. */
 void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings *findings);

@@ -11,6 +11,8 @@ bool hec_judge_none(const struct hec_facts *f, struct hec_finding *out) {
     if (f->device->readings.others == HEC_OTHERS_BUSY) /* by whom it is kept busy is another matter */
         return false;
     hec_compute_gather(f, &c);
+    if (!hec_compute_seen(f, &c) || !hec_job_waits_seen(f->summary, f->device->readings.device.index))
+        return false;
     if (f->device->steady && f->device->steady->basis != HEC_LEDGER_MEASURED && f->device->steady->window_ns > 0) {
         const struct hec_ledger_row *compute = &f->device->steady->rows[HEC_STATE_COMPUTE];
         double computes = compute->seconds * 1e9 / (double)f->device->steady->window_ns;
@@ -43,6 +45,8 @@ bool hec_judge_none(const struct hec_facts *f, struct hec_finding *out) {
     double fp64 = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_TENSOR_FP64];
     if (fp64 >= HEC_NONE_LEAST_FP64)
         hec_finding_add(out, HEC_FACT(FP64_PRODUCTS, fp64));
+    if (f->solver_share > HEC_PRECISION_MOST_SOLVER)
+        hec_finding_add(out, HEC_FACT(SOLVERS, f->solver_share));
     out->seconds = (struct hec_saving){0, 0, 0};
     if (f->run_j > 0)
         out->joules = out->seconds;

@@ -81,7 +81,8 @@ static struct hec_saving fp32_gain(const struct hec_facts *f, enum tensor_cores 
 }
 
 /* Tensor cores do matrix products and nothing else: arithmetic that no name shows to be one is not theirs to speed up, however
- * busy the FP32 pipes are (n-body, FFT). Nor is a product in fp64, which libraries give to the tensor cores that take it. */
+ * busy the FP32 pipes are (n-body, FFT). The products of a factorisation or a solver lose what they are for with fewer bits. Nor is a
+ * product in fp64, which libraries give to the tensor cores that take it. */
 static int gather(const struct hec_facts *f, const struct hec_compute *c, struct candidate *out) {
     double simt = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_SIMT_FP32];
     double tf32 = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_TENSOR_TF32];
@@ -92,9 +93,10 @@ static int gather(const struct hec_facts *f, const struct hec_compute *c, struct
                                                             : HEC_TELEMETRY_CONFIDENCE;
     enum tensor_cores cores = tensor_cores_of(f);
     int count = 0;
+    bool solves = f->solver_share > HEC_PRECISION_MOST_SOLVER;
     if (idle_tensor) /* products whose names do not say their arithmetic do not run on tensor cores either */
         simt += f->math_share * f->precision_share[HEC_KERNEL_PRECISION_UNKNOWN];
-    if (simt >= HEC_PRECISION_LEAST_SHARE && cores != NO_TENSOR)
+    if (simt >= HEC_PRECISION_LEAST_SHARE && !solves && cores != NO_TENSOR)
         out[count++] = (struct candidate){FP32, simt, fp32_gain(f, cores), confidence};
     if (odd >= HEC_PRECISION_LEAST_SHARE) {
         double best = peak(f, HEC_PRECISION_FP8) > 0 ? HEC_PRECISION_ALIGNED_NEW : HEC_PRECISION_ALIGNED_OLD;
@@ -104,7 +106,7 @@ static int gather(const struct hec_facts *f, const struct hec_compute *c, struct
                                            1 - 1 / (HEC_PRECISION_ALIGNED_HIGH * best)},
                                           HEC_PRECISION_ALIGNED_CONFIDENCE};
     }
-    if (tf32 >= HEC_PRECISION_LEAST_SHARE_TF32 &&
+    if (tf32 >= HEC_PRECISION_LEAST_SHARE_TF32 && !solves &&
         ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_TF32) >= HEC_PRECISION_GAIN_LEAST_PEAKS)
         out[count++] =
             (struct candidate){TF32,

@@ -1,18 +1,19 @@
 #include "diagnose/timeline/kernel_class.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
+enum about { CLASS, PRECISION, SOLVER };
+
 static const struct pattern {
-    bool of_precision; /* else of the class */
-    uint8_t id;
+    uint8_t about, id;
     const char *text;
 } patterns[] = {
 #define HEC_KERNEL_CLASS(id, name, meaning)
-#define HEC_KERNEL_PATTERN(id, pattern) {false, HEC_KERNEL_CLASS_##id, pattern},
+#define HEC_KERNEL_PATTERN(id, pattern) {CLASS, HEC_KERNEL_CLASS_##id, pattern},
 #define HEC_KERNEL_PRECISION(id, meaning)
-#define HEC_KERNEL_PRECISION_PATTERN(id, pattern) {true, HEC_KERNEL_PRECISION_##id, pattern},
+#define HEC_KERNEL_PRECISION_PATTERN(id, pattern) {PRECISION, HEC_KERNEL_PRECISION_##id, pattern},
+#define HEC_KERNEL_SOLVER_PATTERN(solves, pattern) {SOLVER, solves, pattern},
 #include "diagnose/timeline/kernel_class.def"
 };
 
@@ -59,7 +60,7 @@ static const char *start_of(const char *name) {
 }
 
 /* Which three letters follow each other somewhere in a name. A pattern that begins with others is not looked for: that
- * leaves some 5 of 360. The low five bits of a letter are the same in both cases. */
+ * leaves some 5 of 400. The low five bits of a letter are the same in both cases. */
 #define TRIPLE(t) ((unsigned)((t)[0] & 31) << 10 | (unsigned)((t)[1] & 31) << 5 | (unsigned)((t)[2] & 31))
 struct triples {
     uint64_t bits[(1 << 15) / 64];
@@ -79,23 +80,26 @@ static bool may_match(const struct triples *triples, const char *pattern) {
     return (triples->bits[TRIPLE(pattern) / 64] >> TRIPLE(pattern) % 64) & 1;
 }
 
-static uint8_t first_match(const char *name, bool of_precision, uint8_t otherwise) {
+static uint8_t first_match(const char *name, enum about about, uint8_t otherwise) {
     const char *start = start_of(name);
     struct triples triples;
     find_triples(start, &triples);
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
-        if (patterns[i].of_precision == of_precision && may_match(&triples, patterns[i].text) &&
-            matches(start, patterns[i].text))
+        if (patterns[i].about == about && may_match(&triples, patterns[i].text) && matches(start, patterns[i].text))
             return patterns[i].id;
     return otherwise;
 }
 
 enum hec_kernel_class hec_kernel_class_of(const char *name) {
-    return first_match(name, false, HEC_KERNEL_CLASS_OTHER);
+    return first_match(name, CLASS, HEC_KERNEL_CLASS_OTHER);
 }
 
 enum hec_kernel_precision hec_kernel_precision_of(const char *name) {
-    return first_match(name, true, HEC_KERNEL_PRECISION_UNKNOWN);
+    return first_match(name, PRECISION, HEC_KERNEL_PRECISION_UNKNOWN);
+}
+
+bool hec_kernel_solves(const char *name) {
+    return first_match(name, SOLVER, 0);
 }
 
 const char *hec_kernel_class_name(enum hec_kernel_class kernel_class) {

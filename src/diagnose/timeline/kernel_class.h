@@ -3,6 +3,7 @@
  * what limited it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,5 +36,7 @@ enum hec_kernel_precision {
 /* Of a name as recorded, mangled or not. The case of letters does not matter. */
 enum hec_kernel_class hec_kernel_class_of(const char *name);
 enum hec_kernel_precision hec_kernel_precision_of(const char *name);
+/* Part of a factorisation, a solver, an eigenvalue problem or an FFT: the products beside it are steps of that. */
+bool hec_kernel_solves(const char *name);
 
 const char *hec_kernel_class_name(enum hec_kernel_class kernel_class); /* "gemm"; "?" out of range */

@@ -5,15 +5,29 @@
 
 static const struct hec_cause_words causes[HEC_CAUSE_COUNT] = {
 #define HEC_CAUSE_WORDS(cause, ...) [HEC_CAUSE_##cause] = {__VA_ARGS__},
-#define HEC_ADVICE(cause, framework, text, code)
+#define HEC_ADVICE(cause, framework, fits, text, code)
 #include "report/words/causes.def"
 };
 
+#define A(id) (UINT64_C(1) << HEC_LEVER_##id)
+#define TRAINING (UINT64_C(1) << HEC_LEVER_COUNT)
+#define INFERENCE (UINT64_C(2) << HEC_LEVER_COUNT)
 static const struct hec_advice advices[] = {
 #define HEC_CAUSE_WORDS(cause, ...)
-#define HEC_ADVICE(cause, framework, text, code) {HEC_CAUSE_##cause, framework, text, code},
+#define HEC_ADVICE(cause, framework, fits, text, code)                                                                 \
+    {HEC_CAUSE_##cause,                                                                                                \
+     framework,                                                                                                        \
+     (fits) & (TRAINING - 1),                                                                                          \
+     ((fits)&TRAINING) != 0,                                                                                           \
+     ((fits)&INFERENCE) != 0,                                                                                          \
+     text,                                                                                                             \
+     code},
 #include "report/words/causes.def"
 };
+#undef A
+#undef TRAINING
+#undef INFERENCE
+_Static_assert(HEC_LEVER_COUNT < 62, "bits of what fits");
 
 static const struct hec_limit limits[] = {
 #define HEC_LIMIT(cause, id, value, unit, meaning, source) {HEC_CAUSE_##cause, #id, value, 0, unit, meaning, source},

@@ -34,8 +34,10 @@ char *hec_limit_words(char *out, size_t size, enum hec_cause cause, const char *
 
 struct hec_advice {
     enum hec_cause cause;
-    const char *framework; /* "PyTorch", "JAX", "TensorFlow", "TensorRT", "CUDA", "serving", "any" */
-    const char *text;      /* a sentence */
-    const char *code;      /* a snippet, lines ended by \n; NULL: none */
+    const char *framework;    /* "PyTorch", "JAX", "TensorFlow", "TensorRT", "CUDA", "serving", "any" */
+    uint64_t levers;          /* bits (1 << enum hec_lever_id) of the answers that its code is; 0: of none */
+    bool training, inference; /* it is of such programs alone */
+    const char *text;         /* a sentence */
+    const char *code;         /* a snippet, lines ended by \n; NULL: none */
 };
 const struct hec_advice *hec_advice_next(enum hec_cause cause, const struct hec_advice *after);

@@ -13,13 +13,10 @@
 #define NAME_MOST 100 /* of a kernel's name */
 
 static const struct {
-    const char *evidence[HEC_EVIDENCE_COUNT], *waits_for[HEC_CAUSE_COUNT];
-    struct {
-        const char *words, *code;
-    } lever[HEC_LEVER_COUNT];
+    const char *evidence[HEC_EVIDENCE_COUNT], *lever[HEC_LEVER_COUNT], *waits_for[HEC_CAUSE_COUNT];
 } words_of = {
 #define HEC_EVIDENCE_WORDS(id, words) .evidence[HEC_EVIDENCE_##id] = words,
-#define HEC_LEVER_WORDS(id, words, code) .lever[HEC_LEVER_##id] = {words, code},
+#define HEC_LEVER_WORDS(id, words) .lever[HEC_LEVER_##id] = words,
 #define HEC_WAITS_FOR(cause, words) .waits_for[HEC_CAUSE_##cause] = words,
 #include "report/words/facts.def"
 };
@@ -28,6 +25,8 @@ static const struct {
 static const char *const scale_words[HEC_SCALE_REASONS] = {
     [HEC_SCALE_NOT_SEEN] = "how busy the device was is not known",
     [HEC_SCALE_FAILED] = "the command failed: it may not have come to what it should do",
+    [HEC_SCALE_RANKS] = "how long its ranks wait for each other was not looked at",
+    [HEC_SCALE_UNSEEN] = "busy {0:%} % of the time in use, but nothing shows that the work is dense",
     [HEC_SCALE_SHARED] = "the device is shared, and what it would do for the command alone is not known",
     [HEC_SCALE_IDLE] = "busy {0:%} % of the time in use, below {3:%} %: more devices would wait as well; tune first",
     [HEC_SCALE_WASTE] =
@@ -178,16 +177,12 @@ char *hec_title_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding
 
 char *hec_lever_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding) {
     struct writer w = {.out = out, .finding = finding, .value = finding->lever.value};
-    return write_words(&w, words_of.lever[finding->lever.id].words);
+    return write_words(&w, words_of.lever[finding->lever.id]);
 }
 
 char *hec_lever_default_words(char out[HEC_FACT_SIZE], enum hec_lever_id id) {
     const struct hec_finding finding = {.lever = {.id = id}};
     return hec_lever_words(out, &finding);
-}
-
-const char *hec_lever_code(enum hec_lever_id id) {
-    return words_of.lever[id].code;
 }
 
 char *hec_scale_words(char out[HEC_FACT_SIZE], const struct hec_scale_out *scale) {

@@ -13,8 +13,6 @@ char *hec_title_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding
 char *hec_lever_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding);
 /* The same where no run says more: for `hec explain`. */
 char *hec_lever_default_words(char out[HEC_FACT_SIZE], enum hec_lever_id id);
-/* Its snippet for PyTorch where that of the rule does not fit; NULL: it does. */
-const char *hec_lever_code(enum hec_lever_id id);
 /* "busy 95 % of the time in use and little is left to fix: add devices" */
 char *hec_scale_words(char out[HEC_FACT_SIZE], const struct hec_scale_out *scale);
 /* "s/step": the unit of an evidence's first number. */

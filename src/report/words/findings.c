@@ -172,6 +172,12 @@ static void headline_without_finding(char *out, size_t size, const struct hec_su
         at++;
     if (at == s->device_count)
         return;
+    if (hec_findings_unseen(&s->job.findings)) {
+        char what[HEC_FACT_SIZE];
+        snprintf(out, size, "no cause stands out: %s",
+                 hec_evidence_words(what, &(struct hec_finding){0}, &s->job.findings.unseen));
+        return;
+    }
     const struct hec_device_summary *d = &s->devices[at].readings;
     const struct hec_ledger_device *ledger = s->devices[at].ledger;
     text name, busy, whole;
@@ -324,27 +330,41 @@ char *hec_place_words(char *out, size_t size, const char *from, int line, const 
     return out;
 }
 
-/* Simulated loads play PyTorch programs, and PyTorch's profiler records them. */
-static bool runs_python(const struct hec_summary *s) {
-    return s->simulated[0] || strcmp(s->imported, "kineto") == 0 || strstr(s->command, "python") ||
-           strstr(s->command, ".py") || strstr(s->command, "torchrun");
+static bool has_kernel(const struct hec_summary *s, const char *part) {
+    for (int i = 0; i < s->kernel_count; i++)
+        if (strstr(s->kernels[i].name, part))
+            return true;
+    return false;
 }
 
-static const struct hec_advice *advice_for(enum hec_cause cause, const struct hec_summary *s) {
-    const char *const wanted[] = {runs_python(s) ? "PyTorch" : "CUDA", "any"};
-    for (size_t w = 0; w < sizeof wanted / sizeof wanted[0]; w++)
-        for (const struct hec_advice *a = NULL; (a = hec_advice_next(cause, a));)
-            if (strcmp(a->framework, wanted[w]) == 0)
-                return a;
-    return NULL;
+/* As the table of advice names it. Simulated loads play PyTorch programs, and Kineto is PyTorch's profiler. "": it is not known. */
+static const char *framework_of(const struct hec_summary *s) {
+    static const struct { const char *name, *called; } known[] = {{"jax", "JAX"}, {"tensorflow", "TensorFlow"}};
+    bool python = s->python[0] || s->imported[0] || strstr(s->command, "python") || strstr(s->command, ".py");
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(s->framework, known[i].name) == 0)
+            return known[i].called;
+    if (s->pytorch[0] || s->simulated[0] || strcmp(s->imported, "kineto") == 0 || strstr(s->command, "torchrun") ||
+        has_kernel(s, "at::native") || has_kernel(s, "2at6native"))
+        return "PyTorch";
+    return python ? "" : "CUDA";
+}
+
+/* Steps are of an optimizer, or calls of a module; where the program itself marked them, kernels of an optimizer tell. */
+static bool fits_work(const struct hec_summary *s, const struct hec_advice *a) {
+    bool trains = s->steps.source == HEC_STEP_OPTIMIZER;
+    for (int i = 0; i < s->kernel_count; i++)
+        trains |= s->kernels[i].kernel_class == HEC_KERNEL_CLASS_OPTIMIZER;
+    return (!a->training || trains) && (!a->inference || (s->steps.source == HEC_STEP_MODULE && !trains));
 }
 
 const char *hec_finding_code(const struct hec_summary *s, const struct hec_finding *f) {
-    const struct hec_advice *advice = advice_for(f->cause, s);
-    const char *code = advice ? advice->code : NULL, *own = hec_lever_code(f->lever.id);
-    if (code && own) /* the cause's does not fit */
-        code = strcmp(advice->framework, "PyTorch") == 0 ? own : NULL;
-    return code;
+    const char *framework = framework_of(s);
+    for (const struct hec_advice *a = NULL; (a = hec_advice_next(f->cause, a));)
+        if (a->levers >> f->lever.id & 1 && fits_work(s, a) &&
+            (strcmp(a->framework, framework) == 0 || strcmp(a->framework, "any") == 0))
+            return a->code;
+    return NULL;
 }
 
 const struct hec_finding *hec_finding_stands_for(const struct hec_findings *all, const struct hec_finding *f,
