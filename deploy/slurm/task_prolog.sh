@@ -11,5 +11,6 @@ export HEC_TRACE_SOCKET=$socket
 export HEC_SOCKET=$socket
 export HEC_LIB=$prefix/lib/libhec.so.0
 export HEC_HOOKS=1
+export HEC_HOOKS_FOLDER=$prefix/share/hec/python/hooks
 export PYTHONPATH=$prefix/share/hec/python/hooks${PYTHONPATH:+:$PYTHONPATH}
 END

@@ -81,6 +81,8 @@ def _chain_before_specs(there):
     del mine
 
 
-if sys.version_info >= (3, 8) and os.environ.get("HEC_SOCKET") and os.environ.get("HEC_HOOKS") != "0":
-    sys.meta_path.insert(0, _Finder)
-_chain()
+if __name__ == "sitecustomize":
+    if sys.version_info >= (3, 8) and os.environ.get("HEC_SOCKET") and os.environ.get("HEC_HOOKS") != "0":
+        sys.meta_path.insert(0, _Finder)
+    os.putenv("HEC_HOOKS_PID", str(os.getpid()))  # for the tracer, which loads hooks where this file did not run
+    _chain()

@@ -170,6 +170,8 @@ struct hec_summary {
     int phase_count;
     struct hec_event_summary events[HEC_SUMMARY_EVENTS_MAX];
     int event_count, events_omitted;
+    int hooks_out,
+        hooks_late; /* Python processes that did not read HEC's hooks at their start; those they came into later */
     struct hec_lever_summary levers[HEC_SUMMARY_LEVERS_MAX];
     int lever_count;
     double joules, bound_joules; /* of the used devices; NAN unless all of them are valid */
@@ -185,6 +187,11 @@ struct hec_summary {
     struct hec_job_diagnosis job;    /* last of all, from what is above */
     struct hec_view *view;           /* view.h; NULL: none was asked for */
 };
+
+/* A Python kept HEC's hooks out, and they told of no other either. */
+static inline bool hec_summary_unhooked(const struct hec_summary *s) {
+    return s->hooks_out && !s->python[0];
+}
 
 /* The command ended with a status other than 0, by itself. */
 static inline bool hec_summary_failed(const struct hec_summary *s) {

@@ -24,6 +24,8 @@ static int take_event(void *context, enum hec_event_kind kind, int device, int64
     }
     if (kind == HEC_EVENT_GAP && device == HEC_DEVICE_NONE && strstr(text, "GPU driver"))
         hec_copy_text(b->no_answer, sizeof b->no_answer, text);
+    out->hooks_out += kind == HEC_EVENT_HOOKS_OUT;
+    out->hooks_late += kind == HEC_EVENT_HOOKS_LATE;
     int at = out->event_count;
     if (at == HEC_SUMMARY_EVENTS_MAX) { /* a grave one takes the place of the last that is not */
         out->events_omitted++;

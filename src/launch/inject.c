@@ -134,5 +134,6 @@ void hec_inject_hooks(const struct hec_inject *inject, struct hec_environ *env) 
         return;
     }
     hec_environ_set(env, "HEC_HOOKS", "1");
+    hec_environ_set(env, "HEC_HOOKS_FOLDER", folder);
     hec_environ_prepend(env, "PYTHONPATH", folder);
 }

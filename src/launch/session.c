@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define COMMAND_LINE_MAX 4096 /* options come first */
+#define ENVIRONMENT_MAX (1 << 20)
 
 /* 'c', 'm': what follows is the program's; 'W', 'X': an argument follows, in the same word or in the next. */
 static char isolated_by(const char *letters, bool *ends, bool *takes_next) {
@@ -35,15 +36,17 @@ static char isolated_by(const char *letters, bool *ends, bool *takes_next) {
     return 0;
 }
 
+static bool is_python(const char *words) {
+    const char *slash = strrchr(words, '/'), *name = slash ? slash + 1 : words;
+    return strncmp(name, "python", 6) == 0 || strncmp(name, "pypy", 4) == 0;
+}
+
 char hec_python_isolated(const char *words, size_t length) {
     const char *end = words + length;
     const char *word = words, *next = memchr(words, '\0', length);
-    if (!next)
-        return 0;
-    const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
-    if (strncmp(name, "python", 6) != 0 && strncmp(name, "pypy", 4) != 0)
-        return 0;
     bool ends = false, skip = false;
+    if (!next || !is_python(words))
+        return 0;
     while (!ends && (word = next + 1) < end && (next = memchr(word, '\0', (size_t)(end - word)))) {
         if (skip) {
             skip = false;
@@ -62,6 +65,32 @@ char hec_python_isolated(const char *words, size_t length) {
     return 0;
 }
 
+/* Of an environment as in /proc/PID/environ; NULL: it is not there. */
+static const char *value_of(const char *environment, size_t length, const char *name) {
+    const char *end = environment + length;
+    size_t size = strlen(name);
+    for (const char *next; environment < end && (next = memchr(environment, '\0', (size_t)(end - environment)));
+         environment = next + 1)
+        if (strncmp(environment, name, size) == 0 && environment[size] == '=')
+            return environment + size + 1;
+    return NULL;
+}
+
+bool hec_python_replaced(const char *environment, size_t length, const char *folder) {
+    const char *wanted = value_of(environment, length, "HEC_HOOKS"),
+               *path = value_of(environment, length, "PYTHONPATH");
+    size_t size = strlen(folder);
+    if (!wanted || strcmp(wanted, "0") == 0)
+        return false; /* the program does without */
+    while (path && *path) {
+        const char *stop = strchrnul(path, ':');
+        if ((size_t)(stop - path) == size && memcmp(path, folder, size) == 0)
+            return false;
+        path = *stop ? stop + 1 : stop;
+    }
+    return true;
+}
+
 static bool is_new(struct hec_python_watch *watch, pid_t pid) {
     for (int i = 0; i < watch->seen_count; i++)
         if (watch->seen[i] == pid)
@@ -72,22 +101,43 @@ static bool is_new(struct hec_python_watch *watch, pid_t pid) {
     return true;
 }
 
-void hec_python_watch_tracer(struct hec_python_watch *watch, const struct hec_tracer *tracer) {
-    char path[32], words[COMMAND_LINE_MAX];
-    if (!watch->sink || tracer->driver_version <= 0 || !is_new(watch, tracer->pid))
-        return;
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)tracer->pid);
+static ssize_t read_of(pid_t pid, const char *name, char *out, size_t size) {
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, words, sizeof words);
+    ssize_t length = 0, got = fd < 0 ? -1 : 1;
+    while (got > 0 && (size_t)length < size && (got = read(fd, out + length, size - (size_t)length)) > 0)
+        length += got;
     if (fd >= 0)
         close(fd);
-    char letter = length > 0 ? hec_python_isolated(words, (size_t)length) : 0;
-    if (!letter)
+    return got < 0 ? -1 : length;
+}
+
+static bool is_replaced(pid_t pid, const char *folder) {
+    char *environment = malloc(ENVIRONMENT_MAX);
+    ssize_t length = environment ? read_of(pid, "environ", environment, ENVIRONMENT_MAX) : -1;
+    /* one that is longer, or cannot be read, tells nothing */
+    bool replaced = length > 0 && length < ENVIRONMENT_MAX && hec_python_replaced(environment, (size_t)length, folder);
+    free(environment);
+    return replaced;
+}
+
+void hec_python_watch_tracer(struct hec_python_watch *watch, const struct hec_tracer *tracer) {
+    char words[COMMAND_LINE_MAX];
+    if (!watch->sink || tracer->driver_version <= 0 || !is_new(watch, tracer->pid))
         return;
-    hec_sink_event(watch->sink, HEC_EVENT_NOTE, HEC_DEVICE_NONE, tracer->first_ns,
-                   "process %d is a python -%c, which reads no PYTHONPATH: its steps, losses and source lines are not "
-                   "found",
-                   (int)tracer->pid, letter);
+    ssize_t length = read_of(tracer->pid, "cmdline", words, sizeof words);
+    if (length <= 0 || !memchr(words, '\0', (size_t)length) || !is_python(words))
+        return;
+    char letter = hec_python_isolated(words, (size_t)length);
+    if (letter)
+        hec_sink_event(watch->sink, HEC_EVENT_HOOKS_OUT, HEC_DEVICE_NONE, tracer->first_ns,
+                       "process %d is a python -%c, which reads no PYTHONPATH, by which HEC's hooks come",
+                       (int)tracer->pid, letter);
+    else if (is_replaced(tracer->pid, watch->folder))
+        hec_sink_event(watch->sink, HEC_EVENT_HOOKS_OUT, HEC_DEVICE_NONE, tracer->first_ns,
+                       "process %d is a Python whose PYTHONPATH, by which HEC's hooks come, was replaced",
+                       (int)tracer->pid);
 }
 
 /* The command waits this long for the collectors; what opens later (a driver that initialises a GPU can take seconds)
@@ -152,7 +202,8 @@ static void prepare_rings(struct hec_session *s) {
     s->observe.trace_mode = s->inject.mode;
     hec_guard_watch_begin(&s->guard, s->inject.mode, s->simulation != NULL);
     hec_inject_no_cupti(s->guard.out, &s->env);
-    s->python.sink = s->inject.hooks ? s->sink : NULL;
+    s->python.folder = hec_environ_get(&s->env, "HEC_HOOKS_FOLDER");
+    s->python.sink = s->inject.hooks && s->python.folder ? s->sink : NULL;
     s->observe.tracer_seen = tracer_seen;
     s->observe.tracer_context = s;
 }

@@ -88,11 +88,13 @@ int hec_session_open_run(const struct hec_session *session, struct hec_reader **
 /* After hec_session_wait. Signals are as before hec_session_start. A driver that never answered may keep a thread. */
 void hec_session_close(struct hec_session *session);
 
-/* Pythons that keep HEC's hooks out: `python -I` and `python -E` read no PYTHONPATH, and nothing else shows it. */
+/* Pythons that keep HEC's hooks out at their start: `python -I` and `python -E` read no PYTHONPATH, others have another one. The
+ * tracer has the hooks come when CUDA starts (tracer/python.c), which the hooks report. */
 #define HEC_PYTHON_WATCH_MAX 16 /* processes that get a note; ranks of one job have one reason */
 
 struct hec_python_watch {
     const struct hec_sink *sink; /* NULL: the hooks are off, no notes */
+    const char *folder;          /* of the hooks, which PYTHONPATH begins with */
     pid_t seen[HEC_PYTHON_WATCH_MAX];
     int seen_count;
 };
@@ -101,5 +103,8 @@ struct hec_python_watch {
  * line as in /proc/PID/cmdline, each word ended by a NUL. */
 char hec_python_isolated(const char *words, size_t length);
 
-/* The process uses CUDA: a NOTE where its hooks are kept out, once a process. Called from the trace's thread. */
+/* Whether the PYTHONPATH in an environment as of /proc/PID/environ has the folder of the hooks no more, though they are wanted. */
+bool hec_python_replaced(const char *environment, size_t length, const char *folder);
+
+/* The process uses CUDA: HOOKS_OUT where its hooks are kept out, once a process. Called from the trace's thread. */
 void hec_python_watch_tracer(struct hec_python_watch *watch, const struct hec_tracer *tracer);

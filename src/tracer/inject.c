@@ -143,8 +143,10 @@ static bool start(void) {
     hec_callers_open();
     hec_callers_attach_first(t->calls && t->mode != HEC_TRACE_AUTO && !t->no_cupti);
     hec_callers_record(true);
-    if (hec_thread_start() == 0)
+    if (hec_thread_start() == 0) {
+        hec_python_offer_hooks();
         return true;
+    }
     hec_callers_record(false);
     hec_callers_attach_first(false);
     return false;

@@ -6,7 +6,8 @@
  * see. Device activity: attach.c has CUPTI switched on, once, and at most once off again; watch.c says when mode auto
  * may. CUPTI calls buffers.c (from its own worker, or from within a flush), which has records.c turn CUPTI's records
  * into ours; out.c puts all records into the ring. shim.c stands between other users of CUPTI and the library, hold.c
- * keeps who of them has it. inject.c starts everything inside cuInit; thread.c owns the one thread.
+ * keeps who of them has it. inject.c starts everything inside cuInit; thread.c owns the one thread. python.c has an interpreter's
+ * main thread load HEC's hooks where they are missing.
  *
  * Locks, in the order in which they may be taken: busy (thread.c: all that our thread does), control (hold.c), got's
  * (got.h), out (out.c), clock (clock.c). Each is taken in a fork's prepare handler, so that no child inherits one. */
@@ -33,6 +34,11 @@
 
 #define HEC_NS_PER_MS INT64_C(1000000)
 #define HEC_NS_PER_S INT64_C(1000000000)
+
+/* ---- python.c ---- */
+
+/* In a Python into which HEC's hooks did not come: they are loaded by its main thread, soon. */
+void hec_python_offer_hooks(void);
 
 /* ---- out.c: the ring ---- */
 

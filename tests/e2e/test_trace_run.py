@@ -162,6 +162,6 @@ for i in range(600):
 
 def test_a_python_that_keeps_the_hooks_out_is_told(hec):
     path = run(hec, program=(sys.executable, "-W", "ignore", "-uI", "-c", USES_CUDA))
-    notes = [text for (text,) in rows(path, "select text from event where kind = 'note'") if "PYTHONPATH" in text]
+    notes = [text for (text,) in rows(path, "select text from event where kind = 'hooks_out'")]
     assert len(notes) == 1 and "is a python -I, which reads no PYTHONPATH" in notes[0]
     assert "reads no PYTHONPATH" in " ".join(hec("report", path).stdout.split())

@@ -50,8 +50,37 @@ TEST(test_command_lines) {
             fail_msg("\"%s\" is told as %d", cases[i].line, isolated(cases[i].line));
 }
 
+TEST(test_environments) {
+    static const struct {
+        const char *entries; /* separated by spaces */
+        bool replaced;
+    } cases[] = {
+        {"HEC_HOOKS=1 PYTHONPATH=/hec/hooks A=b ", false},
+        {"A=b PYTHONPATH=/mine:/hec/hooks:/other HEC_HOOKS=1 ", false},
+        {"HEC_HOOKS=1 PYTHONPATH=/mine ", true},
+        {"HEC_HOOKS=1 PYTHONPATH=/hec/hooks/more:/hec/hook ", true},
+        {"HEC_HOOKS=1 PYTHONPATH= ", true},
+        {"HEC_HOOKS=1 MY_PYTHONPATH=/hec/hooks ", true},
+        {"HEC_HOOKS=1 ", true},
+        {"HEC_HOOKS=0 PYTHONPATH=/mine ", false}, /* it wants none */
+        {"PYTHONPATH=/mine ", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256];
+        size_t length = strlen(cases[i].entries);
+        for (size_t at = 0; at < length; at++)
+            text[at] = cases[i].entries[at];
+        for (size_t at = 0; at < length; at++)
+            if (text[at] == ' ')
+                text[at] = '\0';
+        if (hec_python_replaced(text, length, "/hec/hooks") != cases[i].replaced)
+            fail_msg("\"%s\"", cases[i].entries);
+    }
+}
+
 TEST(test_each_process_is_reported_once) {
-    struct hec_python_watch watch = {.sink = &keeping}, off = {0};
+    struct hec_python_watch watch = {.sink = &keeping, .folder = "/hec/hooks"}, off = {0};
     int hold[2], started[2];
     assert_int_equal(pipe(hold), 0);
     assert_int_equal(pipe2(started, O_CLOEXEC), 0);
@@ -74,7 +103,7 @@ TEST(test_each_process_is_reported_once) {
     for (int i = 0; i < 3; i++)
         hec_python_watch_tracer(&watch, &tracer);
     assert_int_equal(kept.events, 1);
-    assert_non_null(kept_event(HEC_EVENT_NOTE, "python -E, which reads no PYTHONPATH"));
+    assert_non_null(kept_event(HEC_EVENT_HOOKS_OUT, "python -E, which reads no PYTHONPATH"));
     tracer.pid = getpid();
     hec_python_watch_tracer(&watch, &tracer);
     assert_int_equal(kept.events, 1);

@@ -360,6 +360,21 @@ TEST_WITH(test_caveats, start, finish) {
     assert_int_equal(json_array_size(value_at("caveats")), 2);
 }
 
+/* Python without hooks: what they would have told is missing, or came late. */
+TEST_WITH(test_python_without_hooks, start_traced, finish) {
+    char text[HEC_CAVEATS_MAX][160];
+    int others = hec_caveats(&summary, text);
+    summary.hooks_out = 1;
+    assert_int_equal(hec_caveats(&summary, text), others + 1);
+    assert_non_null(strstr(text[0], "and host may be data"));
+    snprintf(summary.python, sizeof summary.python, "3.11.2");
+    assert_int_equal(hec_caveats(&summary, text), others); /* others are hooked */
+    summary.hooks_late = 1;
+    assert_int_equal(hec_caveats(&summary, text), others + 1);
+    assert_non_null(strstr(text[0], "saw nothing before"));
+    assert_true(strlen(text[0]) < 159);
+}
+
 /* A loss that is no number is said before what was found, whatever else there is to say. */
 TEST_WITH(test_loss_is_no_number, start, finish) {
     static const struct {

@@ -270,6 +270,11 @@ TEST(test_host) {
     /* Beside a larger cause it is less sure. */
     state(HEC_STATE_HOST, 20);
     assert_true(judge(HEC_CAUSE_HOST) && w.finding.confidence > 0.8);
+    /* Beside a Python that nobody could look into it may be its loader. */
+    w.summary.hooks_out = 1;
+    assert_true(judge(HEC_CAUSE_HOST) && w.finding.confidence < 0.6);
+    snprintf(w.summary.python, sizeof w.summary.python, "3.11.2");
+    assert_true(judge(HEC_CAUSE_HOST) && w.finding.confidence > 0.8);
     state(HEC_STATE_DATA, 20.1);
     assert_true(judge(HEC_CAUSE_HOST) && w.finding.confidence < 0.7);
 }

@@ -27,6 +27,15 @@ def start(name: str) -> None:
         core.guard("levers", lambda: _levers().start(name))
 
 
+def start_late(name: str) -> None:
+    """The same when CUDA starts: what was before was not seen. Levers stay out, they are for programs that have not begun."""
+    _start(name)
+    if core.library is not None:
+        core.facts["late"] = "1"
+        if core.awake and core.torch is not None:
+            core.report_facts()
+
+
 def _start(name: str) -> None:
     if core.torch is not None or (core.library is not None and name != "torch"):
         return

@@ -24,7 +24,7 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
     return true;
 }
 
-bool hec_judge_host(const struct hec_facts *f, struct hec_finding *out) {
+static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
     if (!hec_waits_claim(f, HEC_HOST_LEAST, &w, out))
         return !w.known && judge_telemetry(f, out);
@@ -35,5 +35,14 @@ bool hec_judge_host(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_add_of(out, line->function, held);
     }
     hec_waits_report_cores(f, out);
+    return true;
+}
+
+bool hec_judge_host(const struct hec_facts *f, struct hec_finding *out) {
+    if (!judge(f, out))
+        return false;
+    if (hec_summary_unhooked(
+            f->summary)) /* a loader, a checkpoint or a compilation that nobody told of looks the same */
+        out->confidence *= HEC_HOST_UNHOOKED;
     return true;
 }

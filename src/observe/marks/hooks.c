@@ -9,6 +9,7 @@
 #define PERIOD_MAX_US 10000000u
 #define FACT_KEY_MAX 40u
 #define FACT_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789_."
+#define FACT_LATE "late"
 #define FACT_OFF "hooks_off" /* its text is a sentence for the user */
 
 static bool value(struct hec_marks_peer *peer, const struct hec_ring_record *record) {
@@ -105,6 +106,9 @@ static bool fact(struct hec_marks_peer *peer, struct hec_marks_run *run, const s
     char full[sizeof "python." + FACT_KEY_MAX];
     snprintf(full, sizeof full, "python.%s", key);
     run->sink->meta(run->sink->context, full, text);
+    if (strcmp(key, FACT_LATE) == 0)
+        hec_reporter_event(&run->reporter, HEC_EVENT_HOOKS_LATE, record->t_ns,
+                           "Python hooks of process %d came when it started CUDA", (int)peer->process.pid);
     if (strcmp(key, FACT_OFF) == 0)
         hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, record->t_ns, "Python hooks of process %d: %.200s",
                            (int)peer->process.pid, text);

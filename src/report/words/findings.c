@@ -272,6 +272,15 @@ int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
     if (hec_summary_failed(s))
         snprintf(out[count++], 160, "the command failed (exit code %d): the run may be only part of what it should be",
                  s->exit_code);
+    if (hec_summary_unhooked(s))
+        snprintf(
+            out[count++], 160,
+            "a Python reads another PYTHONPATH, or none: without HEC's hooks loaders, steps and lines are unknown, "
+            "and host may be data");
+    else if (s->hooks_late)
+        snprintf(
+            out[count++], 160,
+            "a Python reads another PYTHONPATH, or none: HEC's hooks came when CUDA started, and saw nothing before");
     count += unsteady(out[count], 160, s);
     if (without_counters(s))
         snprintf(out[count++], 160, "without hardware counters driver utilisation and power alone show few causes");
