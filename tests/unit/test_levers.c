@@ -209,6 +209,11 @@ TEST(test_candidates) {
             bool excludes = (plan.excludes[i] >> k) & 1;
             assert_int_equal(excludes, i != k && a->family[0] && strcmp(a->family, b->family) == 0);
         }
+    run.job.findings.solves = true; /* with fewer bits a factorisation is another one */
+    hec_candidates_find(&run, &list);
+    assert_false(has(&list, "tf32", "") || has(&list, "bf16_autocast", "") || has(&list, "tf32_override", ""));
+    assert_true(has(&list, "compile", ""));
+    run.job.findings.solves = false;
     device.readings.device.cuda_major = 6; /* Pascal has neither TF32 nor bf16 */
     hec_candidates_find(&run, &list);
     assert_false(has(&list, "tf32", "") || has(&list, "bf16_autocast", ""));
