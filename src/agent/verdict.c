@@ -10,16 +10,21 @@
 #define HALF_NS (30 * HEC_NS_PER_S)
 #define THROTTLED_SHARE 0.5 /* of readings: for most of the time */
 
-enum input { UTIL, ENGINE, SM, OCCUPANCY, RX, TX, POWER, SLOW, HELD };
+enum input { UTIL, ENGINE, SM, OCCUPANCY, TENSOR, RX, TX, POWER, SLOW, HELD };
 
 static const struct {
     enum hec_metric metric;
     double factor;
 } inputs[HEC_VERDICT_INPUTS] = {
-    [UTIL] = {HEC_GPU_UTIL, 1e-3},    [ENGINE] = {HEC_GPM_GR_ACTIVE, 1e-3},
-    [SM] = {HEC_GPM_SM_ACTIVE, 1e-3}, [OCCUPANCY] = {HEC_GPM_SM_OCCUPANCY, 1e-3},
-    [RX] = {HEC_GPM_PCIE_RX, 1024},   [TX] = {HEC_GPM_PCIE_TX, 1024},
-    [POWER] = {HEC_GPU_POWER, 1e-3},  [SLOW] = {HEC_GPU_THROTTLE, 1},
+    [UTIL] = {HEC_GPU_UTIL, 1e-3},
+    [ENGINE] = {HEC_GPM_GR_ACTIVE, 1e-3},
+    [SM] = {HEC_GPM_SM_ACTIVE, 1e-3},
+    [OCCUPANCY] = {HEC_GPM_SM_OCCUPANCY, 1e-3},
+    [TENSOR] = {HEC_GPM_TENSOR_ACTIVE, 1e-3},
+    [RX] = {HEC_GPM_PCIE_RX, 1024},
+    [TX] = {HEC_GPM_PCIE_TX, 1024},
+    [POWER] = {HEC_GPU_POWER, 1e-3},
+    [SLOW] = {HEC_GPU_THROTTLE, 1},
     [HELD] = {HEC_GPU_CONTEXTS, 1},
 };
 
@@ -72,6 +77,7 @@ static void fill(const struct hec_verdict *verdict, const struct hec_device *dev
         .engine = mean_of(verdict, gpm ? ENGINE : UTIL),
         .sm = gpm ? mean_of(verdict, SM) : NAN,
         .occupancy = gpm ? mean_of(verdict, OCCUPANCY) : NAN,
+        .tensor = gpm ? mean_of(verdict, TENSOR) : NAN,
         .pcie_rx = gpm ? mean_of(verdict, RX) : NAN,
         .pcie_tx = gpm ? mean_of(verdict, TX) : NAN,
         .power_w = mean_of(verdict, POWER),
@@ -83,7 +89,7 @@ int hec_verdict_of(const struct hec_verdict *verdict, const struct hec_device *d
         double (*holds)(const struct hec_device_summary *device);
         enum hec_agent_verdict verdict;
     } patterns[] = {
-        {hec_use_full, HEC_AGENT_VERDICT_HEALTHY},
+        {hec_use_dense, HEC_AGENT_VERDICT_HEALTHY},
         {hec_use_transfers, HEC_AGENT_VERDICT_TRANSFER_BOUND},
         {hec_use_thin, HEC_AGENT_VERDICT_OVERHEAD_BOUND},
         {hec_use_waits, HEC_AGENT_VERDICT_STARVED},

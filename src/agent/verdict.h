@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define HEC_VERDICT_INPUTS 9
+#define HEC_VERDICT_INPUTS 10
 #define HEC_VERDICT_UNKNOWN (-1)
 
 struct hec_verdict {

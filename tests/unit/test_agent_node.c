@@ -137,17 +137,19 @@ TEST(test_floor_by_power) {
 }
 
 /* Back to 0, back a little, a leap: no joule is invented, and what can have been drawn is counted. */
+static int tensor = 500; /* permille */
+
 /* A reading a second for so long: engine, SMs and occupancy in permille, bytes from the host in KiB/s, watts. */
 static int verdict_after(int seconds, int engine, int sm, int occupancy, int rx_kib, int watts, int reasons,
                          int contexts) {
     const struct {
         enum hec_metric metric;
         int64_t value;
-    } shown[] = {{HEC_GPU_UTIL, engine},        {HEC_GPM_GR_ACTIVE, engine},
-                 {HEC_GPM_SM_ACTIVE, sm},       {HEC_GPM_SM_OCCUPANCY, occupancy},
-                 {HEC_GPM_PCIE_RX, rx_kib},     {HEC_GPM_PCIE_TX, 0},
-                 {HEC_GPU_POWER, watts * 1000}, {HEC_GPU_THROTTLE, reasons},
-                 {HEC_GPU_CONTEXTS, contexts}};
+    } shown[] = {{HEC_GPU_UTIL, engine},          {HEC_GPM_GR_ACTIVE, engine},
+                 {HEC_GPM_SM_ACTIVE, sm},         {HEC_GPM_SM_OCCUPANCY, occupancy},
+                 {HEC_GPM_PCIE_RX, rx_kib},       {HEC_GPM_PCIE_TX, 0},
+                 {HEC_GPU_POWER, watts * 1000},   {HEC_GPU_THROTTLE, reasons},
+                 {HEC_GPM_TENSOR_ACTIVE, tensor}, {HEC_GPU_CONTEXTS, contexts}};
     for (int s = 0; s < seconds; s++) {
         now_ns += S;
         for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++)
@@ -168,6 +170,9 @@ TEST(test_verdicts) {
     assert_int_equal(verdict_after(90, 100, 80, 60, 0, 150, 0, 1), HEC_AGENT_VERDICT_STARVED);
     assert_int_equal(verdict_after(90, 700, 600, 300, 0, 400, 0, 1), HEC_VERDICT_UNKNOWN); /* none of them */
     assert_int_equal(verdict_after(90, 990, 950, 400, 0, 600, 0, 1), HEC_AGENT_VERDICT_HEALTHY);
+    tensor = 150; /* busy, and with what is not known */
+    assert_int_equal(verdict_after(90, 990, 950, 400, 0, 600, 0, 1), HEC_VERDICT_UNKNOWN);
+    tensor = 500;
     assert_int_equal(verdict_after(20, 0, 0, 0, 0, 115, 0, 1),
                      HEC_VERDICT_UNKNOWN); /* of the minute, not of the moment */
     now_ns += 61 * S;

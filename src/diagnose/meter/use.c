@@ -53,6 +53,10 @@ double hec_use_full(const struct hec_device_summary *d) {
         d, fmin(toward(busy, least, HEC_USE_FULL_SURE), toward(power, HEC_USE_FULL_POWER, HEC_USE_FULL_POWER_SURE)));
 }
 
+double hec_use_dense(const struct hec_device_summary *d) {
+    return d->activity.tensor >= HEC_NONE_LEAST_TENSOR * d->activity.engine ? hec_use_full(d) : 0;
+}
+
 double hec_use_transfers_from(const struct hec_device *device) {
     double link = 1024 * (double)device->pcie_kib_per_s;
     return link > 0 ? HEC_USE_TRANSFERS_LINK * link : HEC_USE_TRANSFERS_BYTES;

@@ -13,6 +13,7 @@ double hec_use_confidence(const struct hec_device_summary *device);
  * nothing of anybody's). */
 double hec_use_nothing(const struct hec_device_summary *device);   /* next to nothing ran in the whole run */
 double hec_use_full(const struct hec_device_summary *device);      /* kept busy, and draws power like it */
+double hec_use_dense(const struct hec_device_summary *device);     /* and tensor pipes show that its work is dense */
 double hec_use_transfers(const struct hec_device_summary *device); /* SMs idle while data crosses the bus */
 double hec_use_thin(const struct hec_device_summary *device);      /* busy with few warps resident, at little power */
 double hec_use_waits(const struct hec_device_summary *device); /* idle mostly, and nothing of the above explains it */
