@@ -52,7 +52,7 @@ static void add_finding(const struct hec_summary *summary, struct hec_window_res
         return;
     const struct hec_finding *first = &summary->job.findings.list[0];
     out->cause = (int)first->cause;
-    out->recoverable = first->cause == HEC_CAUSE_NONE ? 0 : first->joules.best;
+    out->recoverable = first->cause == HEC_CAUSE_NONE || first->cause == HEC_CAUSE_QUIET ? 0 : first->joules.best;
     out->confidence = first->confidence;
 }
 

@@ -1,14 +1,24 @@
 #include "base/clock.h"
 #include "diagnose/build.h"
 #include "diagnose/states/inferred/inferred.h"
+#include "diagnose/states/stacks.h"
 #include "diagnose/timeline/pass.h"
 #include "diagnose/result.h"
+#include "diagnose/meter/device.h"
 #include "diagnose/meter/use.h"
 #include "diagnose/view/view.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of the time after the last activity of each device: looked at once, for all passes. */
+struct telemetry {
+    struct hec_meter *meter;
+    struct hec_summary *summary;
+    struct hec_why *why;
+    int err;
+};
 
 /* What is made of the states of one pass. */
 struct build {
@@ -19,10 +29,13 @@ struct build {
     struct hec_inferred *inferred;      /* NULL: CUPTI saw all that is reported */
     const struct hec_summary *reported; /* whose timelines are what was seen, where inferred is not NULL */
     struct hec_states *states;
-    uint64_t active;       /* bits of devices that have pieces */
-    struct hec_view *view; /* NULL: nobody looks, or it is a pass that only widens bounds */
+    struct telemetry *telemetry; /* NULL: not there yet */
+    uint64_t active;             /* bits of devices that have pieces */
+    struct hec_view *view;       /* NULL: nobody looks, or it is a pass that only widens bounds */
     /* the rest is not of a pass that only widens bounds */
     struct hec_source_builder *source, *steady_source;
+    struct hec_stacks stacks;
+    int64_t compiling_ns[HEC_DEVICE_MAX];
     struct hec_calls *calls; /* NULL: nobody asks for them and for gaps */
     struct hec_gaps gaps;
     bool tapes;
@@ -110,7 +123,40 @@ static int take_inferred(struct build *b, int device, const struct hec_state_pie
 
 static int take_piece(void *context, int device, const struct hec_state_piece *piece) {
     struct build *b = context;
+    if (piece->state == HEC_STATE_STARTUP && piece->frame && b->stacks.meaning && hec_device_bit(device) &&
+        hec_stacks_meaning(&b->stacks, piece->frame) == HEC_STACK_COMPILE)
+        b->compiling_ns[device] += piece->end_ns - piece->start_ns;
     return b->inferred ? take_inferred(b, device, piece) : give_piece(b, device, piece, true);
+}
+
+/* ---- after the last activity ---- */
+
+#define STEP_ENDS_NS HEC_NS_PER_S /* the step in which the last activity was */
+
+static int look_after(struct telemetry *t, struct hec_device_diagnosis *d, int64_t from_ns) {
+    int device = d->readings.device.index;
+    int64_t end_ns = t->meter->end_ns;
+    struct hec_after *a = &d->after;
+    *a = (struct hec_after){.seconds = (double)(end_ns - from_ns) / HEC_NS_PER_S, .engine = NAN, .watts = NAN};
+    int err = hec_meter_mean(t->meter, HEC_GPM_GR_ACTIVE, device, from_ns, end_ns, &a->engine, t->why);
+    if (!err && isnan(a->engine))
+        err = hec_meter_mean(t->meter, HEC_GPU_UTIL, device, from_ns, end_ns, &a->engine, t->why);
+    if (!err)
+        err = hec_meter_mean(t->meter, HEC_GPU_POWER, device, from_ns, end_ns, &a->watts, t->why);
+    a->watts /= 1e3;
+    a->works = a->seconds >= HEC_HANG_LEAST_S && a->engine >= HEC_HANG_ENGINE && d->readings.others == HEC_OTHERS_IDLE;
+    return err;
+}
+
+static bool works(void *context, int device, int64_t from_ns) {
+    struct telemetry *t = ((struct build *)context)->telemetry;
+    struct hec_device_diagnosis *d = t ? hec_summary_device(t->summary, device) : NULL;
+    if (d && !(d->after.seconds > 0) && !t->err && from_ns < t->meter->end_ns) {
+        const struct hec_step_list *steps = hec_device_steps_of(&((struct build *)context)->steps, device);
+        t->err = look_after(t, d, from_ns);
+        d->after.goes_on = steps && (steps->beyond || steps->list[steps->count - 1].end_ns > from_ns + STEP_ENDS_NS);
+    }
+    return d && d->after.works;
 }
 
 static int take_sample(void *context, int device, const struct hec_state_sample *sample) {
@@ -129,7 +175,7 @@ static int take_calls(void *context, const struct hec_activity *activities, size
 /* consumers: by stage; the calls, and the states. */
 static int start(struct build *b, const struct hec_pass *pass, bool widens, struct hec_pass_consumer *consumers) {
     bool calls = !widens && !pass->input->brief;
-    const struct hec_state_visitor visitor = {b, take_piece, widens ? NULL : take_sample};
+    const struct hec_state_visitor visitor = {b, take_piece, widens ? NULL : take_sample, works};
     b->pass = pass;
     b->ledger = hec_ledger_begin();
     b->steady_ledger = hec_ledger_begin();
@@ -137,6 +183,9 @@ static int start(struct build *b, const struct hec_pass *pass, bool widens, stru
         b->source = hec_source_begin(&pass->tables);
         b->steady_source = hec_source_begin(&pass->tables);
     }
+    int err = widens ? 0 : hec_stacks_begin(&b->stacks, &pass->tables);
+    if (err)
+        return err;
     if (calls) {
         b->calls = hec_calls_begin(&pass->tables);
         consumers[HEC_STAGE_CALLS] = hec_stage_consumer(HEC_STAGE_CALLS, b->calls, take_calls);
@@ -154,14 +203,17 @@ static int start(struct build *b, const struct hec_pass *pass, bool widens, stru
 }
 
 /* All pieces are reported. */
-static int end_states(struct build *b) {
+static int end_states(struct build *b, struct telemetry *telemetry) {
     struct hec_states *states = b->states;
     b->states = NULL;
-    return hec_states_end(states);
+    b->telemetry = telemetry;
+    int err = hec_states_end(states);
+    return err ? err : telemetry->err;
 }
 
 static void discard(struct build *b) {
     hec_states_abandon(b->states);
+    hec_stacks_free(&b->stacks);
     hec_ledger_abandon(b->ledger);
     hec_ledger_abandon(b->steady_ledger);
     hec_calls_free(b->calls);
@@ -195,15 +247,14 @@ static int run(struct build *b, struct hec_inferred *inferred, enum hec_inferred
 }
 
 /* The seconds' bounds: the ledgers of the other possibilities. */
-static int widen(struct hec_inferred *inferred, const struct hec_summary *reported, struct found *out,
-                 struct hec_why *why) {
+static int widen(struct hec_inferred *inferred, struct telemetry *telemetry, struct found *out, struct hec_why *why) {
     int err = 0;
     for (int v = HEC_INFERRED_GUESS + 1; v < HEC_INFERRED_VARIANT_COUNT && !err; v++) {
-        struct build b = {.inferred = inferred, .reported = reported};
+        struct build b = {.inferred = inferred, .reported = telemetry->summary};
         struct hec_ledger ledger = {0}, steady = {0};
         err = run(&b, inferred, v, true, why);
         if (!err)
-            err = end_states(&b);
+            err = end_states(&b, telemetry);
         if (!err)
             err = end_ledgers(&b, &ledger, &steady);
         if (!err) {
@@ -248,9 +299,10 @@ static void set_basis(const struct hec_inferred *inferred, struct hec_ledger *le
         ledger->devices[i].basis = hec_inferred_basis(inferred, ledger->devices[i].device);
 }
 
-static int finish_ledgers(struct build *b, const struct hec_summary *summary, struct found *out) {
+static int finish_ledgers(struct build *b, struct telemetry *telemetry, struct found *out) {
+    const struct hec_summary *summary = telemetry->summary;
     uint64_t idle = 0;
-    int err = end_states(b);
+    int err = end_states(b, telemetry);
     hec_ledger_steps(b->ledger, NULL);
     hec_gaps_end(&b->gaps);
     if (b->calls)
@@ -340,7 +392,7 @@ static void *rows_of(const void *rows, size_t size, int count, int device, int *
     (to)->rows =                                                                                                       \
         rows_of((from)->rows, sizeof *(from)->rows, (from)->count, d->readings.device.index, &(to)->count, &err)
 
-static int hand_over(const struct found *found, struct hec_summary *out) {
+static int hand_over(const struct found *found, const int64_t *compiling_ns, struct hec_summary *out) {
     struct hec_device_diagnosis *d;
     int err = 0;
     for (int i = 0; i < found->ledger.device_count; i++)
@@ -354,6 +406,8 @@ static int hand_over(const struct found *found, struct hec_summary *out) {
             d->gaps = kept(&found->gaps.list[i], sizeof *d->gaps, &err);
     for (int i = 0; i < out->device_count; i++) {
         d = &out->devices[i];
+        if (hec_device_bit(d->readings.device.index))
+            d->compiling_s = (double)compiling_ns[d->readings.device.index] / HEC_NS_PER_S;
         HAND_OVER(&found->source, &d->source, lines);
         HAND_OVER(&found->steady_source, &d->steady_source, lines);
         HAND_OVER(&found->modules, &d->modules, modules);
@@ -384,6 +438,7 @@ int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view
 int hec_diagnosis_end(struct hec_diagnosis_builder *b, struct hec_meter *meter, struct hec_summary *out,
                       struct hec_why *why) {
     struct hec_source_modules_builder *modules = b->modules;
+    struct telemetry telemetry = {.meter = meter, .summary = out, .why = why};
     struct found found = {0};
     uint64_t shared = 0;
     bool any = false, tapes = b->main.tapes;
@@ -403,15 +458,15 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, struct hec_meter *meter, 
         err = run(&b->main, b->inferred, HEC_INFERRED_GUESS, false, why);
     }
     if (!err)
-        err = finish_ledgers(&b->main, out, &found);
+        err = finish_ledgers(&b->main, &telemetry, &found);
     if (!err)
         err = finish_devices(&b->main, meter, &found, out, why);
     if (!err)
         err = finish_lines(&b->main, &found);
     if (!err && any)
-        err = widen(b->inferred, out, &found, why);
+        err = widen(b->inferred, &telemetry, &found, why);
     if (!err)
-        err = hand_over(&found, out);
+        err = hand_over(&found, b->main.compiling_ns, out);
     hec_diagnosis_abandon(b);
     hec_ledger_free(&found.ledger);
     hec_ledger_free(&found.steady);

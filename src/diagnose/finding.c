@@ -2,6 +2,7 @@
 
 #include "base/names.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -53,6 +54,11 @@ const char *hec_lever_name(enum hec_lever_id id) {
 
 const char *hec_lever_parameters(enum hec_lever_id id) {
     return (unsigned)id < HEC_LEVER_COUNT ? levers[id].parameters : "";
+}
+
+bool hec_finding_tells(const struct hec_finding *f) {
+    bool may = f->cause == HEC_CAUSE_HANG || f->cause == HEC_CAUSE_QUIET || f->cause == HEC_CAUSE_COMPILE;
+    return may && isnan(f->seconds.best) && isnan(f->joules.best);
 }
 
 HEC_NAME_OF(hec_scale_name, enum hec_scale, "unknown", "optimise", "scale_out")

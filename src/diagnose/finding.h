@@ -95,6 +95,10 @@ struct hec_finding {
     int rank_count;
 };
 
+/* It says what took the time, surely enough for a headline, and claims no saving: the device hangs, waits for requests, or
+ * the program was set up. */
+bool hec_finding_tells(const struct hec_finding *finding);
+
 enum hec_scale { HEC_SCALE_UNKNOWN, HEC_SCALE_OPTIMISE, HEC_SCALE_OUT };
 enum hec_scale_reason {
     HEC_SCALE_NOT_SEEN, /* unknown: how busy the device was is not known */

@@ -20,6 +20,15 @@
 #include <stddef.h>
 
 /* The dossier of one device: all that is known of it in a run. What hangs on a pointer is the dossier's own. */
+/* What telemetry says of the time after the last activity of a device that a trace shows. */
+struct hec_after {
+    double seconds; /* 0: there is no such time that matters, or nobody read it */
+    double engine;  /* NAN unknown */
+    double watts;   /* NAN unknown */
+    bool goes_on;   /* steps end in it: the program lives */
+    bool works;     /* it was at work all the time, and for this program: what it began last has not ended */
+};
+
 struct hec_device_diagnosis {
     struct hec_device_summary readings; /* of the sensors and the driver */
     /* From here on of the trace. NULL: nothing is known of the kind */
@@ -31,6 +40,8 @@ struct hec_device_diagnosis {
     struct hec_watts *watts;       /* what the ledger's joules rest on, and the classes of kernels */
     struct hec_step_summary steps; /* what its processes do; count 0: none. hec_steps_of says what it goes by */
     struct hec_source_lines source, steady_source; /* of idle states; empty without stack samples */
+    struct hec_after after;
+    double compiling_s;                /* that it waited while the program compiled, by its stacks; of the whole run */
     struct hec_source_modules modules; /* what launched compute; empty where no ranges or operators are known */
 };
 

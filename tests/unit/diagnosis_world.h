@@ -195,6 +195,7 @@ static inline void make(struct world *w, uint64_t seed, const struct cell *cell)
     w->share[HEC_STATE_COMPUTE] = 1;
     w->share[HEC_STATE_HOST] += 0.1;
     w->share[HEC_STATE_STARTUP] = w->share[HEC_STATE_TAIL] = w->share[HEC_STATE_UNKNOWN] = 0;
+    w->share[HEC_STATE_REQUESTS] = 0; /* nobody looks at its stacks */
     w->low_ms = 1;
     w->high_ms = power_between(&w->p, 20, 150);
     w->spread = 0.02 * power_random(&w->p);

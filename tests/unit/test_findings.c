@@ -98,6 +98,22 @@ TEST(test_worth_goes_before_healthy) {
     assert_true(place_of(HEC_CAUSE_THROTTLE, 0) > 1);
 }
 
+/* What the device did with its time without a saving: a hang before all, waiting for requests after what is worth acting on. */
+TEST(test_what_is_told_without_a_saving) {
+    w.devices[0].after = (struct hec_after){.seconds = 30, .engine = 0.94, .watts = 531, .works = true};
+    world_kernel(0, SGEMM, 1, 500);
+    build();
+    assert_int_equal(found.list[0].cause, HEC_CAUSE_HANG);
+    assert_true(found.list[0].actionable && place_of(HEC_CAUSE_NONE, 0) < 0 && place_of(HEC_CAUSE_PRECISION, 0) == 1);
+    assert_int_equal(found.scale_out.verdict, HEC_SCALE_UNKNOWN); /* busy with nothing */
+    w.devices[0].after.works = false;
+    world_state(0, HEC_STATE_REQUESTS, 30, 120);
+    build();
+    assert_int_equal(found.list[0].cause, HEC_CAUSE_PRECISION);
+    assert_true(place_of(HEC_CAUSE_QUIET, 0) > 0);
+    assert_false(found.list[place_of(HEC_CAUSE_QUIET, 0)].actionable);
+}
+
 /* What the rule saves of the run is a share of the steady steps, where it fits into them: a program that runs ahead of its device has
  * little time in its steps, and all that the kernels take behind the last. */
 TEST(test_of_a_step) {

@@ -121,10 +121,19 @@ TEST(test_headlines) {
     headline("starved for data: 40 % of the steps' time; fixing it would save about 30 % of the time (10 to 35)");
     f->actionable = false;
     headline("no cause stands out: the H200 was busy 60 % of 60.0 s");
+    struct hec_finding starving = *f;
+    *f = (struct hec_finding){.cause = HEC_CAUSE_QUIET,
+                              .devices = 1,
+                              .states = 1u << HEC_STATE_DATA, /* where seconds are */
+                              .confidence = 0.8,
+                              .seconds = UNKNOWN,
+                              .joules = UNKNOWN};
+    headline("no work to do: the H200 idled 40 % of 60.0 s");
+    *f = starving;
     find(HEC_CAUSE_NONE, 0, 0.9);
     list[0] = list[1];
     headline(
-        "healthy: code is loaded 16 times after the third step; HEC found nothing that would save 5 % of the joules "
+        "healthy: code is loaded 18 times after the third step; HEC found nothing that would save 5 % of the joules "
         "or more");
 }
 

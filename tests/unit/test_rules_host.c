@@ -364,6 +364,77 @@ TEST(test_compile) {
     assert_false(judge(HEC_CAUSE_COMPILE));
 }
 
+/* One compilation that is most of a run is said; nothing is claimed of it. */
+TEST(test_compile_as_set_up) {
+    w.devices[0].compiling_s = 40;
+    assert_false(judge(HEC_CAUSE_COMPILE)); /* where, is not known */
+    w.of[0].lines[0] =
+        (struct hec_source_line){.state = HEC_STATE_STARTUP, .file = "train.py", .function = "main", .line = 9};
+    w.devices[0].source.count = 1;
+    assert_true(judge(HEC_CAUSE_COMPILE) && SAYS(COMPILING, 40) && is_near(w.finding.title.value[1], 100));
+    assert_true(SAYS(AT_PLACE, 9) && ANSWERS(KEEP_COMPILED, 0) && isnan(w.finding.seconds.best) &&
+                hec_finding_tells(&w.finding));
+    w.devices[0].compiling_s = 29.9;
+    assert_false(judge(HEC_CAUSE_COMPILE));
+    w.devices[0].compiling_s = 4.9;
+    w.facts.run_s = 10;
+    assert_false(judge(HEC_CAUSE_COMPILE));
+}
+
+TEST(test_quiet) {
+    w.summary.host.tree_cores = 0.3;
+    w.of[0].ledger.rows[HEC_STATE_REQUESTS].seconds = 46;
+    w.of[0].ledger.rows[HEC_STATE_REQUESTS].watts = IDLE_W;
+    w.of[0].lines[0] = (struct hec_source_line){
+        .state = HEC_STATE_REQUESTS, .file = "/home/u/serve.py", .function = "loop", .line = 7};
+    w.devices[0].source.count = 1;
+    assert_true(judge(HEC_CAUSE_QUIET) && SAYS(NO_WORK, 46) && is_near(w.finding.title.value[1], 0.46));
+    assert_true(SAYS(AT_PLACE, 7) && SAYS(HELD_POWER, IDLE_W) && ANSWERS(SHARE_DEVICE, 0));
+    assert_true(isnan(w.finding.seconds.best) && isnan(w.finding.joules.best) && hec_finding_tells(&w.finding));
+    assert_true(w.finding.states == 1u << HEC_STATE_REQUESTS && w.finding.confidence >= HEC_FINDING_SURE);
+    double sure = w.finding.confidence;
+    silent_but(HEC_CAUSE_NONE);
+    w.summary.host.tree_cores = 1.05; /* of which the waiting thread has 0.54 */
+    assert_true(judge(HEC_CAUSE_QUIET) && SAYS(FED, 46) && ANSWERS(CHEAPER_INPUT, 0) && w.finding.confidence < sure);
+    w.of[0].ledger.rows[HEC_STATE_REQUESTS].seconds = 19.9;
+    assert_false(judge(HEC_CAUSE_QUIET));
+    w.facts.run_s = 4;
+    w.of[0].ledger.rows[HEC_STATE_REQUESTS].seconds = 1.9;
+    assert_false(judge(HEC_CAUSE_QUIET));
+}
+
+TEST(test_hang) {
+    struct hec_after *after = &w.devices[0].after;
+    *after = (struct hec_after){.seconds = 30, .engine = 0.94, .watts = 531, .works = true};
+    assert_true(judge(HEC_CAUSE_HANG) && SAYS(UNENDED, 30) && is_near(w.finding.title.value[1], 70));
+    assert_true(SAYS(WORKS_ON, 0.94) && ANSWERS(FIND_HANG, 0) && isnan(w.finding.seconds.best));
+    double blind = w.finding.confidence;
+    w.of[0].lines[0] = (struct hec_source_line){
+        .state = HEC_STATE_TAIL, .file = "/home/u/train.py", .function = "sync", .line = 7, .share = 0.95};
+    w.devices[0].source.count = 1;
+    assert_true(judge(HEC_CAUSE_HANG) && SAYS(AT_PLACE, 7) && w.finding.confidence > blind);
+    w.of[0].lines[0].share = 0.7; /* the program goes on */
+    assert_false(judge(HEC_CAUSE_HANG));
+    w.of[0].lines[0].share = 0.95;
+    after->goes_on = true;
+    assert_false(judge(HEC_CAUSE_HANG));
+    *after = (struct hec_after){.seconds = 4.9, .engine = 0.94, .watts = 531, .works = true};
+    assert_false(judge(HEC_CAUSE_HANG)); /* of 100 s */
+    *after = (struct hec_after){.seconds = 30, .engine = 0.5, .watts = 300};
+    assert_false(judge(HEC_CAUSE_HANG));
+}
+
+/* What telemetry shows goes before what a trace does not. */
+TEST(test_who_works_on_is_not_idle) {
+    w.of[0].ledger.rows[HEC_STATE_TAIL].seconds = 30;
+    w.devices[0].after = (struct hec_after){.seconds = 30, .engine = 0.02, .watts = IDLE_W};
+    assert_true(judge(HEC_CAUSE_IDLE));
+    w.devices[0].after.engine = NAN;
+    assert_true(judge(HEC_CAUSE_IDLE));
+    w.devices[0].after.engine = 0.3;
+    assert_false(judge(HEC_CAUSE_IDLE));
+}
+
 TEST(test_idle) {
     w.of[0].ledger.rows[HEC_STATE_TAIL].seconds = 30;
     w.of[0].ledger.rows[HEC_STATE_TAIL].watts = IDLE_W;

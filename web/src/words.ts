@@ -15,6 +15,7 @@ export const STATES: Readonly<Record<string, Word>> = {
     checkpoint: { title: "checkpoint", meaning: "idle: the program saves its state" },
     startup: { title: "startup", meaning: "before the first work" },
     tail: { title: "tail", meaning: "after the last work" },
+    requests: { title: "requests", meaning: "idle: there is no work to do" },
     unknown: { title: "unknown", meaning: "not known what the device waited for" },
     busy: { title: "busy", meaning: "a kernel was resident; no job says what it did" },
     idle_allocated: { title: "idle, allocated", meaning: "nothing ran, and somebody held the device" },

@@ -27,6 +27,31 @@ double hec_metric_scale(enum hec_metric metric) {
     return strcmp(unit, "KiB") == 0 || strcmp(unit, "KiB/s") == 0 ? 1024 : 1;
 }
 
+/* Of a part of the run. */
+struct part {
+    int64_t from_ns, to_ns;
+    double sum, weight_ns;
+};
+
+static void part_step(void *context, int64_t start_ns, int64_t end_ns, double value) {
+    struct part *p = context;
+    start_ns = start_ns > p->from_ns ? start_ns : p->from_ns;
+    end_ns = end_ns < p->to_ns ? end_ns : p->to_ns;
+    if (start_ns >= end_ns)
+        return;
+    p->sum += value * (double)(end_ns - start_ns);
+    p->weight_ns += (double)(end_ns - start_ns);
+}
+
+int hec_meter_mean(struct hec_meter *meter, enum hec_metric metric, int32_t device, int64_t from_ns, int64_t to_ns,
+                   double *mean, struct hec_why *why) {
+    struct part p = {.from_ns = from_ns, .to_ns = to_ns};
+    int err = hec_meter_steps(meter, metric, device, part_step, &p, NULL, why);
+    bool enough = p.weight_ns > 0 && 2 * p.weight_ns >= (double)(to_ns - from_ns);
+    *mean = enough ? hec_metric_scale(metric) * p.sum / p.weight_ns : NAN;
+    return err;
+}
+
 /* One series to its statistics over the run (with the median) and over the active part (mean only). */
 struct series {
     int64_t end_ns, active_from_ns, active_to_ns;

@@ -32,5 +32,9 @@ struct hec_meter_hints {
 int hec_meter_device(struct hec_meter *meter, const struct hec_meter_hints *hints, struct hec_device_summary *device,
                      struct hec_why *why);
 
+/* Time-weighted mean of a series in a part of the run; NAN where less than half of it was read. 0 or what the input returned. */
+int hec_meter_mean(struct hec_meter *meter, enum hec_metric metric, int32_t device, int64_t from_ns, int64_t to_ns,
+                   double *mean, struct hec_why *why);
+
 /* What one unit of the stored integer is in the unit of hec_stat: permille 1/1000, KiB and KiB/s 1024, else 1. */
 double hec_metric_scale(enum hec_metric metric);

@@ -13,8 +13,8 @@
 #define APART 0.05 /* of processes whose shares of waiting differ */
 /* The longest of the states in which the device waits for the host says it best. */
 static const struct hec_ledger_row *waiting(const struct hec_ledger_row *rows) {
-    static const enum hec_state waits[] = {HEC_STATE_DATA, HEC_STATE_CHECKPOINT, HEC_STATE_HOST,
-                                           HEC_STATE_SYNC, HEC_STATE_ALLOC,      HEC_STATE_LAUNCH};
+    static const enum hec_state waits[] = {HEC_STATE_DATA,  HEC_STATE_CHECKPOINT, HEC_STATE_HOST,    HEC_STATE_SYNC,
+                                           HEC_STATE_ALLOC, HEC_STATE_LAUNCH,     HEC_STATE_REQUESTS};
     const struct hec_ledger_row *longest = NULL;
     for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
         if (isfinite(rows[waits[i]].watts) && (!longest || rows[waits[i]].ns > longest->ns))

@@ -18,12 +18,17 @@ static double saves(const struct hec_finding *f) {
 }
 
 static bool actionable(const struct hec_finding *f) {
-    return f->cause != HEC_CAUSE_NONE && worth(f) >= HEC_FINDING_WORTH && f->confidence >= HEC_FINDING_SURE;
+    return f->cause == HEC_CAUSE_HANG ||
+           (f->cause != HEC_CAUSE_NONE && worth(f) >= HEC_FINDING_WORTH && f->confidence >= HEC_FINDING_SURE);
 }
 
-/* A healthy device stands before what is not worth acting on, and after what is. */
+/* What hangs stands before all. What took the time without a saving, and a healthy device, stand before what is not worth acting
+ * on, and after what is. */
 static int rank(const struct hec_finding *f) {
-    return f->cause == HEC_CAUSE_NONE ? 1 : actionable(f) ? 0 : 2;
+    return f->cause == HEC_CAUSE_HANG                           ? -1
+           : f->cause == HEC_CAUSE_NONE || hec_finding_tells(f) ? 1
+           : actionable(f)                                      ? 0
+                                                                : 2;
 }
 
 static int by_worth(const void *a, const void *b) {
@@ -280,7 +285,8 @@ void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings
         out->recoverable = fmax(out->recoverable, together(findings, d->device.index, true)); /* a NAN gives way */
         out->recoverable_seconds = fmax(out->recoverable_seconds, together(findings, d->device.index, false));
     }
-    if (!used || !isfinite(sum))
+    bool hangs = findings->count && findings->list[0].cause == HEC_CAUSE_HANG; /* busy with nothing */
+    if (!used || !isfinite(sum) || hangs)
         return;
     out->utilisation = sum / used;
     /* without a joule measured no joule is claimed */

@@ -32,6 +32,7 @@ bool hec_judge_idle(const struct hec_facts *f, struct hec_finding *out) {
     /* Packages' code there is a program that ends: workers are waited for, caches written. */
     bool ends = line && hec_source_rank(line->file) > 0;
     if (f->device->readings.others == HEC_OTHERS_BUSY ||
+        (!never && f->device->after.seconds > 0 && f->device->after.engine > HEC_IDLE_MOST_ENGINE) ||
         (!never && !(share >= HEC_IDLE_LEAST && held >= HEC_IDLE_LEAST_S && !ends)))
         return false;
     if (f->device->ledger && f->device->ledger->rows[HEC_STATE_TAIL].watts > 0)

@@ -8,7 +8,8 @@ bool hec_judge_none(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_use *use = &f->device->readings.activity;
     struct hec_compute c;
     bool maybe = f->device->readings.others == HEC_OTHERS_MAYBE;
-    if (f->device->readings.others == HEC_OTHERS_BUSY) /* by whom it is kept busy is another matter */
+    if (f->device->readings.others == HEC_OTHERS_BUSY || /* by whom it is kept busy is another matter */
+        f->device->after.works)                          /* or with what: nobody saw it */
         return false;
     hec_compute_gather(f, &c);
     if (!hec_compute_seen(f, &c) || !hec_job_waits_seen(f->summary, f->device->readings.device.index))

@@ -146,11 +146,22 @@ static int predict_compute(const struct hec_predictor *p, const struct hec_facts
                : 0;
 }
 
+/* What stacks tell apart from the program's own code is one with it in a recorded schedule, which has no stacks: so of waiting
+ * for data it has less than the ledger. */
+static bool told_by_stacks(const struct hec_predictor *p, const struct hec_facts *f) {
+    const struct hec_ledger_device *steady = f->device->steady;
+    double data =
+        steady && steady->window_ns > 0 ? steady->rows[HEC_STATE_DATA].seconds * 1e9 / (double)steady->window_ns : 0;
+    return f->device->compiling_s > 0 || (steady && steady->rows[HEC_STATE_REQUESTS].seconds > 0) ||
+           p->data_s < data / 2 * p->recorded.recorded_s;
+}
+
 int hec_predict(const struct hec_predictor *p, const struct hec_facts *f, struct hec_finding *finding) {
     if (!p || !isfinite(finding->seconds.best))
         return 0;
     struct answer a = answer_of(p, finding);
-    if (a.edit == HEC_EDIT_COUNT)
+    bool code = a.edit == HEC_EDIT_HOST || a.edit == HEC_EDIT_DATA;
+    if (a.edit == HEC_EDIT_COUNT || (code && f && told_by_stacks(p, f)))
         return 0;
     return a.edit == HEC_EDIT_COMPUTE ? predict_compute(p, f, finding) : predict_with(p, a, finding);
 }

@@ -15,8 +15,8 @@ struct hec_waits {
     double whole_s;  /* of the part that is judged, > 0 */
     double coverage; /* of it, traced */
     double idle_s;
-    double owned_s[HEC_CAUSE_COUNT];  /* by cause; add up to idle_s and copy, less startup, tail and unknown */
-    uint32_t states[HEC_CAUSE_COUNT]; /* of which states that is */
+    double owned_s[HEC_CAUSE_COUNT]; /* by cause; add up to idle_s and copy, less startup, tail, requests and unknown */
+    uint32_t states[HEC_CAUSE_COUNT];                     /* of which states that is */
     double least[HEC_CAUSE_COUNT], most[HEC_CAUSE_COUNT]; /* what it may be, by that; 1 where the device was seen */
     /* Idle power with a context while the program runs: every second saved is one of these. */
     double watts, watts_low, watts_high; /* NAN unknown */

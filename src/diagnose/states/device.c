@@ -1,10 +1,14 @@
 #include "diagnose/states/device.h"
 
+#include "base/clock.h"
+
 #include <string.h>
 
 void hec_state_device_init(struct hec_state_device *d, int device, const struct hec_state_limits *limits,
-                           const struct hec_state_visitor *visitor) {
+                           const struct hec_state_visitor *visitor, struct hec_stacks *stacks) {
     memset(d, 0, sizeof *d);
+    d->stacks = stacks;
+    d->meant_ns = INT64_MIN;
     d->device = device;
     d->limits = limits;
     d->visitor = visitor;
@@ -216,25 +220,71 @@ static int busy_until(struct hec_state_device *d, int64_t t_ns) {
 
 /* ---- idle ---- */
 
+#define MEANT_NS                                                                                                       \
+    HEC_NS_PER_S /* so long a sample stands for others: ten or more are taken meanwhile, or nobody takes any */
+
+/* Rules 3 and 13, by what the stack says. A wait is that of the thread that decides. */
+static enum hec_state by_stack(const struct hec_state_device *d, enum hec_state state) {
+    switch (d->meaning) {
+    case HEC_STACK_COMPILE:
+        return HEC_STATE_STARTUP;
+    case HEC_STACK_DATA:
+        return state == HEC_STATE_HOST ? HEC_STATE_DATA : state;
+    case HEC_STACK_REQUESTS:
+        if (d->gap->thread && d->gap->thread != d->sampled)
+            return state;
+        return !d->trains ? HEC_STATE_REQUESTS : state == HEC_STATE_HOST ? HEC_STATE_DATA : state;
+    default:
+        return state;
+    }
+}
+
+static void meant(struct hec_state_device *d, const struct hec_host_sample *s) {
+    d->meaning = hec_stacks_meaning(d->stacks, s->frame);
+    d->meant_ns = s->t_ns;
+}
+
+/* Whether stacks say anything of this stretch. What lies before its first sample goes by it; where there is none, by the sample
+ * of the last such stretch: of many short waits each sample stands for some. What is brief is a launch's, whatever comes before. */
+static bool meaningful(struct hec_state_device *d, int64_t start_ns, int64_t end_ns, enum hec_state state) {
+    const struct hec_host_thread *t = d->sampled;
+    if (!t || (state != HEC_STATE_HOST && state != HEC_STATE_TAIL))
+        return false;
+    size_t first = hec_host_sample_from(t, start_ns);
+    if (first < t->sample_count && t->samples[first].t_ns < end_ns) {
+        meant(d, &t->samples[first]);
+        return true;
+    }
+    return d->meaning != HEC_STACK_COMPILE && end_ns - start_ns >= d->limits->brief_ns &&
+           d->meant_ns > start_ns - MEANT_NS;
+}
+
 /* A state of the gap: cut where a stack sample was taken. */
-static int take_idle(void *context, int64_t start_ns, int64_t end_ns, enum hec_state state) {
+static int take_idle(void *context, int64_t start_ns, int64_t end_ns, enum hec_state ruled) {
     struct hec_state_device *d = context;
     const struct hec_host_thread *t = d->sampled;
+    bool stacks = meaningful(d, start_ns, end_ns, ruled);
+    enum hec_state state = stacks ? by_stack(d, ruled) : ruled;
     int wait = HEC_STATE_WAIT_OTHER;
-    if (state == HEC_STATE_SYNC || state == HEC_STATE_LAUNCH || state == HEC_STATE_HOST)
-        wait = hec_state_gap_copies(d->gap, start_ns, state != HEC_STATE_SYNC);
+    if (ruled == HEC_STATE_SYNC || ruled == HEC_STATE_LAUNCH || ruled == HEC_STATE_HOST)
+        wait = hec_state_gap_copies(d->gap, start_ns, ruled != HEC_STATE_SYNC);
     int err = 0;
     for (int64_t at = start_ns; at < end_ns && !err;) {
         int64_t to = end_ns;
         while (t && d->sample < t->sample_count && t->samples[d->sample].t_ns <= at && !err) {
             const struct hec_host_sample *s = &t->samples[d->sample++];
             d->frame = s->frame;
+            if (stacks) {
+                meant(d, s);
+                state = by_stack(d, ruled);
+            }
             err = report(d, s, state, state == HEC_STATE_SYNC && s->t_ns < d->wait_end_ns);
         }
         if (t && d->sample < t->sample_count && t->samples[d->sample].t_ns < to)
             to = t->samples[d->sample].t_ns;
         if (!err)
-            err = put_by_window(d, at, to, d->frame, state, HEC_KERNEL_CLASS_OTHER, wait);
+            err = put_by_window(d, at, to, d->frame, state, HEC_KERNEL_CLASS_OTHER,
+                                state == ruled ? wait : HEC_STATE_WAIT_OTHER);
         at = to;
     }
     return err;
@@ -303,6 +353,7 @@ int hec_state_device_add(struct hec_state_device *d, const struct hec_state_even
         err = busy_until(d, event->start_ns);
     d->main = event->main;
     d->sampled = event->sampled;
+    d->trains = event->trains;
     if (d->at_ns < event->start_ns && !err)
         err = gap_until(d, event->start_ns, event, first);
     uint32_t bit = UINT32_C(1) << event->lane;
@@ -312,11 +363,23 @@ int hec_state_device_add(struct hec_state_device *d, const struct hec_state_even
     return err;
 }
 
+/* What began last has not ended. Its samples are of the tail: where the program is meanwhile. */
+static int works_until(struct hec_state_device *d, int64_t end_ns) {
+    const struct hec_host_thread *t = d->sampled;
+    int err = put_by_window(d, d->at_ns, end_ns, 0, HEC_STATE_COMPUTE, HEC_KERNEL_CLASS_OTHER, HEC_STATE_WAIT_OTHER);
+    for (size_t i = t ? hec_host_sample_from(t, d->at_ns) : 0; t && i < t->sample_count && !err; i++)
+        err = report(d, &t->samples[i], HEC_STATE_TAIL, true);
+    d->at_ns = end_ns;
+    return err;
+}
+
 int hec_state_device_end(struct hec_state_device *d, int64_t end_ns) {
     if (!d->started)
         return 0;
     int err = busy_until(d, INT64_MAX);
+    const struct hec_state_visitor *v = d->visitor;
     if (d->at_ns < end_ns && !err)
-        err = gap_until(d, end_ns, NULL, false);
+        err = v->works && v->works(v->context, d->device, d->at_ns) ? works_until(d, end_ns)
+                                                                    : gap_until(d, end_ns, NULL, false);
     return err ? err : flush(d);
 }

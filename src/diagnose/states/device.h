@@ -1,6 +1,7 @@
 /* Inside src/diagnose: the pieces of one device, from its activities in the order of their start. */
 #pragma once
 
+#include "diagnose/states/stacks.h"
 #include "diagnose/states/state.h"
 #include "model/trace.h"
 
@@ -145,6 +146,10 @@ struct hec_state_device {
     const struct hec_host_thread *sampled;
     size_t sample; /* of sampled: the next */
     uint32_t frame;
+    struct hec_stacks *stacks;
+    enum hec_stack_meaning meaning; /* of the last sample at which rule 13 or 3 held, at meant_ns */
+    int64_t meant_ns;
+    bool trains;                     /* of the last event */
     const struct hec_state_gap *gap; /* at hand */
     int64_t busy_ns;                 /* since when; in a gap, before it */
     uint32_t hidden_us;              /* of the next piece */
@@ -161,12 +166,13 @@ struct hec_state_event {
     bool first;   /* of its process */
     bool in_loop; /* a step of a profiler's window has begun: nothing is start-up */
     bool kernel;
+    bool trains;                           /* its process has steps of an optimizer: what it waits for is input */
     struct hec_host_thread *thread, *main; /* launched it; main of the process. NULL unknown */
     const struct hec_host_thread *sampled; /* has the stack samples of the process */
 };
 
 void hec_state_device_init(struct hec_state_device *d, int device, const struct hec_state_limits *limits,
-                           const struct hec_state_visitor *visitor);
+                           const struct hec_state_visitor *visitor, struct hec_stacks *stacks);
 void hec_state_device_free(struct hec_state_device *d);
 /* from: where the first piece may begin. Advances the threads to the event's start. */
 int hec_state_device_add(struct hec_state_device *d, const struct hec_state_event *event, int64_t from_ns);

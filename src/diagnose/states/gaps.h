@@ -9,6 +9,7 @@
  *   launch                    of what drained the queue before, for as long as that had been hidden by the device: without
  *                             it the program would have been ahead by so much, and launching hidden. More of it is launch's
  *                             own. Where the call copies: as sync.
+ *   requests                  nobody's: there is nothing to do
  *   a gap with startup        compile, but for data and checkpoint: what leads to a load is compiling
  *
  * So a cause never has more than what its own time was: a wait of 1 ms that the device ran dry in explains 1 ms of launching

@@ -28,6 +28,7 @@ struct process {
     int32_t pid, rank;
     struct hec_host_thread *main, *sampled; /* NULL: it has no thread that is known, no samples */
     bool used;                              /* a device */
+    bool trains;                            /* steps of an optimizer were found */
     int64_t loop_ns;                        /* a profiler's window: its first step begins; INT64_MAX: none */
 };
 
@@ -46,6 +47,7 @@ struct hec_states {
     struct hec_state_device *devices;    /* by index, ascending */
     size_t device_count;
     uint8_t *labels; /* by name id: of a phase of that name */
+    struct hec_stacks stacks;
 };
 
 /* ---- before ---- */
@@ -58,6 +60,7 @@ static struct process *process_of(struct hec_states *b, const struct hec_track *
     *p = (struct process){.pid = track->pid, .rank = track->rank, .loop_ns = INT64_MAX};
     for (size_t i = 0; i < b->pass->survey.list_count; i++) {
         const struct hec_step_list *steps = &b->pass->survey.lists[i];
+        p->trains |= steps->pid == p->pid && steps->source == HEC_STEP_OPTIMIZER;
         if (steps->pid == p->pid && hec_steps_of_window(steps->source) && steps->list[0].start_ns < p->loop_ns)
             p->loop_ns = steps->list[0].start_ns;
     }
@@ -137,7 +140,7 @@ static int prepare_devices(struct hec_states *b) {
         err = HEC_ERR_NOMEM;
     for (size_t i = 0; i < count && !err; i++) {
         struct hec_state_device *d = &b->devices[b->device_count++];
-        hec_state_device_init(d, indices[i], &b->limits, &b->visitor);
+        hec_state_device_init(d, indices[i], &b->limits, &b->visitor, &b->stacks);
         err = prepare_device(b, d);
     }
     free(indices);
@@ -158,7 +161,9 @@ static int prepare(struct hec_states *b) {
                        : strcmp(name, "compile") == 0    ? HEC_HOST_MODULE
                                                          : HEC_HOST_NOTHING;
     }
-    int err = prepare_threads(b);
+    int err = hec_stacks_begin(&b->stacks, t);
+    if (!err)
+        err = prepare_threads(b);
     return err ? err : prepare_devices(b);
 }
 
@@ -236,6 +241,7 @@ static int take_device(struct hec_states *b, struct on_track *on, const struct h
         .kernel = (a->kind == HEC_ACTIVITY_KERNEL && !(a->flags & HEC_ACTIVITY_IN_GRAPH)) ||
                   ((a->flags & HEC_ACTIVITY_INFERRED) && a->kind == HEC_ACTIVITY_GRAPH && a->detail == HEC_API_LAUNCH),
         .thread = thread,
+        .trains = on->process->trains,
         .main = on->process->main,
         .sampled = on->process->sampled,
     };
@@ -306,5 +312,6 @@ void hec_states_abandon(struct hec_states *b) {
     free(b->processes);
     free(b->devices);
     free(b->labels);
+    hec_stacks_free(&b->stacks);
     free(b);
 }

@@ -15,7 +15,8 @@
  *                 launched before the window.
  *   2 startup     the ender is the first activity of its process, or of the device: nothing could be overlapped yet. Not
  *                 in the steps of a profiler's window: the program had begun before it
- *   3 tail        no ender: after the last activity. A phase "checkpoint" there is checkpoint: that one can be avoided.
+ *   3 tail        no ender: after the last activity. A phase "checkpoint" there is checkpoint: that one can be avoided. Where
+ *                 telemetry says that the device works on, it is compute: a kernel that has not ended.
  *   4 launch or   the ender has been launched and its call has returned, but the device has not begun: the launch's own
  *     unknown     latency, launch; where that takes more than 20 us, it waits for something that no trace shows
  *   5 checkpoint, data   phases of that name: the program's own word goes before its calls
@@ -28,7 +29,9 @@
  *  11 sync        the gap began while the thread was in a call of rule 9: until that call returns, and from there to the
  *                 thread's first launch after it where that takes less than 0.2 ms: the time to launch again
  *  12 launch      between two launches of the thread, less than 20 us from the end of one to the start of the next
- *  13 host        a thread is known: it runs the program's own code
+ *  13 host        a thread is known: it runs the program's own code. Where its stack was sampled (stacks.def), startup while
+ *                 it compiles, data while it asks a loader for input, requests while the thread that decides waits for
+ *                 something to do; where a program trains, that is its input. So it is in the tail, but for data.
  *  14 unknown     nothing shows it
  * 0.2 ms: on an H100, PyTorch programs that read a number or synchronise launch again within 10 to 60 us; an operator of
  * PyTorch takes 10 to 100 us of Python and C++. What is longer is the program's own code.
@@ -97,6 +100,9 @@ struct hec_state_visitor {
     /* Of one device disjoint, ascending, without holes; devices alternate. Neighbours differ. */
     int (*piece)(void *context, int device, const struct hec_state_piece *piece);
     int (*sample)(void *context, int device, const struct hec_state_sample *sample);
+    /* Whether telemetry shows that the device works on after the last activity, which ends then: it has begun something that
+     * has not ended, or that no trace shows. Asked once, at the end. NULL: no. */
+    bool (*works)(void *context, int device, int64_t from_ns);
 };
 
 struct hec_state_limits {

@@ -146,7 +146,7 @@ static void put_findings(const struct hec_summary *s, uint64_t chapters, struct 
     for (int i = 0; i < s->job.findings.count && shown < FINDINGS_SHOWN; i++) {
         const struct hec_finding *f = &s->job.findings.list[i];
         bool shown_already = hec_finding_stands_for(&s->job.findings, f, chapters);
-        if (shown_already || (!f->actionable && !(f->cause == HEC_CAUSE_NONE && !i)))
+        if (shown_already || (!f->actionable && !hec_finding_tells(f) && !(f->cause == HEC_CAUSE_NONE && !i)))
             continue;
         put_finding(s, f, chapters, out);
         shown++;

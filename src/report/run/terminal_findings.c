@@ -179,7 +179,8 @@ void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, u
         }
         if (!shown)
             hec_page_blank(page);
-        put_finding(page, s, f, ++shown, all || f->actionable || f->cause == HEC_CAUSE_NONE, chapters);
+        put_finding(page, s, f, ++shown, all || f->actionable || f->cause == HEC_CAUSE_NONE || hec_finding_tells(f),
+                    chapters);
     }
     if (more)
         hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (hec report -v shows all, and all of each)", more);

@@ -309,6 +309,8 @@ void hec_headline(char *out, size_t size, const struct hec_summary *s) {
         snprintf(out, size, "healthy: %s; HEC found nothing that would save %.0f %% of the %s or more%s",
                  hec_evidence_words(why, first, &first->evidence[0]), 100 * HEC_FINDING_WORTH,
                  isfinite(s->joules) ? "joules" : "time", rests_on(s));
+    else if (first && hec_finding_tells(first))
+        headline_of_finding(out, size, s, first);
     else
         headline_without_finding(out, size, s);
 }

@@ -1,0 +1,22 @@
+/* Inside src/diagnose: what a stack says of what its thread does, by the names in it (stacks.def). */
+#pragma once
+
+#include "diagnose/timeline/tables.h"
+
+enum hec_stack_meaning {
+    HEC_STACK_CODE, /* the program's own, or nothing that is known */
+    HEC_STACK_COMPILE,
+    HEC_STACK_DATA,
+    HEC_STACK_REQUESTS
+};
+
+/* Each stack is looked at once. */
+struct hec_stacks {
+    const struct hec_timeline_tables *tables; /* to stay */
+    uint8_t *meaning;                         /* by frame: 1 + that of the stack that ends there; 0 not looked at yet */
+};
+
+int hec_stacks_begin(struct hec_stacks *stacks, const struct hec_timeline_tables *tables); /* 0 or HEC_ERR_NOMEM */
+void hec_stacks_free(struct hec_stacks *stacks);                                           /* zeroed is fine */
+/* Of the stack whose innermost frame that is; 0: none. */
+enum hec_stack_meaning hec_stacks_meaning(struct hec_stacks *stacks, uint32_t leaf);
