@@ -20,7 +20,9 @@ static struct {
     void *(*builtins)(void);
     void *(*dict_new)(void);
     int (*dict_set)(void *dict, const char *key, void *value);
-    void *(*run)(const char *code, int start, void *globals, void *locals, void *flags);
+    /* not PyRun_String, which has Python end itself by SIGINT at its exit when Ctrl-C came meanwhile, also where the program caught it */
+    void *(*compile)(const char *code, const char *file, int start);
+    void *(*evaluate)(void *code, void *globals, void *locals);
     int (*error_matches)(void *type);
     void (*error_clear)(void);
     void (*release)(void *object);
@@ -31,15 +33,11 @@ static const struct {
     const char *name;
     void **to;
 } symbols[] = {
-    {"Py_IsInitialized", (void **)&python.is_initialized},
-    {"Py_AddPendingCall", (void **)&python.add_pending_call},
-    {"PyEval_GetBuiltins", (void **)&python.builtins},
-    {"PyDict_New", (void **)&python.dict_new},
-    {"PyDict_SetItemString", (void **)&python.dict_set},
-    {"PyRun_StringFlags", (void **)&python.run},
-    {"PyErr_ExceptionMatches", (void **)&python.error_matches},
-    {"PyErr_Clear", (void **)&python.error_clear},
-    {"Py_DecRef", (void **)&python.release},
+    {"Py_IsInitialized", (void **)&python.is_initialized}, {"Py_AddPendingCall", (void **)&python.add_pending_call},
+    {"PyEval_GetBuiltins", (void **)&python.builtins},     {"PyDict_New", (void **)&python.dict_new},
+    {"PyDict_SetItemString", (void **)&python.dict_set},   {"Py_CompileString", (void **)&python.compile},
+    {"PyEval_EvalCode", (void **)&python.evaluate},        {"PyErr_ExceptionMatches", (void **)&python.error_matches},
+    {"PyErr_Clear", (void **)&python.error_clear},         {"Py_DecRef", (void **)&python.release},
     {"PyExc_Exception", (void **)&python.exception},
 };
 
@@ -67,12 +65,16 @@ static int failed(void) {
 /* In Python's main thread, which has the lock. */
 static int load_hooks(void *unused) {
     (void)unused;
-    void *globals = python.dict_new(), *builtins = python.builtins(), *result = NULL;
+    void *globals = python.dict_new(), *builtins = python.builtins(), *compiled = NULL, *result = NULL;
     if (globals && builtins && python.dict_set(globals, "__builtins__", builtins) == 0)
-        result = python.run(code, FILE_INPUT, globals, globals, NULL);
+        compiled = python.compile(code, "<hec>", FILE_INPUT);
+    if (compiled)
+        result = python.evaluate(compiled, globals, globals);
     int outcome = result ? 0 : failed();
     if (result)
         python.release(result);
+    if (compiled)
+        python.release(compiled);
     if (globals)
         python.release(globals);
     return outcome;

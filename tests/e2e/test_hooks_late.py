@@ -46,6 +46,16 @@ for x, y in DataLoader(Slow(), batch_size=8):
 left = set(globals()) - names - {"names", "meta", "model", "optimizer", "x", "y", "_"}
 print("done", sorted(left), len(sys.meta_path) - meta, [entry for entry in sys.path if "hec/python" in entry])
 """
+CALLS_CUDA = '''
+import ctypes
+try:
+    assert ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
+    for _ in range(100000):
+        pass
+    print("went on")
+except BaseException as error:
+    print("got", type(error).__name__)
+'''
 LATE = "HEC's hooks came when CUDA started"
 MISSING = "without HEC's hooks loaders, steps and lines are unknown"
 
@@ -65,6 +75,17 @@ def train(hec):
         run.output = done.stdout
         return hec.report("t.hec")
     return run
+
+
+@pytest.mark.parametrize("error, printed", [("ValueError", "went on"), ("ImportError", "went on"), ("MemoryError", "went on"),
+                                            ("KeyboardInterrupt", "got KeyboardInterrupt"), ("SystemExit", "got SystemExit")])
+def test_what_comes_while_hooks_are_loaded(hec, error, printed):
+    """An error of the hooks ends there, in silence; Ctrl-C and what a handler of the program raises are the program's."""
+    (hec.folder / "_hec_hooks_start.py").write_text(f"def late():\n    raise {error}\n")
+    (hec.folder / "program.py").write_text(CALLS_CUDA)
+    done = hec("run", "-q", "-f", "-o", "t.hec", "--sim", "h200", "--", "sh", "-c",
+               f"HEC_HOOKS_FOLDER={hec.folder} {sys.executable} -I program.py")
+    assert (done.returncode, done.stdout, done.stderr) == (0, printed + "\n", "")
 
 
 def caveats(report, words):

@@ -376,6 +376,12 @@ TEST_WITH(test_python_without_hooks, start_traced, finish) {
     summary.hooks_out = 1;
     assert_int_equal(hec_caveats(&summary, text), others + 1);
     assert_non_null(strstr(text[0], "and host may be data"));
+    summary.events[summary.event_count++] = (struct hec_event_summary){
+        .kind = HEC_EVENT_HOOKS_OUT, .device = HEC_DEVICE_NONE, .text = "process 7 is a python -I"};
+    style.brief = true;
+    print();
+    SAYS("event      process 7 is a python -I");
+    style.brief = false;
     snprintf(summary.python, sizeof summary.python, "3.11.2");
     assert_int_equal(hec_caveats(&summary, text), others); /* others are hooked */
     summary.hooks_late = 1;

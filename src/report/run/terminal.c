@@ -191,7 +191,8 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
     for (int i = 0, reported = 0; i < s->event_count && reported < 1 && page->lines < 11; i++) {
         if (s->events[i].kind != HEC_EVENT_DEVICE_LOST && s->events[i].kind != HEC_EVENT_SURVIVORS &&
             s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED &&
-            s->events[i].kind != HEC_EVENT_DAMAGED && s->events[i].kind != HEC_EVENT_TRACE_GUARD)
+            s->events[i].kind != HEC_EVENT_DAMAGED && s->events[i].kind != HEC_EVENT_TRACE_GUARD &&
+            !(s->events[i].kind == HEC_EVENT_HOOKS_OUT && hec_summary_unhooked(s)))
             continue;
         if (shown_elsewhere(s, &s->events[i]))
             continue;
