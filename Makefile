@@ -53,7 +53,7 @@ lint: ## include law, formatting, static analysis, shell scripts, man pages
 	@scripts/lint
 
 asan: ## unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	@scripts/bootstrap build test
+	@scripts/bootstrap build test fuzz
 	@scripts/build asan all $(CMAKE_FLAGS)
 	@ctest --test-dir build/asan -L unit -j $(TESTS)
 
@@ -64,7 +64,7 @@ tsan: ## the tests with threads, under ThreadSanitizer
 
 fuzz: ## every parser, FUZZ_SECONDS each (default 600)
 	@scripts/bootstrap build test fuzz
-	@scripts/build fuzz fuzzers $(CMAKE_FLAGS)
+	@scripts/build asan fuzzers $(CMAKE_FLAGS)
 	@scripts/fuzz $(FUZZ_SECONDS)
 
 clean: ## remove build/ and dist/

@@ -320,10 +320,10 @@ static struct hec_node_device *device_at(struct hec_node *node, int index) {
 
 /* Power while no kernel runs. */
 static void learn_idle(struct hec_node_device *device, int64_t t_ns, int64_t power_mw) {
-    int64_t past_ns = t_ns - device->newest[HEC_GPU_POWER].t_ns;
     if (!device->shares || device->newest[HEC_GPU_POWER].t_ns == INT64_MIN || device->idle_ns == INT64_MAX ||
         t_ns - device->idle_ns < IDLE_SETTLES_NS)
         return;
+    int64_t past_ns = t_ns - device->newest[HEC_GPU_POWER].t_ns;
     hec_shares_idle(device->shares, newest(device, HEC_GPU_CONTEXTS) > 0, power_mw,
                     past_ns < IDLE_READING_NS ? past_ns : IDLE_READING_NS);
 }
@@ -547,12 +547,12 @@ static void sink_gpu_process(void *context, const struct hec_gpu_process *proces
 /* The window that has ended since the last record. */
 static void add_window(struct hec_node_instance *instance, const struct hec_gpu_instance *record) {
     int64_t sm = record->counters[HEC_GPM_SM_ACTIVE - HEC_GPM_GR_ACTIVE], engine = record->counters[0];
-    int64_t window_ns = record->until_ns - record->from_ns;
+    int64_t window_ns = record->until_ns == INT64_MIN ? 0 : record->until_ns - record->from_ns;
     double part = record->slices_of > 0 ? (double)record->slices / record->slices_of : 0;
     if (record->until_ns == instance->now.until_ns)
         return;
     sm = sm < 0 ? engine : sm;
-    if (record->until_ns == INT64_MIN || window_ns <= 0 || sm < 0 || part <= 0) {
+    if (window_ns <= 0 || sm < 0 || part <= 0) {
         instance->sm_permille = instance->engine_permille = HEC_SHARES_UNKNOWN;
         return;
     }

@@ -247,6 +247,7 @@ TEST_WITH(in_another_pid_namespace_only_who_has_the_device_open_is_believed, set
 
 TEST_WITH(this_process_is_known, set_up, tear_down) {
     struct hec_identity_options options = {0};
+    hec_identity_close(identity); /* of made-up files */
     assert_int_equal(hec_identity_open(&options, &identity), HEC_OK);
     struct hec_tenant tenant = of(getpid(), NULL, 0);
     assert_true(tenant.user[0] || tenant.pod[0]);

@@ -158,7 +158,8 @@ void hec_lanes_draw(const struct hec_schedule *s, const struct hec_lanes_step *s
     if (step->device < 0 || !(unchanged->seconds > 0))
         return;
     int64_t one_ns = s->step_to_ns - s->step_from_ns;
-    int64_t other_ns = (int64_t)((double)one_ns * edited->seconds / unchanged->seconds);
+    double other = (double)one_ns * edited->seconds / unchanged->seconds;
+    int64_t other_ns = other < (double)HEC_TIMELINE_TIME_MAX ? (int64_t)other : HEC_TIMELINE_TIME_MAX;
     int64_t column_ns = (one_ns > other_ns ? one_ns : other_ns) / columns + 1;
     draw(s, step, &step->before, columns, column_ns, one_ns, recorded);
     draw(s, step, &step->after, columns, column_ns, other_ns, replayed);

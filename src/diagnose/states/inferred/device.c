@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "diagnose/physics.h"
 
+#include <math.h>
 #include <string.h>
 
 #define QUEUE_LEAST 256.0    /* launches that must be outstanding for the first of them; queues hold about 1000 */
@@ -166,7 +167,9 @@ double hec_inferred_copy_s(const struct hec_inferred_rates *rates, const struct 
 }
 
 static void take_copy(struct hec_inferred_device *d, const struct hec_activity *a, const char *name) {
-    int64_t length = a->end_ns - a->start_ns, copy = (int64_t)(hec_inferred_copy_s(d->rates, a) * HEC_NS_PER_S);
+    int64_t length = a->end_ns - a->start_ns;
+    int64_t copy =
+        (int64_t)fmin(hec_inferred_copy_s(d->rates, a) * HEC_NS_PER_S, (double)length); /* no longer than its call */
     bool fresh = d->idle && d->wake_ns == INT64_MAX;
     copy = hec_later(copy, COPY_LEAST_NS);
     if (!hec_inferred_copy_blocks(a, name)) {
