@@ -1,12 +1,13 @@
 /* /proc/PID/cgroup: names of cgroups, which users may make. */
 #include "agent/identity.h"
+#include "text.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    char *text = strndup((const char *)data, size); /* of the exact length, so that a read too far is seen */
+    char *text = fuzz_text(data, size);
     if (!text)
         return 0;
     struct hec_cgroup cgroup;

@@ -2,6 +2,7 @@
  * given, of characters that a scraper can read. */
 #include "agent/dcgm.h"
 #include "base/text.h"
+#include "text.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct hec_why why;
     struct hec_buf out;
     struct hec_exposition page;
-    char *value = strndup((const char *)data, size);
+    char *value = fuzz_text(data, size);
     if (!value)
         return 0;
     if (hec_dcgm_list_parse(&list, (const char *)data, size, size % 2, &why) < 0)

@@ -1,12 +1,13 @@
 /* The argument of `hec run --sim`, and the list of visible devices: text typed by people. */
 #include "sim/ids.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    char *text = strndup((const char *)data, size); /* of the exact length, so that a read too far is seen */
+    char *text = fuzz_text(data, size);
     if (!text)
         return 0;
     struct sim_spec spec;

@@ -1,5 +1,7 @@
 #include "diagnose/states/steady.h"
 
+#include <math.h>
+
 #define SAMPLED 255u /* periods that the median is of */
 
 /* From the end of one step to the end of the next. */
@@ -28,7 +30,7 @@ unsigned hec_steady_least(enum hec_step_source source) {
 static size_t set_up(const struct hec_step_list *steps) {
     size_t early = steps->count / 4 < HEC_STEADY_EARLY ? steps->count / 4 : HEC_STEADY_EARLY;
     size_t skipped = hec_steps_of_window(steps->source) ? 0 : HEC_STEADY_SKIPPED;
-    double most = HEC_STEADY_LONG * usual_period(steps);
+    double most = early ? HEC_STEADY_LONG * usual_period(steps) : INFINITY;
     for (size_t i = early; i-- > skipped;)
         if ((i ? period(steps, i) : (double)steps->list[0].end_ns - (double)steps->list[0].start_ns) > most)
             return i + 1;

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "diagnose/physics.h"
 
-#include <math.h>
 #include <string.h>
 
 #define QUEUE_LEAST 256.0    /* launches that must be outstanding for the first of them; queues hold about 1000 */
@@ -156,20 +155,19 @@ bool hec_inferred_copy_blocks(const struct hec_activity *a, const char *name) {
     return a->to == HEC_MEMORY_PAGEABLE || (a->from == HEC_MEMORY_PAGEABLE && a->amount >= STAGED_BYTES);
 }
 
-double hec_inferred_copy_s(const struct hec_inferred_rates *rates, const struct hec_activity *a) {
+int64_t hec_inferred_copy_ns(const struct hec_inferred_rates *rates, const struct hec_activity *a) {
     bool host = a->from < HEC_MEMORY_KIND_COUNT && a->to < HEC_MEMORY_KIND_COUNT;
     double rate = host ? rates->bytes_per_s[a->from][a->to] : 0;
     bool within = a->from == HEC_MEMORY_DEVICE && a->to == HEC_MEMORY_DEVICE;
     bool pinned = a->from == HEC_MEMORY_PINNED || a->to == HEC_MEMORY_PINNED;
     if (!(rate > 0))
         rate = within ? DEVICE_BYTES_PER_S : pinned ? PINNED_BYTES_PER_S : PAGEABLE_BYTES_PER_S;
-    return a->amount > 0 ? a->amount / rate : 0;
+    double ns = a->amount > 0 ? a->amount / rate * HEC_NS_PER_S : 0;
+    return ns < (double)HEC_TIMELINE_TIME_MAX ? (int64_t)ns : HEC_TIMELINE_TIME_MAX;
 }
 
 static void take_copy(struct hec_inferred_device *d, const struct hec_activity *a, const char *name) {
-    int64_t length = a->end_ns - a->start_ns;
-    int64_t copy =
-        (int64_t)fmin(hec_inferred_copy_s(d->rates, a) * HEC_NS_PER_S, (double)length); /* no longer than its call */
+    int64_t length = a->end_ns - a->start_ns, copy = hec_inferred_copy_ns(d->rates, a);
     bool fresh = d->idle && d->wake_ns == INT64_MAX;
     copy = hec_later(copy, COPY_LEAST_NS);
     if (!hec_inferred_copy_blocks(a, name)) {

@@ -94,7 +94,7 @@ void hec_inferred_device_seen(struct hec_inferred_device *d, const struct hec_ac
 /* Whether a copying call returns only when the copy is done. */
 bool hec_inferred_copy_blocks(const struct hec_activity *call, const char *name);
 /* How long its copy takes on the device. */
-double hec_inferred_copy_s(const struct hec_inferred_rates *rates, const struct hec_activity *call);
+int64_t hec_inferred_copy_ns(const struct hec_inferred_rates *rates, const struct hec_activity *call);
 
 /* ---- survey.c: which processes' devices are to be inferred, and what is needed for it: from calls, and from device activities
  * where a process has windows ---- */

@@ -312,7 +312,7 @@ static int put_beside(struct machine *m, const struct hec_activity *a, const cha
     int64_t start = a->end_ns + 1;
     if (m->device.busy_ns > start && m->device.busy_ns != INT64_MIN)
         start = m->device.busy_ns;
-    return put_copy(m, start, start + (int64_t)(hec_inferred_copy_s(&m->all->survey.rates, a) * HEC_NS_PER_S), a);
+    return put_copy(m, start, start + hec_inferred_copy_ns(&m->all->survey.rates, a), a);
 }
 
 static int take_activities(void *to, const struct hec_activity *a, size_t count) {
