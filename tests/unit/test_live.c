@@ -155,6 +155,7 @@ TEST(the_verdict_of_all_devices) {
             SAMPLE(HEC_GPM_GR_ACTIVE, i, t * S, 990);
             SAMPLE(HEC_GPM_SM_ACTIVE, i, t * S, 950);
             SAMPLE(HEC_GPM_SM_OCCUPANCY, i, t * S, 600);
+            SAMPLE(HEC_GPM_TENSOR_ACTIVE, i, t * S, 500);
             SAMPLE(HEC_GPU_POWER, i, t * S, 650000);
         }
     assert_non_null(strstr(line(9 * S), "  healthy"));
