@@ -260,10 +260,10 @@ bool hec_loss_words(char out[160], const struct hec_summary *s) {
     if (steps->finite_step && steps->finite_step < steps->nonfinite_step - 1)
         snprintf(before, sizeof before, " (finite at step %lld)", (long long)steps->finite_step);
     if (isfinite(steps->nonfinite_last))
-        snprintf(out, 160, "the loss was nan or infinite %lld time%s, the latest from %s on%s",
+        snprintf(out, 160, "the loss was nan or infinite %lld time%s, the latest from %.44s on%.36s",
                  (long long)steps->nonfinite, steps->nonfinite == 1 ? "" : "s", where, before);
     else
-        snprintf(out, 160, "the loss is %s since %s%s: what follows may train nothing", what, where, before);
+        snprintf(out, 160, "the loss is %s since %.44s%.36s: what follows may train nothing", what, where, before);
     return true;
 }
 
