@@ -41,16 +41,20 @@ static const struct {
     {"PyExc_Exception", (void **)&python.exception},
 };
 
-/* In names of its own: nothing of it is left in the program's. */
+/* In names of its own: nothing of it is left in the program's, and no bytecode is written. */
 static const char code[] = "try:\n"
                            "    import os, sys\n"
                            "    if '_hec_hooks_start' not in sys.modules:\n"
+                           "        writes_none, sys.dont_write_bytecode = sys.dont_write_bytecode, True\n"
                            "        sys.path.append(os.environ['HEC_HOOKS_FOLDER'])\n"
                            "        try:\n"
-                           "            import _hec_hooks_start\n"
+                           "            try:\n"
+                           "                import _hec_hooks_start\n"
+                           "            finally:\n"
+                           "                sys.path.remove(os.environ['HEC_HOOKS_FOLDER'])\n"
+                           "            _hec_hooks_start.late()\n"
                            "        finally:\n"
-                           "            sys.path.remove(os.environ['HEC_HOOKS_FOLDER'])\n"
-                           "        _hec_hooks_start.late()\n"
+                           "            sys.dont_write_bytecode = writes_none\n"
                            "except Exception:\n"
                            "    pass\n";
 
