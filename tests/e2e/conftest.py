@@ -23,6 +23,27 @@ GOLDEN = ROOT / "tests" / "golden"
 CLOCK = str(pathlib.Path(BINARY).resolve().parents[1] / "tests" / "lib" / "libtest_clock.so")
 
 
+# The head of a Python program that makes the driver's calls itself: a context, a stream and a kernel of arguments[0] ns.
+SIMULATED_GPU = '''
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+
+def ok(result):
+    assert result == 0, result
+
+ok(cuda.cuInit(0))
+device, context, module, function, stream = ctypes.c_int(), *(ctypes.c_void_p() for _ in range(4))
+ok(cuda.cuDeviceGet(ctypes.byref(device), 0))
+ok(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
+ok(cuda.cuCtxSetCurrent(context))
+ok(cuda.cuModuleLoadData(ctypes.byref(module), b"_Z6squarePfl - train_tf32 40 2048\\n"))
+ok(cuda.cuModuleGetFunction(ctypes.byref(function), module, b"_Z6squarePfl"))
+ok(cuda.cuStreamCreate(ctypes.byref(stream), 1))
+arguments = [ctypes.c_int64(500000), ctypes.c_int64(0)]
+parameters = (ctypes.c_void_p * 2)(*map(ctypes.addressof, arguments))
+'''
+
+
 class Hec:
     def __init__(self, path, folder):
         self.path, self.folder = path, folder

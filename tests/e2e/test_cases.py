@@ -121,5 +121,5 @@ def test_a_kernel_ends_before_the_next_of_its_stream_begins(imported):
 
 
 @pytest.mark.parametrize("name", ["backslash.json.gz", "quote.json.gz", "info-line.json.gz"])
-def test_what_was_mended_is_counted(imported, name):
+def test_what_was_repaired_is_counted(imported, name):
     assert "not valid JSON" in notes(imported(name))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from conftest import rows
+from conftest import SIMULATED_GPU, rows
 
 # A loop of training on the CPU, with the work of a simulated GPU beside it; the loader takes most of a step.
 PROGRAM = """
@@ -20,20 +20,7 @@ class Slow(Dataset):
         time.sleep(0.002)
         return torch.ones(4), i % 2
 
-cuda = ctypes.CDLL("libcuda.so.1")
-def ok(result):
-    assert result == 0, result
-ok(cuda.cuInit(0))
-device, context, module, function, stream = ctypes.c_int(), *(ctypes.c_void_p() for _ in range(4))
-ok(cuda.cuDeviceGet(ctypes.byref(device), 0))
-ok(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
-ok(cuda.cuCtxSetCurrent(context))
-ok(cuda.cuModuleLoadData(ctypes.byref(module), b"_Z6squarePfl - train_tf32 40 2048\\n"))
-ok(cuda.cuModuleGetFunction(ctypes.byref(function), module, b"_Z6squarePfl"))
-ok(cuda.cuStreamCreate(ctypes.byref(stream), 1))
-values = [ctypes.c_int64(500000), ctypes.c_int64(0)]
-parameters = (ctypes.c_void_p * 2)(*map(ctypes.addressof, values))
-names, meta = set(globals()), len(sys.meta_path)
+""" + SIMULATED_GPU + """names, meta = set(globals()), len(sys.meta_path)
 model = torch.nn.Linear(4, 2)
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
 for x, y in DataLoader(Slow(), batch_size=8):

@@ -4,27 +4,9 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, SIMULATED_GPU
 
-GPU = '''
-import ctypes
-import warp
-cuda = ctypes.CDLL("libcuda.so.1")
-
-def ok(result):
-    assert result == 0, result
-
-ok(cuda.cuInit(0))
-device, context, module, function, stream = ctypes.c_int(), *(ctypes.c_void_p() for _ in range(4))
-ok(cuda.cuDeviceGet(ctypes.byref(device), 0))
-ok(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
-ok(cuda.cuCtxSetCurrent(context))
-ok(cuda.cuModuleLoadData(ctypes.byref(module), b"_Z6squarePfl - train_tf32 40 2048\\n"))
-ok(cuda.cuModuleGetFunction(ctypes.byref(function), module, b"_Z6squarePfl"))
-ok(cuda.cuStreamCreate(ctypes.byref(stream), 1))
-arguments = [ctypes.c_int64(500000), ctypes.c_int64(0)]
-parameters = (ctypes.c_void_p * 2)(*map(ctypes.addressof, arguments))
-
+GPU = "import warp\n" + SIMULATED_GPU + '''
 def launch(count, us=500):
     arguments[0].value = us * 1000
     for _ in range(count):

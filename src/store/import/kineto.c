@@ -163,13 +163,15 @@ static int read_all(struct kineto *k) {
         return k->json->input_failed
                    ? type
                    : hec_fail(k->why, HEC_ERR_CORRUPT,
-                              "%s is neither a Kineto trace (JSON) nor an export of Nsight Systems (SQLite)", path);
+                              "%s is neither a trace of PyTorch's or JAX's profiler (JSON) nor an export of Nsight "
+                              "Systems (SQLite)",
+                              path);
     int err = type == '[' ? read_events(k) : read_document(k);
     if (err == HEC_OK)
         err = hec_json_finish(k->json);
     if (err == HEC_OK && !k->has_events)
         err = hec_fail(k->why, HEC_ERR_CORRUPT, "%s has no traceEvents: it is JSON, but no trace", path);
-    k->import->stats.mended += k->json->mended;
+    k->import->stats.repaired += k->json->repaired;
     if (err == HEC_OK) {
         k->import->stats.bad += hec_import_begun_count(&k->begun); /* begun, never ended */
         k->file->wall = true;
