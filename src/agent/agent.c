@@ -62,7 +62,7 @@ static int drop_capabilities(struct hec_why *why) {
     unsigned left = data[0].permitted & 1u << CAP_SYS_PTRACE;
     for (int i = 0; i < 64; i++)
         if (i != CAP_SYS_PTRACE)
-            prctl(PR_CAPBSET_DROP, i, 0, 0, 0); /* without the right to, they were not to be had anyway */
+            prctl(PR_CAPBSET_DROP, i, 0, 0, 0); /* without the right to drop it there was none to use */
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     memset(data, 0, sizeof data);
     data[0].permitted = data[0].effective = left;

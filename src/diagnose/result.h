@@ -199,7 +199,7 @@ struct hec_summary {
     struct hec_view *view;           /* view.h; NULL: none was asked for */
 };
 
-/* A Python kept HEC's hooks out, and they told of no other either. */
+/* A Python kept HEC's hooks out, and no other Python loaded them. */
 static inline bool hec_summary_unhooked(const struct hec_summary *s) {
     return s->hooks_out && !s->python[0];
 }

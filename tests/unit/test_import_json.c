@@ -90,10 +90,10 @@ TEST(test_invalid) {
 }
 
 /* What profilers write that is not JSON: the one string of the text, and how many bytes were taken for text. */
-TEST(test_mended) {
+TEST(test_repaired) {
     static const struct {
         const char *json, *text;
-        int64_t mended;
+        int64_t repaired;
     } cases[] = {
         {"[\"torch\\cuda\\__init__.py\"]", "torch\\cuda\\__init__.py", 2},
         {"[\"\\x \\u12g4\"]", "\\x \\u12g4", 2},
@@ -110,8 +110,8 @@ TEST(test_mended) {
         assert_int_equal(hec_json_peek(json), '"');
         assert_int_equal(hec_json_string(json, &text), HEC_OK);
         if (text.length != strlen(cases[i].text) || memcmp(text.data, cases[i].text, text.length) != 0 ||
-            json->mended != cases[i].mended)
-            fail_msg("%s: %.*s, %lld mended", cases[i].json, (int)text.length, text.data, (long long)json->mended);
+            json->repaired != cases[i].repaired)
+            fail_msg("%s: %.*s, %lld repaired", cases[i].json, (int)text.length, text.data, (long long)json->repaired);
         stop();
     }
     /* as members: read and passed over; the last quote of a value is the one that a key or the end follows */

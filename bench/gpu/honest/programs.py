@@ -1,4 +1,4 @@
-"""Programs that issue 'right on programs drawn at random' names as seen wrong, each as a person writes it: programs.py NAME."""
+"""Kinds of programs that HEC once diagnosed wrongly, each as a person writes it: programs.py NAME."""
 import queue
 import sys
 import threading

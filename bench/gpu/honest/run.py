@@ -1,6 +1,6 @@
 """Runs each of programs.py under hec in the default mode and prints what its report says first.
 
-usage: run.py HEC OUT [NAME...]     OUT: a JSON report of each, and told.md
+usage: run.py HEC OUT [NAME...]     OUT: a JSON report of each, and judged.md
 """
 import json
 import pathlib
@@ -20,13 +20,13 @@ RIGHT = {
 }
 FLAGS = {"loader_without_path": ["-E"]}  # of Python: the environment's PYTHONPATH is not looked at
 hec, out = sys.argv[1], pathlib.Path(sys.argv[2])
-told = []
+rows = []
 for name in sys.argv[3:] or RIGHT:
     run, right = out / f"{name}.hec", RIGHT[name]
     done = subprocess.run([hec, "run", "-f", "-o", run, "--", sys.executable, *FLAGS.get(name, []), HERE / "programs.py", name],
                           capture_output=True, text=True, timeout=240)
     if not run.exists():
-        told.append(f"| {name} | not run: {done.stderr[-200:]!r} | |")
+        rows.append(f"| {name} | not run: {done.stderr[-200:]!r} | |")
         continue
     report = json.loads(subprocess.run([hec, "report", "--json", run], capture_output=True, text=True, check=True).stdout)
     (out / f"{name}.json").write_text(json.dumps(report))
@@ -40,6 +40,6 @@ for name in sys.argv[3:] or RIGHT:
             and right.get("headline", "") in report["headline"]
             and right.get("caveat", "") in json.dumps(report["caveats"]).lower()
             and report["scale_out"]["verdict"] not in right.get("not", []))
-    told.append(f"| {name} | {'right' if good else '**wrong**'} (exit {done.returncode}) | {report['headline']} |")
-    print(told[-1], flush=True)
-(out / "told.md").write_text("| program | judged | headline |\n| --- | --- | --- |\n" + "\n".join(told) + "\n")
+    rows.append(f"| {name} | {'right' if good else '**wrong**'} (exit {done.returncode}) | {report['headline']} |")
+    print(rows[-1], flush=True)
+(out / "judged.md").write_text("| program | judged | headline |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n")

@@ -42,7 +42,7 @@ bool hec_judge_host(const struct hec_facts *f, struct hec_finding *out) {
     if (!judge(f, out))
         return false;
     if (hec_summary_unhooked(
-            f->summary)) /* a loader, a checkpoint or a compilation that nobody told of looks the same */
+            f->summary)) /* a loader, a checkpoint or a compilation that no hook reported looks the same */
         out->confidence *= HEC_HOST_UNHOOKED;
     return true;
 }

@@ -25,7 +25,7 @@ struct hec_steady {
 
 /* steps NULL: not known. */
 struct hec_steady hec_steady_of(const struct hec_step_list *steps);
-/* For counts by the step, which are to be had of few steps too: of fewer than 12 a quarter is left out, not three. */
+/* For counts by the step, which are known of few steps too: of fewer than 12 a quarter is left out, not three. */
 struct hec_steady hec_steady_counted(const struct hec_step_list *steps);
 static inline bool hec_steady_at(const struct hec_steady *steady, int64_t t_ns) {
     return !steady->known || (t_ns >= steady->from_ns && t_ns < steady->to_ns);

@@ -98,8 +98,8 @@ static int by_process(const void *a, const void *b) {
                                       : (one > other) - (one < other);
 }
 
-/* Ranks of an import may have one pid, each in a container or on a host of its own; all that is told of a process goes by its pid. The
- * first rank keeps it, the others get numbers that nobody has. */
+/* Ranks of an import may have the same pid, each in its own container or on its own host, and everything about a process is found
+ * by its pid. The first rank keeps it; the others get pids that no process has. */
 static int part_ranks(struct hec_timeline_tables *t) {
     struct hec_track **list = malloc((t->track_count + 1) * sizeof(struct hec_track *));
     size_t count = 0;

@@ -373,7 +373,7 @@ int hec_import_scan(struct hec_import *import, const char *path, struct hec_why 
     if (err == HEC_OK)
         err = join_file(import, file, why);
     if (err == HEC_OK)
-        err = hec_import_streams_mend(&import->spool, file->first_record, file->last_record, &import->stats.cut, why);
+        err = hec_import_streams_cut(&import->spool, file->first_record, file->last_record, &import->stats.cut, why);
     hec_import_join_free(&import->join);
     hec_import_join_free(&import->sizes);
     if (err < 0)

@@ -13,7 +13,7 @@ void hec_json_init(struct hec_json *j, struct hec_import_input *input, struct he
     memset(j->window, 0, 16);
     j->base = 0;
     j->error = HEC_OK;
-    j->mended = 0;
+    j->repaired = 0;
     j->depth = 0;
     j->input_ended = j->input_failed = false;
     j->fresh = false;
@@ -166,11 +166,11 @@ static const uint8_t *escape(struct hec_json *j, const uint8_t *p, char *out, si
     } else if (p + 1 >= j->end) {
         fail(j, j->end, "the end of a string");
         return NULL;
-    } else { /* it stands for itself */
+    } else { /* no escape: a plain backslash */
         character[0] = '\\';
         size = 1;
         p++;
-        j->mended++;
+        j->repaired++;
     }
     if (out && *length + size <= HEC_JSON_TEXT_MAX) {
         memcpy(out + *length, character, size);
@@ -251,7 +251,7 @@ static const uint8_t *string_slowly(struct hec_json *j, const uint8_t *p, bool k
                 j->doubt_at = j->base + (p + 1 - j->window);
             if (out && *length < HEC_JSON_TEXT_MAX)
                 out[(*length)++] = (char)*p;
-            j->mended++;
+            j->repaired++;
             p++;
         }
         if (!p)

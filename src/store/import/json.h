@@ -1,7 +1,7 @@
 /* A streaming reader of JSON (RFC 8259), for traces of any size: pull, one pass, a window of fixed size, no allocation per
  * value. Chosen over libraries by measurement: docs/decisions/0005-streaming-json.md.
  *
- * Also understood, because profilers write them: NaN, nan, Infinity and inf, with a sign or without, as numbers. Mended, and
+ * Also understood, because profilers write them: NaN, nan, Infinity and inf, with a sign or without, as numbers. Repaired, and
  * counted: in a string a backslash that begins no escape (paths of Windows), a control character, and a quote that cannot be
  * the last because nothing that follows a string comes after it (a source line in a name).
  * Not checked: that text is UTF-8 (whoever shows it cleans it), and that keys are unique (they come as they are).
@@ -25,7 +25,7 @@ struct hec_json {
     const uint8_t *at, *end; /* *end is 0 */
     int64_t base;            /* offset of the window's first byte */
     int error;
-    int64_t mended;   /* bytes that were taken for what they were meant to be */
+    int64_t repaired; /* bytes that are not valid, read as they were meant */
     int64_t doubt_at; /* offset of the first quote of this string that was taken for text; -1: none */
     int depth;
     bool input_ended, input_failed;

@@ -88,8 +88,8 @@ static void put_notes(const struct hec_import *import) {
          "left out: %lld events more than a day from the others of the trace"},
         {stats->cut, "1 activity of a device lasted beyond what its stream ran next: it was cut to the start of that",
          "%lld activities of devices lasted beyond what their stream ran next: they were cut to the start of that"},
-        {stats->mended, "1 byte of the trace is not valid JSON: it was taken for what it was meant to be",
-         "%lld bytes of the trace are not valid JSON: they were taken for what they were meant to be"},
+        {stats->repaired, "1 byte of the trace is not valid JSON: it was read as it was meant",
+         "%lld bytes of the trace are not valid JSON: they were read as they were meant"},
     };
     char text[256];
     for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {

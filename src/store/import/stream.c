@@ -88,8 +88,8 @@ static int give_back(void *context, struct hec_import_record *records, size_t co
     return HEC_OK;
 }
 
-static int mend(struct hec_import_spool *spool, int64_t first, int64_t last, int64_t *cut, struct spans *s,
-                struct hec_why *why) {
+static int cut_spans(struct hec_import_spool *spool, int64_t first, int64_t last, int64_t *cut, struct spans *s,
+                     struct hec_why *why) {
     int err = hec_import_spool_visit(spool, first, last, false, gather, s, why);
     if (err < 0)
         return err;
@@ -112,14 +112,14 @@ static int mend(struct hec_import_spool *spool, int64_t first, int64_t last, int
     return hec_import_spool_visit(spool, first, last, true, give_back, s, why);
 }
 
-int hec_import_streams_mend(struct hec_import_spool *spool, int64_t first, int64_t last, int64_t *cut,
-                            struct hec_why *why) {
+int hec_import_streams_cut(struct hec_import_spool *spool, int64_t first, int64_t last, int64_t *cut,
+                           struct hec_why *why) {
     struct survey found = {0};
     struct spans spans = {0};
     int err = hec_import_spool_visit(spool, first, last, false, survey, &found, why);
     free(found.end_ns);
     if (err == HEC_OK && found.overlap)
-        err = mend(spool, first, last, cut, &spans, why);
+        err = cut_spans(spool, first, last, cut, &spans, why);
     free(spans.list);
     return err == HEC_ERR_NOMEM ? hec_fail(why, err, "out of memory") : err;
 }

@@ -7,5 +7,5 @@
  * cut to end where that begins, and counted in *cut. Nodes of a graph share a stream's number and may run at once: they are
  * left alone, as is a kernel that the next one only overlaps (a programmatic dependent launch). 32 bytes a record on a device
  * where there is something to cut, else none. */
-int hec_import_streams_mend(struct hec_import_spool *spool, int64_t first, int64_t last, int64_t *cut,
-                            struct hec_why *why);
+int hec_import_streams_cut(struct hec_import_spool *spool, int64_t first, int64_t last, int64_t *cut,
+                           struct hec_why *why);
