@@ -33,6 +33,7 @@ struct sim_clock {
     pthread_mutex_t lock;
     int64_t now_ns, wall_offset_ns; /* now: atomic */
     int64_t shorts_ns;              /* that have passed since everybody was looked at */
+    pid_t alone;                    /* tid of the only thread that was woken since then; 0: there are others. Atomic */
     pid_t watching;                 /* tid of the waiting thread that looks whether all others sleep */
     struct sim_clock_slot slots[SIM_CLOCK_SLOTS];
 };

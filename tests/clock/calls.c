@@ -68,6 +68,8 @@ EXPORT int clock_gettime(clockid_t id, struct timespec *ts) {
         return real(id, ts);
     }
     struct sim_clock *clock = clock_current();
+    if (clock)
+        clock_awake(clock);
     if (clock && ++reads > READS_MOST) {
         reads = 0;
         clock_wait(clock, after(READS_NS), NULL, NULL);

@@ -122,6 +122,24 @@ static struct sim_clock_slot *enter(struct sim_clock *clock) {
     return slot;
 }
 
+/* The caller is awake: if another was the only one, it is not any more. */
+static void note_awake(struct sim_clock *clock, pid_t tid) {
+    pid_t alone = __atomic_load_n(&clock->alone, __ATOMIC_RELAXED);
+    if (alone && alone != tid)
+        __atomic_store_n(&clock->alone, 0, __ATOMIC_SEQ_CST);
+}
+
+void clock_awake(struct sim_clock *clock) {
+    note_awake(clock, own_slot(clock)->tid);
+}
+
+/* As an awake thread does. */
+static struct sim_clock_slot *enter_awake(struct sim_clock *clock) {
+    struct sim_clock_slot *slot = enter(clock);
+    note_awake(clock, slot->tid);
+    return slot;
+}
+
 static void leave(struct sim_clock *clock, struct sim_clock_slot *slot) {
     give_lock(clock);
     __atomic_store_n(&slot->entering, 0, __ATOMIC_SEQ_CST);
@@ -212,10 +230,11 @@ static bool all_sleep(struct sim_clock *clock) {
     return since;
 }
 
-/* A short wait that is over before any other: time moves at once. */
-static bool pass(struct sim_clock *clock, int64_t until_ns) {
+/* A short wait that is over before any other, of the only one awake: time moves at once. */
+static bool pass(struct sim_clock *clock, const struct sim_clock_slot *slot, int64_t until_ns) {
     int64_t ns = until_ns - clock->now_ns;
-    if (ns > SHORT_NS || clock->shorts_ns + ns > SHORTS_NS || until_ns > earliest_of(clock))
+    if (__atomic_load_n(&clock->alone, __ATOMIC_SEQ_CST) != slot->tid || ns > SHORT_NS ||
+        clock->shorts_ns + ns > SHORTS_NS || until_ns > earliest_of(clock))
         return false;
     clock->shorts_ns += ns;
     __atomic_store_n(&clock->now_ns, until_ns, __ATOMIC_RELEASE);
@@ -241,9 +260,16 @@ static bool move(struct sim_clock *clock, const struct outside *outside) {
     clock->shorts_ns = 0;
     if (earliest > clock->now_ns)
         __atomic_store_n(&clock->now_ns, earliest, __ATOMIC_RELEASE);
-    for (uint32_t i = 0; i < clock->used; i++)
-        if (clock->slots[i].state == SIM_CLOCK_WAITS && clock->slots[i].until_ns <= clock->now_ns)
-            wake(&clock->slots[i], false);
+    pid_t alone = 0;
+    uint32_t woken = 0;
+    for (uint32_t i = 0; i < clock->used; i++) {
+        struct sim_clock_slot *slot = &clock->slots[i];
+        if (slot->state != SIM_CLOCK_WAITS || slot->until_ns > clock->now_ns)
+            continue;
+        wake(slot, false);
+        alone = woken++ == 0 ? slot->tid : 0;
+    }
+    __atomic_store_n(&clock->alone, alone, __ATOMIC_SEQ_CST);
     return false;
 }
 
@@ -300,11 +326,11 @@ static enum clock_wait sleep_in(struct sim_clock *clock, struct sim_clock_slot *
 
 enum clock_wait clock_wait(struct sim_clock *clock, int64_t until_ns, const void *object, pthread_mutex_t *mutex) {
     int before = errno;
-    struct sim_clock_slot *slot = enter(clock);
+    struct sim_clock_slot *slot = enter_awake(clock);
     enum clock_wait how = CLOCK_TIME_CAME;
     if (until_ns < clock->now_ns)
         until_ns = clock->now_ns;
-    if (object || !pass(clock, until_ns)) {
+    if (object || !pass(clock, slot, until_ns)) {
         begin(slot, until_ns, object, false);
         if (mutex)
             pthread_mutex_unlock(mutex);
@@ -317,7 +343,7 @@ enum clock_wait clock_wait(struct sim_clock *clock, int64_t until_ns, const void
 
 bool clock_wait_outside(struct sim_clock *clock, int64_t until_ns, bool (*there)(void *context, int64_t ns),
                         void *context) {
-    struct sim_clock_slot *slot = enter(clock);
+    struct sim_clock_slot *slot = enter_awake(clock);
     begin(slot, until_ns, NULL, true);
     enum clock_wait how = sleep_in(clock, slot, &(struct outside){there, context});
     int errnum = errno;
@@ -333,6 +359,7 @@ void clock_signal(struct sim_clock *clock, const void *object, bool all) {
         if (other->state != SIM_CLOCK_WAITS || other->object != object || other->pid != slot->pid)
             continue;
         wake(other, true);
+        __atomic_store_n(&clock->alone, 0, __ATOMIC_SEQ_CST);
         if (!all)
             break;
     }
@@ -347,6 +374,7 @@ void clock_poke(struct sim_clock *clock, pid_t pid) {
 
 struct sim_clock_slot *clock_expect(struct sim_clock *clock) {
     struct sim_clock_slot *slot = enter(clock), *other = take_slot(clock, slot->pid, 0);
+    __atomic_store_n(&clock->alone, 0, __ATOMIC_SEQ_CST);
     leave(clock, slot);
     return other;
 }

@@ -24,6 +24,8 @@ enum clock_wait clock_wait(struct sim_clock *clock, int64_t until_ns, const void
  * says whether the wait is over. False: the time came first. */
 bool clock_wait_outside(struct sim_clock *clock, int64_t until_ns, bool (*there)(void *context, int64_t ns),
                         void *context);
+/* The calling thread is awake. */
+void clock_awake(struct sim_clock *clock);
 /* Who waits for it in this process runs again, one or all. */
 void clock_signal(struct sim_clock *clock, const void *object, bool all);
 /* That process may wake up (0: any). */

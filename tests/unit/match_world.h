@@ -27,6 +27,7 @@ struct world_options {
     uint32_t equal;         /* kernels of a function of their own before the optimiser */
     bool rotates;           /* they are of three functions in turn */
     bool often;             /* buffers come, and are looked at, every 0.5 ms */
+    bool swapped;           /* buffers of 50 ms come up to 0.7 s late, each by itself; threads are read 40 ms apart */
     double queue_ns;        /* how far the device may be behind; 0: 20 ms */
     double first_ns;        /* the first activity takes so long; 0: as the others */
     bool graphs;            /* a graph each layer; with nodes, every second step as one record */
@@ -274,8 +275,9 @@ static inline uint32_t world_events(struct world *world, struct world_event *eve
         struct world_call *call = &world->calls[i];
         call->recorded = (double)call->reported.start_ns >= calls_from && world_random(world) >= o->lost_calls;
         if (call->recorded) /* threads are read in turns: up to 3 ms apart */
-            events[count++] =
-                (struct world_event){call->reported.start_ns + (int64_t)(call->reported.track % 4) * 1000000, i, false};
+            events[count++] = (struct world_event){call->reported.start_ns + (int64_t)(call->reported.track % 4) *
+                                                                                 (o->swapped ? 40000000 : 1000000),
+                                                   i, false};
     }
     for (uint32_t i = 0; i < world->record_count; i++) {
         struct world_record *record = &world->records[i];
@@ -290,6 +292,8 @@ static inline uint32_t world_events(struct world *world, struct world_event *eve
         int64_t batch_ns = o->often ? 500000 : 700000000, batch = record->reported.end_ns / batch_ns + 1;
         record->arrives_ns = batch * batch_ns + record->reported.end_ns % batch_ns / 1000 +
                              (int64_t)(30 * world_random(world)) + (int64_t)(record->reported.stream % 5) * 1000000;
+        if (o->swapped)
+            record->arrives_ns = record->reported.end_ns + (record->reported.end_ns / 50000000 * 7 + 5) % 13 * 50000000;
         events[count++] = (struct world_event){record->arrives_ns, i, true};
     }
     qsort(events, count, sizeof *events, world_compare_event);

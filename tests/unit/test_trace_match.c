@@ -48,6 +48,13 @@ TEST(nothing_lost) {
         {.name = "whole, ids wrap", BASE, .first_id = UINT32_MAX - 50000},
         {.name = "whole, graphs", BASE, .graphs = true},
         {.name = "whole, two, host-bound, random ids", BASE, .threads = 2, .host_bound = true, .other_random = 1},
+        {.name = "whole, buffers swapped", BASE, .swapped = true},
+        {.name = "whole, buffers swapped, 12000 ahead",
+         BASE,
+         .swapped = true,
+         .never_waits = true,
+         .reported_since = true,
+         AHEAD},
         {.name = "whole, told since, never waits", BASE, .never_waits = true, .reported_since = true},
         {.name = "whole, 194 equal, new", BASE, .equal = 194},
         {.name = "whole, 194 equal, new, host-bound", BASE, .equal = 194, .host_bound = true},
@@ -84,6 +91,7 @@ TEST(some_have_none) {
     static const struct world_options rows[] = {
         {.name = "whole, 1 % of the launches fail", BASE, .failed = 0.01},
         {.name = "whole, two threads, two streams", BASE, .threads = 2},
+        {.name = "whole, buffers swapped, two threads", BASE, .swapped = true, .threads = 2, .one_stream = true},
     };
     TABLE(rows, 930000, 500);
 }

@@ -8,7 +8,6 @@
 #define STAGED_NS INT64_C(500000000)      /* so much later calls of other threads may come */
 #define CALL_HOLD_NS INT64_C(10000000000) /* a call waits in a deep launch queue and for CUPTI's buffers */
 #define DECIDED_NS INT64_C(3000000000)    /* further nodes of a graph arrive within this */
-#define SORT_MAX 4096u                    /* places that something may be moved back */
 #define CHAIN_MAX 16u                     /* ids in one bucket: more are forged */
 #define PASSED_KEPT 64u                   /* calls kept behind the cursor */
 #define POOR_ONE 65536
@@ -66,6 +65,7 @@ static bool row_push(struct hec_match_row *row, struct hec_trace_budget *budget,
 
 static uint32_t row_pop(struct hec_match_row *row) {
     uint32_t item = row->at[row->first++];
+    row->ordered -= row->ordered > 0;
     if (--row->count == 0)
         row->first = 0;
     return item;
@@ -74,6 +74,48 @@ static uint32_t row_pop(struct hec_match_row *row) {
 static void row_free(struct hec_match_row *row, struct hec_trace_budget *budget) {
     hec_trace_resize(budget, row->at, row->capacity * sizeof *row->at, 0);
     memset(row, 0, sizeof *row);
+}
+
+struct keyed {
+    int64_t key;
+    uint32_t at, place;
+};
+
+static int by_key(const void *a, const void *b) {
+    const struct keyed *x = a, *y = b;
+    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : (x->place > y->place) - (x->place < y->place);
+}
+
+static int64_t call_key(const struct hec_trace_match *match, uint32_t at, uint32_t first) {
+    (void)first;
+    return hec_match_call_at(match, at)->reported.start_ns;
+}
+
+/* Ids may wrap. */
+static int64_t group_key(const struct hec_trace_match *match, uint32_t at, uint32_t first) {
+    return (int32_t)(hec_match_group_at(match, at)->correlation - hec_match_group_at(match, first)->correlation);
+}
+
+/* Put what was added to a row in its place: sorted by itself, then merged with what is in order. Without memory it stays as it is. */
+static void order(struct hec_trace_match *match, struct hec_match_row *row,
+                  int64_t key(const struct hec_trace_match *, uint32_t at, uint32_t first)) {
+    uint32_t *all = row->at + row->first, first = row->count ? all[0] : 0, i = row->ordered;
+    for (; i < row->count && (i == 0 || key(match, all[i], first) >= key(match, all[i - 1], first)); i++)
+        ;
+    row->ordered = i;
+    uint32_t added = row->count - i;
+    if (added == 0)
+        return;
+    struct keyed *tail = hec_trace_resize(match->budget, NULL, 0, added * sizeof *tail);
+    if (!tail)
+        return;
+    for (uint32_t k = 0; k < added; k++)
+        tail[k] = (struct keyed){key(match, all[i + k], first), all[i + k], k};
+    qsort(tail, added, sizeof *tail, by_key);
+    for (uint32_t to = row->count, left = added; left > 0;)
+        all[--to] = i > 0 && key(match, all[i - 1], first) > tail[left - 1].key ? all[--i] : tail[--left].at;
+    row->ordered = row->count;
+    hec_trace_resize(match->budget, tail, added * sizeof *tail, 0);
 }
 
 struct hec_trace_match *hec_trace_match_new(struct hec_trace_budget *budget) {
@@ -142,11 +184,6 @@ bool hec_trace_match_call(struct hec_trace_match *match, const struct hec_trace_
         pool_put(&match->calls, at);
         return false;
     }
-    uint32_t *all = match->staged.at + match->staged.first;
-    uint32_t to = match->staged.count - 1, least = to > SORT_MAX ? to - SORT_MAX : 0;
-    for (; to > least && hec_match_call_at(match, all[to - 1])->reported.start_ns > call->start_ns; to--)
-        all[to] = all[to - 1];
-    all[to] = at;
     return true;
 }
 
@@ -175,6 +212,7 @@ static void give_call(struct hec_trace_match *match, uint32_t at) {
 
 /* Calls in order of start go to their lanes. */
 static void unstage(struct hec_trace_match *match) {
+    order(match, &match->staged, call_key);
     while (match->staged.count > 0) {
         uint32_t at = hec_match_row_get(&match->staged, 0);
         struct hec_match_call *call = hec_match_call_at(match, at);
@@ -252,11 +290,15 @@ static uint32_t stream_of(struct hec_trace_match *match, const struct hec_trace_
     if (match->stream_count == STREAMS_MAX ||
         !hec_trace_map_put(&match->stream_ids, match->budget, key, match->stream_count))
         return HEC_MATCH_NONE;
-    match->streams[match->stream_count] = (struct hec_match_stream){.device = device->device,
-                                                                    .context = device->context,
-                                                                    .stream = device->stream,
-                                                                    .lane = HEC_MATCH_NONE,
-                                                                    .credit = UINT64_C(1) << 17};
+    match->streams[match->stream_count] =
+        (struct hec_match_stream){.device = device->device,
+                                  .context = device->context,
+                                  .stream = device->stream,
+                                  .lane = HEC_MATCH_NONE,
+                                  .newest_id = device->correlation,
+                                  .before_id = device->correlation,
+                                  .settled_id = device->correlation - (UINT32_C(1) << 30),
+                                  .credit = UINT64_C(1) << 17};
     return match->stream_count++;
 }
 
@@ -298,6 +340,11 @@ bool hec_trace_match_device(struct hec_trace_match *match, const struct hec_trac
     uint32_t at = pool_take(&match->groups, match->budget);
     if (at == HEC_MATCH_NONE)
         return false;
+    struct hec_match_stream *on = &match->streams[stream];
+    on->before_id = on->seen_ns != now_ns ? on->newest_id : on->before_id;
+    on->seen_ns = now_ns;
+    on->newest_id = (int32_t)(device->correlation - on->newest_id) > 0 ? device->correlation : on->newest_id;
+    bool behind = (int32_t)(device->correlation - on->before_id) < 0;
     *hec_match_group_at(match, at) = (struct hec_match_group){
         .start_ns = device->start_ns,
         .end_ns = device->end_ns,
@@ -311,11 +358,13 @@ bool hec_trace_match_device(struct hec_trace_match *match, const struct hec_trac
         .next = HEC_MATCH_NONE,
         .next_hash = *bucket,
         .call = HEC_MATCH_NONE,
+        .behind = behind,
         .device = device->device,
         .match_class = device->in_graph ? HEC_TRACE_MATCH_GRAPH : device->match_class,
     };
     *bucket = at;
     match->open++;
+    match->behind += behind;
     if (match->arrived_last == HEC_MATCH_NONE)
         match->arrived_first = at;
     else
@@ -397,17 +446,6 @@ static void forget(struct hec_trace_match *match) {
 
 /* ---- queues ---- */
 
-static bool queue_add(struct hec_trace_match *match, struct hec_match_row *queue, uint32_t at) {
-    if (!row_push(queue, match->budget, at))
-        return false;
-    uint32_t *all = queue->at + queue->first, id = hec_match_group_at(match, at)->correlation;
-    uint32_t to = queue->count - 1, least = to > SORT_MAX ? to - SORT_MAX : 0;
-    for (; to > least && (int32_t)(hec_match_group_at(match, all[to - 1])->correlation - id) > 0; to--)
-        all[to] = all[to - 1];
-    all[to] = at;
-    return true;
-}
-
 /* To the queue of its lane; what comes after its neighbours were decided is not put in order any more. */
 static void lane_add(struct hec_trace_match *match, struct hec_match_lane *lane, uint32_t at) {
     const struct hec_match_group *group = hec_match_group_at(match, at);
@@ -418,26 +456,42 @@ static void lane_add(struct hec_trace_match *match, struct hec_match_lane *lane,
         lane->late = 0;
     }
     lane->credit += 128;
-    if (late || !queue_add(match, &lane->queue, at))
+    if (late || !row_push(&lane->queue, match->budget, at))
         decided(match, at, HEC_MATCH_NONE);
 }
 
+static void dispatch_one(struct hec_trace_match *match, uint32_t at) {
+    struct hec_match_group *group = hec_match_group_at(match, at);
+    struct hec_match_stream *stream = &match->streams[group->stream];
+    match->behind -= group->behind;
+    stream->credit += 128;
+    if (stream->lane != HEC_MATCH_NONE)
+        lane_add(match, &match->lanes[stream->lane], at);
+    else if (!row_push(&stream->queue, match->budget, at))
+        decided(match, at, HEC_MATCH_NONE);
+}
+
+/* What has settled, and what came later but belongs before it: so it does not matter in which order buffers came. */
 static void dispatch(struct hec_trace_match *match) {
-    while (match->arrived_first != HEC_MATCH_NONE) {
-        uint32_t at = match->arrived_first;
+    uint32_t *link = &match->arrived_first, last = HEC_MATCH_NONE;
+    bool settled = true;
+    while (*link != HEC_MATCH_NONE && (settled || match->behind > 0)) {
+        uint32_t at = *link;
         struct hec_match_group *group = hec_match_group_at(match, at);
-        if (!match->final && group->arrived_ns > match->now_ns - HEC_TRACE_MATCH_SETTLE_NS)
-            break;
-        match->arrived_first = group->next;
-        if (group->next == HEC_MATCH_NONE)
-            match->arrived_last = HEC_MATCH_NONE;
         struct hec_match_stream *stream = &match->streams[group->stream];
-        stream->credit += 128;
-        if (stream->lane != HEC_MATCH_NONE)
-            lane_add(match, &match->lanes[stream->lane], at);
-        else if (!queue_add(match, &stream->queue, at))
-            decided(match, at, HEC_MATCH_NONE);
+        settled = settled && (match->final || group->arrived_ns <= match->now_ns - HEC_TRACE_MATCH_SETTLE_NS);
+        if (settled && (int32_t)(group->correlation - stream->settled_id) > 0)
+            stream->settled_id = group->correlation;
+        if (settled || (group->behind && (int32_t)(stream->settled_id - group->correlation) >= 0)) {
+            *link = group->next;
+            dispatch_one(match, at);
+        } else {
+            last = at;
+            link = &group->next;
+        }
     }
+    if (*link == HEC_MATCH_NONE)
+        match->arrived_last = last;
 }
 
 static bool is_due(const struct hec_trace_match *match, const struct hec_match_row *queue) {
@@ -447,6 +501,7 @@ static bool is_due(const struct hec_trace_match *match, const struct hec_match_r
 
 /* Find the lane of a stream. */
 static void place_stream(struct hec_trace_match *match, struct hec_match_stream *stream) {
+    order(match, &stream->queue, group_key);
     while (stream->queue.count > 0) {
         bool due = is_due(match, &stream->queue);
         if (!due && stream->queue.count < stream->tried + HEC_MATCH_WINDOW)
@@ -505,6 +560,7 @@ void hec_trace_match_advance(struct hec_trace_match *match, int64_t now_ns, bool
     for (uint32_t i = 0; i < match->stream_count; i++)
         place_stream(match, &match->streams[i]);
     for (uint32_t i = 0; i < match->lane_count; i++) {
+        order(match, &match->lanes[i].queue, group_key);
         hec_match_align(match, &match->lanes[i]);
         expire(match, &match->lanes[i]);
     }

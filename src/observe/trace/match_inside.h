@@ -16,10 +16,10 @@ struct hec_match_pool {
     uint32_t size, capacity, used, free; /* free: the first free one's index */
 };
 
-/* Indices in order. */
+/* Indices; the first `ordered` of them are in order, the others were added since. */
 struct hec_match_row {
     uint32_t *at;
-    uint32_t first, count, capacity;
+    uint32_t first, count, capacity, ordered;
 };
 
 static inline uint32_t hec_match_row_get(const struct hec_match_row *row, uint32_t i) {
@@ -48,6 +48,7 @@ struct hec_match_group {
     uint16_t device;
     uint8_t match_class;
     bool decided;
+    bool behind; /* of its stream, one with a later id came at an earlier time */
 };
 
 struct hec_match_extra {
@@ -80,6 +81,9 @@ struct hec_match_lane {
 struct hec_match_stream {
     uint16_t device;
     uint32_t context, stream, lane;
+    uint32_t newest_id, before_id,
+        settled_id;             /* the latest that has come, before what comes now, and that has settled */
+    int64_t seen_ns;            /* when something came last */
     struct hec_match_row queue; /* while its lane is not known */
     uint32_t tried;
     uint64_t credit;
@@ -102,7 +106,8 @@ struct hec_trace_match {
     uint32_t *buckets; /* groups by correlation */
     uint32_t bucket_count, open;
     uint32_t arrived_first, arrived_last, decided_first, decided_last;
-    uint32_t late; /* extras whose group was decided, or that have none */
+    uint32_t behind; /* such groups among those that arrived */
+    uint32_t late;   /* extras whose group was decided, or that have none */
     struct hec_trace_map lane_ids, stream_ids;
     struct hec_match_lane *lanes;
     struct hec_match_stream *streams;
