@@ -196,7 +196,7 @@ static bool is_number(const struct hec_experiment_trial *m) {
 }
 
 /* Whether the losses are those of other work, by the gate of experiments: for that there are trials of the base. */
-static bool fails_quality(const struct run *run, char text[HEC_SEARCH_TEXT]) {
+static bool fails_quality(const struct run *run, struct hec_reason *why) {
     const struct hec_search_outcome *out = run->out;
     struct hec_experiment_plan plan = {
         .margin = run->search->margin, .gradients = true, .loss_steps = run->search->loss_steps};
@@ -212,17 +212,14 @@ static bool fails_quality(const struct run *run, char text[HEC_SEARCH_TEXT]) {
     list[count++].side = 1;
     bool fails =
         hec_experiment_judge(&plan, list, count, &result) == HEC_OK && result.quality.verdict == HEC_QUALITY_FAIL;
+    bool part = result.quality.gradient >= HEC_GRADIENT_PART;
     if (fails && result.quality.why == HEC_QUALITY_GRADIENT &&
         result.quality.gradients.difference < log(HEC_QUALITY_NO_GRADIENT))
-        snprintf(text, HEC_SEARCH_TEXT, "%s has no gradients to speak of",
-                 result.quality.gradient >= HEC_GRADIENT_PART ? "a part of it" : "it");
+        *why = HEC_BECAUSE_OF(TRIAL_NO_GRADIENT, part);
     else if (fails && result.quality.why == HEC_QUALITY_GRADIENT)
-        snprintf(text, HEC_SEARCH_TEXT, "%s are %.2g times as large",
-                 result.quality.gradient >= HEC_GRADIENT_PART ? "gradients of a part of it" : "its gradients",
-                 exp(result.quality.gradients.difference));
+        *why = HEC_BECAUSE_OF(TRIAL_GRADIENTS, part, exp(result.quality.gradients.difference));
     else if (fails)
-        snprintf(text, HEC_SEARCH_TEXT, "its losses are off by %.0f %% of what they fall by",
-                 fabs(result.quality.parts[result.quality.part].difference) * 100);
+        *why = HEC_BECAUSE_OF(TRIAL_LOSSES, fabs(result.quality.parts[result.quality.part].difference));
     free(list);
     return fails;
 }
@@ -243,10 +240,7 @@ static int measure(void *context, const struct hec_session *session, const struc
 }
 
 /* Why it failed, and what the command printed last, as one line. */
-static void say_end(const struct hec_trial_end *end, char text[HEC_SEARCH_TEXT]) {
-    static const char *const known[] = {[HEC_FAILURE_DEVICE_MEMORY] = "out of the GPU's memory, ",
-                                        [HEC_FAILURE_HOST_MEMORY] = "out of memory, or killed, ",
-                                        [HEC_FAILURE_OTHER] = ""};
+static struct hec_reason why_ended(const struct hec_trial_end *end) {
     const char *tail = end->tail, *from = tail + strlen(tail);
     while (from > tail && from[-1] == '\n')
         from--;
@@ -254,8 +248,12 @@ static void say_end(const struct hec_trial_end *end, char text[HEC_SEARCH_TEXT])
     while (from > tail && from[-1] != '\n')
         from--;
     length -= (size_t)(from - tail);
-    snprintf(text, HEC_SEARCH_TEXT, "%sexit status %d%s%.*s", known[end->failure] ? known[end->failure] : "",
-             end->exit_status, length ? ": " : "", (int)(length < 300 ? length : 300), from);
+    struct hec_reason why =
+        end->failure == HEC_FAILURE_DEVICE_MEMORY ? HEC_BECAUSE_OF(TRIAL_DEVICE_MEMORY, end->exit_status)
+        : end->failure == HEC_FAILURE_HOST_MEMORY ? HEC_BECAUSE_OF(TRIAL_HOST_MEMORY, end->exit_status)
+                                                  : HEC_BECAUSE_OF(TRIAL_FAILED, end->exit_status);
+    snprintf(why.text, sizeof why.text, "%.*s", (int)(length < 300 ? length : 300), from);
+    return why;
 }
 
 static void judge(struct run *run, const struct hec_trial_end *end, bool by_steps) {
@@ -263,17 +261,16 @@ static void judge(struct run *run, const struct hec_trial_end *end, bool by_step
     now->trial = (struct hec_search_trial){.set = now->set, .cost = NAN, .speed = NAN, .fate = HEC_SEARCH_FAILED};
     now->slow = end->stopped == HEC_STOPPED_TIME && by_steps;
     if (hec_trial_failed(end)) {
-        say_end(end, now->text);
+        now->why = why_ended(end);
         return;
     }
     now->timed = fill_figures(&now->measured, &now->trial);
-    snprintf(now->text, sizeof now->text, "%s", run->seen.text);
+    now->why = hec_reason_said(run->seen.text);
     if (now->slow)
-        snprintf(now->text, sizeof now->text, "not done after %.0f s%s%.300s", end->seconds,
-                 run->seen.text[0] ? "; " : "", run->seen.text);
+        now->why = hec_reason_with(HEC_BECAUSE_OF(TRIAL_SLOW, end->seconds), run->seen.text);
     else if (!is_number(&now->measured))
-        snprintf(now->text, sizeof now->text, "a loss is not finite");
-    else if (!run->seen.failed && !(now->set && fails_quality(run, now->text)))
+        now->why = HEC_BECAUSE(TRIAL_NOT_FINITE);
+    else if (!run->seen.failed && !(now->set && fails_quality(run, &now->why)))
         now->trial.fate = run->seen.idle ? HEC_SEARCH_IDLE : HEC_SEARCH_RAN;
 }
 
@@ -294,7 +291,7 @@ static int one(struct run *run, uint32_t set, struct hec_trial_end *end, struct 
     run->watch->begin(run->watch->context, &levers, (int)out->count);
     int err = hec_trials_run(run->trials, run->search->command, &levers, measure, run, end, why);
     if (err == HEC_ERR_UNSUPPORTED && set) { /* a lever that this machine does not allow */
-        snprintf(run->now.text, sizeof run->now.text, "%.*s", HEC_SEARCH_TEXT - 1, why->text);
+        run->now.why = hec_reason_said(why->text);
         run->now.trial = (struct hec_search_trial){.set = set, .cost = NAN, .speed = NAN, .fate = HEC_SEARCH_IDLE};
         run->now.measured.run = (struct hec_trial_block){NAN, NAN, NAN, NAN};
         run->now.measured.run.seconds = run->now.measured.run.joules = 0;
@@ -341,7 +338,7 @@ int hec_search_run(struct hec_trials *trials, const struct hec_search *search, c
         if ((out->asked = end->asked) != 0)
             continue;
         if (step.set == 0 && run.now.trial.fate == HEC_SEARCH_FAILED)
-            return hec_fail(why, HEC_ERR_IO, "the command as it is fails: %.300s", run.now.text);
+            return HEC_ERR_IO;
         if (step.set == 0)
             longest_s = fmax(longest_s, end->seconds);
     }

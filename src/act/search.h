@@ -35,8 +35,6 @@ void hec_candidates_plan(const struct hec_candidates *candidates, struct hec_sea
 /* The levers of a set of bits. */
 void hec_candidates_set(const struct hec_candidates *candidates, uint32_t bits, struct hec_lever_set *out);
 
-#define HEC_SEARCH_TEXT 400
-
 struct hec_search {
     char **command;
     struct hec_candidates candidates;
@@ -54,13 +52,13 @@ struct hec_searched {
     struct hec_experiment_trial measured; /* unless the command failed */
     bool timed;                           /* its joules are not known: time stands for them */
     bool slow;                            /* ended for it did not come to its end in time */
-    char text[HEC_SEARCH_TEXT];           /* what its levers saw, or why it failed */
+    struct hec_reason why;                /* what its levers saw, or why it failed */
 };
 
 /* What measure found out beside the figures. */
 struct hec_search_seen {
     bool idle, failed;          /* a lever did nothing or the program has it; a lever failed */
-    char text[HEC_SEARCH_TEXT]; /* what they saw */
+    char text[HEC_REASON_TEXT]; /* what they saw */
 };
 
 struct hec_search_watch {
@@ -81,8 +79,8 @@ struct hec_search_outcome {
     double joules, seconds; /* of all trials; joules NAN: not measured in all */
 };
 
-/* The base has run once before, so its first trial here fills no caches. HEC_ERR_IO where the command fails as it is: *failed is its end.
- * Free the outcome in any case. */
+/* The base has run once before, so its first trial here fills no caches. HEC_ERR_IO where the command fails as it is: the last
+ * trial says why, and *end is its end. Free the outcome in any case. */
 int hec_search_run(struct hec_trials *trials, const struct hec_search *search, const struct hec_search_watch *watch,
                    struct hec_search_outcome *out, struct hec_trial_end *end, struct hec_why *why);
 void hec_search_free(struct hec_search_outcome *outcome);

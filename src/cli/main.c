@@ -4,6 +4,7 @@
 #include "cli/load.h"
 #include "jobs/window.h"
 #include "launch/running.h"
+#include "report/words/reasons.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +71,8 @@ static void summarise(const struct hec_summary *summary, struct hec_window_resul
     out->lost = summary->trace.lost > 0 ? (uint64_t)summary->trace.lost : 0;
     if (out->device_count == 0)
         snprintf(out->why, sizeof out->why, "%.150s",
-                 summary->energy_unavailable[0] ? summary->energy_unavailable : "the job used no device in it");
+                 summary->energy_unavailable.id ? HEC_SAY(&summary->energy_unavailable)
+                                                : "the job used no device in it");
 }
 
 /* A file in memory with the run; -1: no memory. */

@@ -9,8 +9,9 @@
 #include "cli/receipt_fill.h"
 #include "cli/with.h"
 #include "launch/supervisor.h"
-#include "report/words/findings.h"
 #include "report/receipt/try.h"
+#include "report/words/findings.h"
+#include "report/words/reasons.h"
 #include "store/copy.h"
 
 #include <math.h>
@@ -213,7 +214,8 @@ static int measure(void *context, const struct hec_session *session, const struc
 
 static void after(void *context, const struct hec_lever_set *set, const struct hec_searched *trial) {
     struct try *t = context;
-    char text[HEC_LEVERS_TEXT], why[HEC_SEARCH_TEXT];
+    char text[HEC_LEVERS_TEXT], why[HEC_REASON_SIZE];
+    const char *said = HEC_SAY(&trial->why);
     struct hec_search_trial *table = hec_search_table(&t->found);
     hec_progress_end(&t->run.progress);
     hec_lever_set_text(set, text);
@@ -224,7 +226,7 @@ static void after(void *context, const struct hec_lever_set *set, const struct h
     free(table);
     if (trial->trial.fate == HEC_SEARCH_FAILED)
         fprintf(stderr, "hec: %s: out: %s\n", set->count ? text : "as it is",
-                hec_text_clean(why, sizeof why, trial->text, strlen(trial->text), true));
+                hec_text_clean(why, sizeof why, said, strlen(said), true));
     else if (trial->trial.fate == HEC_SEARCH_IDLE)
         fprintf(stderr, "hec: %s: nothing to do here\n", text);
     else if (set->count && trial->timed)
@@ -238,7 +240,11 @@ static void after(void *context, const struct hec_lever_set *set, const struct h
 static int search(struct try *t, struct hec_trial_end *end, struct hec_why *why) {
     struct hec_search_watch watch = {begin, measure, after, t};
     t->search.until_ns = t->begin_ns + (int64_t)(SEARCH_SHARE * t->budget_s * HEC_NS_PER_S);
-    return hec_search_run(t->trials, &t->search, &watch, &t->found, end, why);
+    int err = hec_search_run(t->trials, &t->search, &watch, &t->found, end, why);
+    const struct hec_searched *last = t->found.count ? &t->found.trials[t->found.count - 1] : NULL;
+    if (err == HEC_ERR_IO && last && last->set == 0 && last->trial.fate == HEC_SEARCH_FAILED)
+        hec_fail(why, err, "the command as it is fails: %.300s", HEC_SAY(&last->why));
+    return err;
 }
 
 /* ---- the proof ---- */

@@ -1,5 +1,7 @@
 #include "cli/try_tried.h"
 
+#include "report/words/reasons.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +81,7 @@ static void add_row(struct hec_receipt *receipt, const struct hec_search *search
         cost = (struct hec_search_ratio){.best = NAN, .low = NAN, .high = NAN};
     put_range(cost, t->set == 0, row.joules);
     put_range(speed, t->set == 0, row.rate);
-    snprintf(row.text, sizeof row.text, "%s", t->text);
+    snprintf(row.text, sizeof row.text, "%s", HEC_SAY(&t->why));
     hec_receipt_add_tried(receipt, &row);
 }
 

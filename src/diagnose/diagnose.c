@@ -105,15 +105,15 @@ static int begin_devices(struct hec_build *b, struct hec_why *why) {
         err = measure(b, attribution, &out->devices[i].readings, why);
     hec_attribution_free(attribution);
     if (out->imported[0]) {
-        hec_copy_text(out->energy_unavailable, sizeof out->energy_unavailable, "imported from a trace: time only");
+        out->energy_unavailable = HEC_BECAUSE(IMPORTED);
     } else if (!out->device_count) {
         const char *reason = NULL;
         for (int i = 0; i < out->event_count && !reason; i++)
             if (out->events[i].kind == HEC_EVENT_SOURCE_UNAVAILABLE)
                 reason = hec_vendor_event(out->events[i].text);
-        if (!reason)
-            reason = b->no_answer[0] ? b->no_answer : "no GPU was found";
-        hec_copy_text(out->energy_unavailable, sizeof out->energy_unavailable, reason);
+        out->energy_unavailable = hec_reason_said(reason ? reason : b->no_answer);
+        if (!out->energy_unavailable.id)
+            out->energy_unavailable = HEC_BECAUSE(NO_GPU);
     }
     return err;
 }
@@ -161,12 +161,12 @@ static int begin_timeline(struct hec_build *b, struct hec_why *why) {
 }
 
 /* What the trace alone can show of a device: that the command used it. */
-static void mark_used(const struct hec_summary *out, struct hec_device_summary *d, const char *why) {
+static void mark_used(const struct hec_summary *out, struct hec_device_summary *d, struct hec_reason why) {
     if (d->used || (!d->use_unknown && !out->imported[0]))
         return;
     d->used = true;
     d->use_unknown = false;
-    hec_copy_text(d->used_why, sizeof d->used_why, why);
+    d->used_why = why;
 }
 
 static int keep_timeline(struct hec_device_diagnosis *d, struct hec_device_timeline *timeline) {
@@ -197,16 +197,15 @@ static int end_timeline(struct hec_build *b, struct hec_why *why) {
         if (!d)
             continue;
         err = keep_timeline(d, &t.devices[i]);
-        mark_used(out, &d->readings, "its activity is in the trace of the command");
+        mark_used(out, &d->readings, HEC_BECAUSE(USED_TRACED));
     }
     t.kernels = NULL;
     t.steps = (struct hec_step_summary){0};
     hec_timeline_free(&t);
     if (!err && out->imported[0]) {
-        snprintf(out->trace.why, sizeof out->trace.why, "imported from a trace (%s)", out->imported);
+        out->trace.why = hec_reason_with(HEC_BECAUSE(IMPORTED_FROM), out->imported);
         for (int i = 0; i < out->device_count; i++)
-            hec_copy_text(out->devices[i].readings.energy.why, sizeof out->devices[i].readings.energy.why,
-                          "imported from a trace: time only");
+            out->devices[i].readings.energy.why = HEC_BECAUSE(IMPORTED);
     }
     return err;
 }
@@ -246,11 +245,10 @@ static int end_states(struct hec_build *b, struct hec_why *why) {
     b->diagnosis = NULL;
     for (int i = 0; i < out->device_count && !err; i++)
         if (out->devices[i].ledger)
-            mark_used(out, &out->devices[i].readings, "the command's calls give it work");
-    for (int i = 0; i < out->device_count && strcmp(out->trace.why, HEC_TRACE_WHY_NOBODY) == 0; i++)
+            mark_used(out, &out->devices[i].readings, HEC_BECAUSE(USED_CALLED));
+    for (int i = 0; i < out->device_count && strcmp(out->trace.why.text, HEC_TRACE_WHY_NOBODY) == 0; i++)
         if (out->devices[i].readings.used)
-            hec_copy_text(out->trace.why, sizeof out->trace.why,
-                          "the command used a GPU and did not load HEC's tracer: another profiler may have its place");
+            out->trace.why = HEC_BECAUSE(TRACER_NOT_LOADED);
     return err;
 }
 
@@ -327,7 +325,7 @@ int hec_summary_build(const struct hec_summary_input *input, const struct hec_pr
                       struct hec_why *why) {
     struct hec_build *b = calloc(1, sizeof *b);
     if (!b)
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+        return hec_fail(why, HEC_ERR_NOMEM, "%s", hec_err_text(HEC_ERR_NOMEM));
     memset(out, 0, sizeof *out);
     if (why)
         why->text[0] = '\0';

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct hec_reason;
+
 enum hec_cause {
 #define HEC_CAUSE(id, name, lever) HEC_CAUSE_##id,
 #include "diagnose/cause.def"
@@ -46,7 +48,8 @@ struct hec_evidence {
     enum hec_evidence_id what;
     int device;                        /* hec_device.index where it is another one's than the finding's; else -1 */
     double value[HEC_FINDING_NUMBERS]; /* NAN unknown */
-    const char *name, *file; /* of a kernel, a function, a unit; they live as long as the summary. NULL: none */
+    const char *name, *file;      /* of a kernel, a function, a unit; they live as long as the summary. NULL: none */
+    const struct hec_reason *why; /* as long. NULL: none */
 };
 #define HEC_FACT(id, ...) ((struct hec_evidence){.what = HEC_EVIDENCE_##id, .device = -1, .value = {__VA_ARGS__}})
 

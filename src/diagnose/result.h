@@ -6,6 +6,7 @@
 #include "diagnose/finding.h"
 #include "diagnose/input.h"
 #include "diagnose/meter/readings.h"
+#include "diagnose/reason.h"
 #include "diagnose/steady_blocks.h"
 #include "diagnose/states/calls.h"
 #include "diagnose/states/gaps.h"
@@ -134,7 +135,7 @@ struct hec_host_summary {
     double switches_voluntary, switches_involuntary;
     int processes;                      /* seen in all; 0 when none was recorded */
     double package_joules, dram_joules; /* NAN: unavailable */
-    char package_why[160], dram_why[160];
+    struct hec_reason package_why, dram_why;
 };
 
 struct hec_self_summary {
@@ -164,14 +165,14 @@ struct hec_summary {
     char cpu[96], os[96], kernel[96], pytorch[48], python[24];
     char framework[24]; /* beside PyTorch, through which it uses its devices ("jax"); empty: unknown */
     double seconds;
-    int exit_code;                /* -1: unknown, the run was cut off */
-    char stopped[16];             /* hec ended the command after its "steps" or "time"; empty: it ended by itself */
-    bool complete;                /* false: hec was killed; the last second may be missing */
-    bool in_progress;             /* not complete, because it goes on */
-    char simulated[64];           /* profile of the simulated GPU; empty on real hardware */
-    int loader_workers;           /* that the program's data loaders have; -1 unknown, or they differ */
-    char imported[32];            /* what the run was imported from ("kineto"); empty: it was measured */
-    char energy_unavailable[256]; /* why there is no device at all; empty when there is one */
+    int exit_code;      /* -1: unknown, the run was cut off */
+    char stopped[16];   /* hec ended the command after its "steps" or "time"; empty: it ended by itself */
+    bool complete;      /* false: hec was killed; the last second may be missing */
+    bool in_progress;   /* not complete, because it goes on */
+    char simulated[64]; /* profile of the simulated GPU; empty on real hardware */
+    int loader_workers; /* that the program's data loaders have; -1 unknown, or they differ */
+    char imported[32];  /* what the run was imported from ("kineto"); empty: it was measured */
+    struct hec_reason energy_unavailable; /* why there is no device at all; none when there is one */
     struct hec_device_diagnosis *devices; /* malloc'ed */
     int device_count;
     struct hec_host_summary host;

@@ -301,15 +301,15 @@ static int totals(struct hec_meter *meter, const struct total *table, size_t cou
 }
 
 /* Joules of all packages (or all DRAM domains), which must each have been read nearly throughout. */
-static int rapl(struct hec_meter *meter, enum hec_metric metric, double *joules, char *reason, size_t size,
-                const char *absent, struct hec_why *why) {
+static int rapl(struct hec_meter *meter, enum hec_metric metric, double *joules, struct hec_reason *reason,
+                struct hec_reason absent, struct hec_why *why) {
     const struct hec_summary_input *input = meter->input;
     int32_t *subjects = NULL;
     int count = input->subjects ? input->subjects(input->context, metric, &subjects, why) : 0;
     int err = count < 0 && count != HEC_ERR_NOTFOUND ? count : 0;
     *joules = NAN;
     if (count <= 0)
-        snprintf(reason, size, "%s", absent);
+        *reason = absent;
     for (int i = 0; i < count && !err; i++) {
         struct hec_range range;
         err = hec_meter_range(meter, metric, subjects[i], &range, why);
@@ -318,11 +318,8 @@ static int rapl(struct hec_meter *meter, enum hec_metric metric, double *joules,
             break;
         if (!(covered >= RAPL_COVERAGE_MIN) || range.last < range.first) {
             *joules = NAN;
-            if (range.last < range.first)
-                snprintf(reason, size, "the counter of package %d went backwards", (int)subjects[i]);
-            else
-                snprintf(reason, size, "the counter of package %d was read for only %.0f %% of the run",
-                         (int)subjects[i], 100 * covered);
+            *reason = range.last < range.first ? HEC_BECAUSE_OF(PACKAGE_BACKWARDS, subjects[i])
+                                               : HEC_BECAUSE_OF(PACKAGE_UNREAD, subjects[i], covered);
             break;
         }
         /* readings a little outside or inside of the run: by the time they span */
@@ -368,12 +365,12 @@ int hec_host_fill(struct hec_meter *meter, struct hec_summary *out, struct hec_w
     host->tree_cores = out->seconds > 0 ? host->tree_cpu_seconds / out->seconds : NAN;
     self->cpu_share = out->seconds > 0 ? self->cpu_seconds / out->seconds : NAN;
 
-    const char *none = no_rapl(out);
-    err = rapl(meter, HEC_RAPL_PACKAGE_ENERGY, &host->package_joules, host->package_why, sizeof host->package_why,
-               none ? none : "this machine shows no CPU energy counter (powercap)", why);
+    const struct hec_reason none = hec_reason_said(no_rapl(out));
+    err = rapl(meter, HEC_RAPL_PACKAGE_ENERGY, &host->package_joules, &host->package_why,
+               none.id ? none : HEC_BECAUSE(NO_CPU_COUNTER), why);
     if (!err)
-        err = rapl(meter, HEC_RAPL_DRAM_ENERGY, &host->dram_joules, host->dram_why, sizeof host->dram_why,
-                   none ? none : "this machine shows no DRAM energy counter (powercap)", why);
+        err = rapl(meter, HEC_RAPL_DRAM_ENERGY, &host->dram_joules, &host->dram_why,
+                   none.id ? none : HEC_BECAUSE(NO_DRAM_COUNTER), why);
     /* HEC's own energy: its share of the machine's busy CPU time, of the packages' energy. An upper estimate, for idle
      * power is in it too. */
     if (!err && isfinite(host->package_joules) && host->cpu_busy > 0 && host->cores > 0 && out->seconds > 0)

@@ -7,6 +7,7 @@
 #include "fake_run.h"
 #include "fake_timeline.h"
 #include "power_world.h"
+#include "report/words/reasons.h"
 
 #include <stddef.h>
 
@@ -298,17 +299,17 @@ static inline void run_one(struct world *w, uint64_t seed, const struct cell *ce
     score->runs++;
     int err = hec_summary_build(&w->run.input, &price, &summary, NULL);
     const struct hec_ledger_device *d = err ? NULL : summary.devices[0].ledger;
-    const char *why = d ? summary.devices[0].watts->why : "";
-    score->unpriced += !d || why[0] != 0;
-    if (d && !why[0]) {
-        const char *how = summary.devices[0].watts->how;
-        struct reported *reported = &score->by[strncmp(how, "measured", 8) == 0 ? MEASURED : ROUGH];
+    bool priced = d && !summary.devices[0].watts->why.id;
+    score->unpriced += !priced;
+    if (priced) {
+        const struct hec_reason *how = &summary.devices[0].watts->how;
+        struct reported *reported = &score->by[hec_reason_measured(how) ? MEASURED : ROUGH];
         double joules = 0;
         reported->runs++;
         if (getenv("HEC_TEST_ROWS"))
             printf(
                 "-- seed %llu: %g ms, steps of %g ms, +-%g: %s; level %.1f W, lag %.0f, filter %.0f, spacing %.0f ms\n",
-                (unsigned long long)seed, cell->window_ms, cell->step_ms, cell->kernel_spread, how, w->level,
+                (unsigned long long)seed, cell->window_ms, cell->step_ms, cell->kernel_spread, HEC_SAY(how), w->level,
                 w->p.lag_ms, w->p.filter_ms, w->spacing_ms);
         for (int i = 0; i < HEC_STATE_COUNT; i++) {
             joules += d->rows[i].ns ? d->rows[i].joules : 0;

@@ -284,7 +284,7 @@ static void unknown_joules(void) {
 /* Time is compared, and joules are said to be unknown, and why. */
 TEST(test_time_alone) {
     begin(1, 1);
-    strcpy(runs[0].energy_unavailable, "imported from a trace: time only");
+    runs[0].energy_unavailable = HEC_BECAUSE(IMPORTED);
     find();
     unknown_joules();
     quantity(HEC_QUANTITY_UNITS_PER_SECOND, 100, 80, 0.79, 0.81, HEC_SHOWN_WORSE);

@@ -2,6 +2,7 @@
  * readings, of states and of classes of kernels, and where there are none, a sentence says why. */
 #include "diagnose/replay/schedule.h"
 #include "recorded_run.h"
+#include "report/words/reasons.h"
 
 #define MS INT64_C(1000000)
 #define LONGEST_MS 60000
@@ -86,13 +87,13 @@ static void begin(bool power, bool counter) {
 }
 
 /* Why nothing has watts; NULL: nothing was priced. */
-static const char *unpriced(void) {
+static const struct hec_reason *unpriced(void) {
     summarise();
-    return summary.devices[0].watts ? summary.devices[0].watts->why : NULL;
+    return summary.devices[0].watts ? &summary.devices[0].watts->why : NULL;
 }
 
 static const struct hec_ledger_device *build(void) {
-    assert_string_equal(unpriced(), "");
+    assert_string_equal(HEC_SAY(unpriced()), "");
     return summary.devices[0].ledger;
 }
 
@@ -145,8 +146,7 @@ TEST(shared_watts_have_no_intervals) {
         const struct hec_ledger_device *d = build();
         adds_up(d);
         assert_int_equal(summary.devices[0].readings.others, busy ? HEC_OTHERS_BUSY : HEC_OTHERS_IDLE);
-        const char *how = summary.devices[0].watts->how;
-        assert_int_equal(strncmp(how, "rough: the joules are the device's", 34) == 0, busy);
+        assert_int_equal(summary.devices[0].watts->how.id == HEC_REASON_ROUGH_OTHERS, busy);
         assert_int_equal(isnan(d->rows[HEC_STATE_COMPUTE].watts_low), busy);
         assert_int_equal(isnan(d->rows[HEC_STATE_COMPUTE].watts_high), busy);
         const struct hec_class_profile *profile = hec_profile_of(&summary.devices[0]);
@@ -195,10 +195,10 @@ TEST(replays_go_by_the_same) {
 
 TEST(without_readings_seconds_only) {
     begin(false, false);
-    const char *why = unpriced();
+    const struct hec_reason *why = unpriced();
     const struct hec_ledger_device *d = summary.devices[0].ledger;
-    assert_true(why[0]);
-    assert_string_equal(why, summary.devices[0].readings.energy.why);
+    assert_true(why->id);
+    assert_string_equal(HEC_SAY(why), HEC_SAY(&summary.devices[0].readings.energy.why));
     for (int i = 0; i < HEC_STATE_COUNT; i++)
         assert_true(isnan(d->rows[i].joules) && isnan(d->rows[i].watts));
     assert_true(isnan(d->joules));
@@ -208,13 +208,13 @@ TEST(without_readings_seconds_only) {
 TEST(polled_power_is_left_out) {
     begin(true, false);
     run.devices[0].has_power_history = 0;
-    assert_true(unpriced()[0] && isnan(summary.devices[0].ledger->joules));
+    assert_true(unpriced()->id && isnan(summary.devices[0].ledger->joules));
 }
 
 TEST(imported_has_time_only) {
     begin(false, false);
     run.input.imported = "kineto";
-    assert_string_equal(unpriced(), "imported from a trace: time only");
+    assert_string_equal(HEC_SAY(unpriced()), "imported from a trace: time only");
 }
 
 /* Kernels, the union over streams and the ledger mean the same by communication: what lies bare of it is its state. */

@@ -1,5 +1,7 @@
 /* Properties of the energy figure over thousands of random runs of known truth: the bound holds in every one, and it
  * is not absurdly wide. */
+#include "diagnose/limits.h"
+#include "report/words/reasons.h"
 #include "unit/energy_world.h"
 #include "unit.h"
 
@@ -53,10 +55,10 @@ static void check(struct tally *tally, int run) {
     double truth = world_truth(&world), error = fabs(energy.joules - truth);
     if (!(error <= energy.bound_joules))
         fail_msg("run %d of %.3f s: %.3f J, truth %.3f J, bound %.3f J (%s)", run, world.seconds, energy.joules, truth,
-                 energy.bound_joules, energy.why);
+                 energy.bound_joules, HEC_SAY(&energy.why));
     if (energy.bound_joules > HEC_ENERGY_BOUND_MAX * energy.joules)
         assert_false(energy.valid);
-    assert_true(energy.valid == (energy.why[0] == '\0'));
+    assert_true(energy.valid == !energy.why.id);
     int seen = world.history_beyond_s > 0;
     tally->errors[seen][tally->count[seen]] = error;
     tally->bounds[seen][tally->count[seen]++] = energy.bound_joules;

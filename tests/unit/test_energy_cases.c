@@ -1,4 +1,5 @@
 /* The energy figure in named cases: what it must say, not only how large it is. */
+#include "report/words/reasons.h"
 #include "unit/energy_world.h"
 #include "unit.h"
 
@@ -18,8 +19,8 @@ static void valid(void) {
 static void invalid(const char *why) {
     measure();
     assert_false(energy.valid);
-    if (!strstr(energy.why, why))
-        fail_msg("\"%s\" does not say \"%s\"", energy.why, why);
+    if (!strstr(HEC_SAY(&energy.why), why))
+        fail_msg("\"%s\" does not say \"%s\"", HEC_SAY(&energy.why), why);
 }
 
 static void constant(double seconds, unsigned long long seed, double watts) {
@@ -31,7 +32,7 @@ TEST(test_constant) {
     constant(10, 1, 500);
     world.history_beyond_s = 0.04;
     valid();
-    assert_string_equal(energy.why, "");
+    assert_string_equal(HEC_SAY(&energy.why), "");
     assert_int_equal(energy.method, HEC_ENERGY_COUNTER);
     assert_near(energy.joules, 5000, energy.bound_joules);
     assert_true(energy.bound_joules < 10);
@@ -93,7 +94,7 @@ TEST(test_gap_breaks_the_integral) {
     assert_int_equal(energy.method, HEC_ENERGY_INTEGRAL);
     assert_near(energy.coverage, 0.85, 0.005);
     assert_near(energy.joules, 0.85 * 8000, 20);
-    assert_non_null(strstr(energy.why, "from 5.00 s to 8.0"));
+    assert_non_null(strstr(HEC_SAY(&energy.why), "from 5.00 s to 8.0"));
 }
 
 TEST(test_only_integral) {
@@ -138,7 +139,7 @@ TEST(test_samples_of_a_second) {
         measure();
         assert_near(energy.joules, world_truth(&world), energy.bound_joules);
         if (!energy.valid)
-            fail_msg("run %d: %s", run, energy.why);
+            fail_msg("run %d: %s", run, HEC_SAY(&energy.why));
     }
     world.seconds = 60;
     world.counter_scale = 1.05;
@@ -280,7 +281,7 @@ TEST(test_hostile_readings) {
             assert_true(isfinite(energy.joules) && energy.joules > 0);
             assert_true(isfinite(energy.bound_joules) && energy.bound_joules <= 0.1 * energy.joules);
         } else {
-            assert_true(energy.why[0] != '\0');
+            assert_true(energy.why.id != HEC_REASON_NONE);
         }
     }
 }

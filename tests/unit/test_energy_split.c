@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "diagnose/meter/energy.h"
 #include "diagnose/meter/split.h"
+#include "report/words/reasons.h"
 #include "unit.h"
 
 static struct hec_energy energy;
@@ -78,7 +79,7 @@ TEST(test_plain) {
     assert_near(energy.idle_context_joules, 360, 6);
     assert_near(energy.work_joules, 6000, 6);
     assert_near(energy.work_s, 10, 0.05);
-    assert_non_null(strstr(energy.idle_source, "measured in this run"));
+    assert_non_null(strstr(HEC_SAY(&energy.idle_source), "measured in this run"));
 }
 
 TEST(test_partly_active) {
@@ -124,7 +125,7 @@ TEST(test_unknown_level) {
     assert_true(isnan(energy.work_joules));
     assert_true(isnan(energy.idle_context_joules));
     assert_near(energy.idle_unknown_max_joules, 1 * 500, 1);
-    assert_non_null(strstr(energy.idle_source, "unknown: "));
+    assert_non_null(strstr(HEC_SAY(&energy.idle_source), "unknown: "));
 }
 
 /* A starved loop: 70 ms idle in every 100 ms, so that no window of the counters is quiet, but many power samples are. */
@@ -145,7 +146,7 @@ TEST(test_estimated_level) {
         } else {
             assert_adds_up();
             assert_near(energy.idle_context_joules, 7 * 120, 1);
-            assert_non_null(strstr(energy.idle_source, "estimated"));
+            assert_non_null(strstr(HEC_SAY(&energy.idle_source), "estimated"));
         }
     }
 }
@@ -167,7 +168,7 @@ TEST(test_contradiction) {
     contexts(10, 11);
     end(5000, 10);
     assert_true(isnan(energy.work_joules));
-    assert_non_null(strstr(energy.idle_source, "listed no context"));
+    assert_non_null(strstr(HEC_SAY(&energy.idle_source), "listed no context"));
 }
 
 /* A day: memory stays what it is for ten minutes, and the sums still hold. */

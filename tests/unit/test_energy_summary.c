@@ -2,6 +2,7 @@
 #include "diagnose/meter/device.h"
 #include "diagnose/meter/use.h"
 #include "recorded_run.h"
+#include "report/words/reasons.h"
 
 /* A context held for 5 s: its ledger adds up to the run and to the counter, exactly. */
 TEST(test_held_context) {
@@ -9,7 +10,7 @@ TEST(test_held_context) {
     summarise();
     const struct hec_ledger_device *d = summary.devices[0].ledger;
     assert_non_null(d);
-    assert_string_equal(summary.devices[0].watts->why, "");
+    assert_string_equal(HEC_SAY(&summary.devices[0].watts->why), "");
     int64_t ns = 0, mj = 0;
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
         ns += d->rows[i].ns;
@@ -66,7 +67,7 @@ TEST(test_one_gpu) {
     double truth = 82 + 2 * 120 + 20 * 620;
     assert_int_equal(summary.device_count, 1);
     assert_true(d->used);
-    assert_string_equal(d->used_why, "process 4321 (python) of the command had a context on it");
+    assert_string_equal(HEC_SAY(&d->used_why), "process 4321 (python) of the command had a context on it");
     assert_true(d->energy.valid);
     assert_near(d->energy.joules, truth, d->energy.bound_joules);
     assert_near(d->energy.work_joules + d->energy.idle_context_joules + d->energy.idle_joules, d->energy.joules, 1e-6);
@@ -90,7 +91,7 @@ TEST(test_one_gpu) {
     assert_near(summary.host.cpu_busy, 0.25, 1e-9);
     assert_near(summary.host.tree_cores, 2, 1e-9);
     assert_true(isnan(summary.host.package_joules));
-    assert_non_null(strstr(summary.host.package_why, "powercap"));
+    assert_non_null(strstr(HEC_SAY(&summary.host.package_why), "powercap"));
     assert_near(summary.self.cpu_share, 0.05 / 23, 1e-9);
     assert_int_equal(summary.phase_count, 1);
 }
@@ -127,7 +128,7 @@ TEST(test_assumed_where_pids_are_hidden) {
     run.processes[run.process_count++] = (struct hec_process){.pid = 10, .end_ns = -1, .name = "sh"};
     summarise();
     assert_true(summary.devices[0].readings.used);
-    assert_non_null(strstr(summary.devices[0].readings.used_why, "assumed: "));
+    assert_non_null(strstr(HEC_SAY(&summary.devices[0].readings.used_why), "assumed: "));
 }
 
 TEST(test_hidden_device_is_not_assumed) {
@@ -220,8 +221,8 @@ static void expect_device(int device) {
     else if (own)
         snprintf(why, sizeof why, "%d processes of the command had a context on it, first %d (%s)", own,
                  users.on_device[first].pid, names[first]);
-    if (own ? !strstr(found.used_why, why) : strstr(found.used_why, "(m") != NULL)
-        fail_msg("\"%s\", not \"%s\"", found.used_why, why);
+    if (own ? !strstr(HEC_SAY(&found.used_why), why) : strstr(HEC_SAY(&found.used_why), "(m") != NULL)
+        fail_msg("\"%s\", not \"%s\"", HEC_SAY(&found.used_why), why);
 }
 
 /* Numerical Recipes, 7.1 */
@@ -275,7 +276,7 @@ TEST(test_lost_device) {
     fake_event(&run, HEC_EVENT_DEVICE_LOST, 0, 7990000000, "GPU 0 is lost");
     summarise();
     assert_false(summary.devices[0].readings.energy.valid);
-    assert_non_null(strstr(summary.devices[0].readings.energy.why, "lost at 7.99 s"));
+    assert_non_null(strstr(HEC_SAY(&summary.devices[0].readings.energy.why), "lost at 7.99 s"));
     assert_true(isnan(summary.joules));
     assert_true(isnan(summary.dollars));
     assert_true(isnan(summary.units[0].joules_per_unit));
@@ -289,8 +290,8 @@ TEST(test_no_gpu) {
         (struct fake_event){HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, 0, "rapl: the counters are for root only"};
     summarise();
     assert_int_equal(summary.device_count, 0);
-    assert_string_equal(summary.energy_unavailable, "there is no NVIDIA driver on this machine");
-    assert_string_equal(summary.host.package_why, "the counters are for root only");
+    assert_string_equal(HEC_SAY(&summary.energy_unavailable), "there is no NVIDIA driver on this machine");
+    assert_string_equal(HEC_SAY(&summary.host.package_why), "the counters are for root only");
     assert_true(isnan(summary.joules));
     assert_int_equal(summary.unit_count, 1);
     assert_true(summary.units[0].is_default);
@@ -307,7 +308,7 @@ TEST(test_rapl) {
     summarise();
     assert_near(summary.host.package_joules, 800, 1e-6);
     assert_true(isnan(summary.host.dram_joules));
-    assert_non_null(strstr(summary.host.dram_why, "only 50 %"));
+    assert_non_null(strstr(HEC_SAY(&summary.host.dram_why), "only 50 %"));
     assert_near(summary.self.joules, 800 * 0.05 / (0.5 * 16 * 10), 1e-9);
 }
 

@@ -20,7 +20,7 @@ static void price(double busy_ms, double work_w, double fill, struct hec_ledger_
     const double step_j = ((10 - busy_ms) * IDLE_W + busy_ms * work_w) / 1e3;
     struct hec_energy energy = {.valid = true, .joules = STEPS * step_j, .bound_joules = 1};
     const struct hec_pricing pricing = {&energy, LIMIT_W, "a device", 105, fill, &order, 0};
-    char why[256] = "", how[160] = "";
+    struct hec_reason why = HEC_BECAUSE(NONE), how = why;
     memset(d, 0, sizeof *d);
     assert_int_equal(hec_unmix_begin(&options, &unmix), 0);
     for (int step = 0; step < STEPS; step++) {
@@ -40,8 +40,8 @@ static void price(double busy_ms, double work_w, double fill, struct hec_ledger_
         }
     }
     d->window_ns = d->traced_ns = STEPS * 10 * MS;
-    assert_int_equal(hec_price_device(d, unmix, &pricing, why, how), 0);
-    assert_string_equal(why, "");
+    assert_int_equal(hec_price_device(d, unmix, &pricing, &why, &how), 0);
+    assert_int_equal(why.id, HEC_REASON_NONE);
     hec_unmix_free(unmix);
 }
 

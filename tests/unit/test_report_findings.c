@@ -185,13 +185,14 @@ TEST(test_every_fact_has_words) {
 #define HEC_LEVER LEVER_ID
 #include "diagnose/lever.def"
     };
+    const struct hec_reason why = HEC_BECAUSE(USED_TRACED);
     struct hec_buf rules;
     char words[HEC_FACT_SIZE], token[96];
     hec_buf_init(&rules, 1 << 20);
     read_rules(&rules);
     for (int id = 0; id < HEC_EVIDENCE_COUNT; id++) {
         struct hec_finding f = {.cause = HEC_CAUSE_DATA};
-        struct hec_evidence e = {.what = id, .device = -1, .name = "name", .file = "file"};
+        struct hec_evidence e = {.what = id, .device = -1, .name = "name", .file = "file", .why = &why};
         for (int i = 0; i < HEC_FINDING_NUMBERS; i++)
             e.value[i] = i <= words_in(hec_evidence_more(id)) ? 1.5 + i : NAN;
         snprintf(token, sizeof token, "HEC_FACT(%s,", facts[id]);
@@ -517,21 +518,23 @@ TEST(test_a_finding_whole) {
     SAYS_NOT("and 1 more");
 }
 
-static void on_what_watts_rest(const char *how) {
-    snprintf(of.watts.how, sizeof of.watts.how, "%s", how);
+static void on_what_watts_rest(struct hec_reason how) {
+    of.watts.how = how;
     print();
 }
 
 /* A line under the ledger, but for watts that were measured. */
 TEST(test_on_what_watts_rest) {
-    on_what_watts_rest("estimated: its steps are too alike");
-    SAYS("\n             watts estimated: its steps are too alike\n");
-    on_what_watts_rest("rough: too few readings");
-    SAYS("\n             watts rough: too few readings\n");
-    on_what_watts_rest("measured: power samples tell");
-    SAYS("120 W");
-    SAYS_NOT("measured");
-    on_what_watts_rest("");
+    on_what_watts_rest(HEC_BECAUSE_OF(ROUGH_WIDE, 0.3));
+    SAYS("\n             watts rough: the readings give some states only within 30 %\n");
+    on_what_watts_rest(HEC_BECAUSE(ROUGH_OTHERS));
+    SAYS("\n             watts rough: the joules are the device's, and others worked on it\n             too\n");
+    for (int id = HEC_REASON_MEASURED_SAMPLES; id <= HEC_REASON_MEASURED_CONTEXT; id++) {
+        on_what_watts_rest((struct hec_reason){.id = id});
+        SAYS("120 W");
+        SAYS_NOT("measured");
+    }
+    on_what_watts_rest(HEC_BECAUSE(NONE));
     SAYS("120 W");
     SAYS_NOT("\n             watts");
 }

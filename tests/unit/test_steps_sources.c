@@ -187,7 +187,7 @@ TEST(estimated_cost) {
     near(c->self_cpu_s, 0.04);
     assert_string_equal(c->holder, "torch.profiler");
     near(c->holder_s, 0.5);
-    assert_string_equal(c->why, "no libcupti");
+    assert_string_equal(c->why.text, "no libcupti");
 }
 
 TEST(hostile_tracers) {

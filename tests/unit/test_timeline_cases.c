@@ -10,7 +10,7 @@ TEST(no_trace) {
     assert_int_equal(fake_pass_timeline(&none, &made, NULL), 0);
     assert_int_equal(made.device_count, 0);
     assert_int_equal(made.trace.mode, HEC_TRACE_OFF);
-    assert_string_equal(made.trace.why, "the run has no trace");
+    assert_int_equal(made.trace.why.id, HEC_REASON_NO_TRACE);
     assert_true(isnan(made.trace.coverage) && isnan(made.trace.overhead));
     assert_int_equal(made.steps.source, HEC_STEP_NONE);
     assert_null(build()); /* functions, but nothing in them */

@@ -129,11 +129,11 @@ int hec_attribution_create(const struct hec_summary_input *input, int64_t end_ns
                            int *tree_processes, struct hec_why *why) {
     struct hec_attribution *a = calloc(1, sizeof *a);
     if (!a)
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+        return HEC_ERR_NOMEM;
     a->end_ns = end_ns;
     int err = input->gpu_processes ? input->gpu_processes(input->context, keep, a, why) : 0;
     if ((err >= 0 || err == HEC_ERR_NOTFOUND) && !begin_matching(a))
-        err = hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+        err = HEC_ERR_NOMEM;
     if (err >= 0 || err == HEC_ERR_NOTFOUND)
         err = input->processes ? input->processes(input->context, match, a, why) : 0;
     if (err < 0 && err != HEC_ERR_NOTFOUND) {
@@ -172,31 +172,26 @@ void hec_attribution_apply(const struct hec_attribution *a, struct hec_device_su
         }
     }
     bool active = isfinite(summary->activity.from_s), seen = strangers || hidden;
-    const char *why = "the command had no context on it";
     /* ids from another namespace cannot be ours: ours were seen under ids of this one */
     summary->shared_with = strangers + (ours || !summary->device.visible ? hidden : 0);
     summary->used = ours || (summary->device.visible && active && !(strangers && !hidden));
     summary->use_unknown = false;
+    struct hec_reason why = HEC_BECAUSE(UNUSED);
     if (ours == 1)
-        snprintf(summary->used_why, sizeof summary->used_why, "process %d (%s) of the command had a context on it",
-                 (int)first->process.pid, first->name);
+        why = hec_reason_with(HEC_BECAUSE_OF(USED_PROCESS, first->process.pid), first->name);
     else if (ours)
-        snprintf(summary->used_why, sizeof summary->used_why,
-                 "%d processes of the command had a context on it, first %d (%.40s)", ours, (int)first->process.pid,
-                 first->name);
-    if (ours)
-        return;
-    if (!summary->device.visible)
-        why = "CUDA_VISIBLE_DEVICES hides it from the command";
+        why = hec_reason_with(HEC_BECAUSE_OF(USED_PROCESSES, ours, first->process.pid), first->name);
+    else if (!summary->device.visible)
+        why = HEC_BECAUSE(UNUSED_HIDDEN);
     else if (hidden && active)
-        why = "assumed: the driver's process ids are of another namespace, and it was active";
+        why = HEC_BECAUSE(USED_OTHER_IDS);
     else if (!seen && active)
-        why = "assumed: the driver listed no process on it, and it was active";
+        why = HEC_BECAUSE(USED_UNLISTED);
     else if (active)
-        why = "only processes outside of the command had a context on it";
+        why = HEC_BECAUSE(UNUSED_OTHERS);
     else if (!seen && !summary->metric[HEC_GPU_CONTEXTS].count) {
         summary->use_unknown = true;
-        why = "unknown: the driver never said which processes used it";
+        why = HEC_BECAUSE(USE_UNKNOWN);
     }
-    snprintf(summary->used_why, sizeof summary->used_why, "%s", why);
+    summary->used_why = why;
 }

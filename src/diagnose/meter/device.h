@@ -24,7 +24,7 @@ void hec_attribution_apply(const struct hec_attribution *attribution, struct hec
 struct hec_meter_hints {
     bool simulated;
     int64_t lost_ns;         /* the device was lost then; INT64_MAX: it was not */
-    const char *unavailable; /* why there are no readings, for a sentence; NULL or "" unknown */
+    const char *unavailable; /* why there are no readings, as the recording says it; NULL or "" unknown */
 };
 
 /* Fills energy, power_w, power_limit_w, metric[], throttled_share[] and activity of a summary, whose device is set; the end of the

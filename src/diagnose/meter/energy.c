@@ -1,11 +1,10 @@
 #include "diagnose/meter/energy.h"
 
 #include "base/clock.h"
+#include "diagnose/limits.h"
 #include "diagnose/physics.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Readings further apart may be several values apart, and do not show the quantum. */
@@ -255,15 +254,11 @@ static double covered_s(const struct hec_power_window *window) {
     return window->sampled_s + window->stretch_s;
 }
 
-static void invalid(struct hec_energy *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void invalid(struct hec_energy *out, const char *format, ...) {
-    va_list arguments;
-    if (out->why[0])
+static void invalid(struct hec_energy *out, struct hec_reason why) {
+    if (out->why.id)
         return; /* the first reason is the deepest */
     out->valid = false;
-    va_start(arguments, format);
-    vsnprintf(out->why, sizeof out->why, format, arguments);
-    va_end(arguments);
+    out->why = why;
 }
 
 /* With too little coverage joules holds only what the readings cover: nothing is filled in for the rest. */
@@ -311,14 +306,10 @@ static void by_counter(struct hec_energy_meter *meter, struct hec_energy *out, d
         meter->slow = fabs(out->disagreement) > HEC_ENERGY_TOLERANCE && apart > sum.explained_j;
         if (meter->slow && !samples_explain(meter, apart - sum.explained_j, sum.counter_j, between_s)) {
             if (sum.counter_j > 0)
-                invalid(out,
-                        "the counter and the power samples disagree by %.1f %% (%.6g J and %.6g J from %.2f s to "
-                        "%.2f s), more than the %.0f %% that is trusted",
-                        fabs(out->disagreement) * 100, sum.counter_j, integral, out->counter_from_s, out->counter_to_s,
-                        HEC_ENERGY_TOLERANCE * 100);
+                invalid(out, HEC_BECAUSE_OF(METERS_DISAGREE, fabs(out->disagreement), sum.counter_j, integral,
+                                            out->counter_from_s, out->counter_to_s));
             else
-                invalid(out, "the counter stood still from %.2f s to %.2f s while the power samples add up to %.6g J",
-                        out->counter_from_s, out->counter_to_s, integral);
+                invalid(out, HEC_BECAUSE_OF(COUNTER_STOOD, out->counter_from_s, out->counter_to_s, integral));
         }
     }
     double covered = seconds_of((b < end ? b : end) - (a > 0 ? a : 0)) + (a > 0 ? covered_s(head) : 0) +
@@ -359,19 +350,13 @@ static void judge_bound(const struct hec_energy_meter *meter, struct hec_energy 
     if (out->method == HEC_ENERGY_INTEGRAL && meter->options.has_power_history)
         step_s = out->sample_spacing_s;
     if (out->method == HEC_ENERGY_INTEGRAL && !meter->options.has_power_history && step_s > 0.02 * out->window_s)
-        invalid(out,
-                "the run is too short to measure: this device has no energy counter and shows its power as a mean of "
-                "up to %.2g s, %.0f %% of the run, so the bound of %.3g J is more than %.0f %% of the energy",
-                step_s, 100 * step_s / out->window_s, out->bound_joules, HEC_ENERGY_BOUND_MAX * 100);
+        invalid(out, HEC_BECAUSE_OF(SHORT_FOR_MEANS, step_s, step_s / out->window_s, out->bound_joules));
+    else if (isfinite(step_s) && step_s > 0.02 * out->window_s && out->method == HEC_ENERGY_COUNTER)
+        invalid(out, HEC_BECAUSE_OF(SHORT_FOR_COUNTER, step_s, step_s / out->window_s, out->bound_joules));
     else if (isfinite(step_s) && step_s > 0.02 * out->window_s)
-        invalid(out,
-                "the run is too short to measure: the %s of %.2g s is %.0f %% of it, and the bound of %.3g J "
-                "is more than %.0f %% of the energy",
-                out->method == HEC_ENERGY_COUNTER ? "energy counter's step" : "power samples' spacing", step_s,
-                100 * step_s / out->window_s, out->bound_joules, HEC_ENERGY_BOUND_MAX * 100);
+        invalid(out, HEC_BECAUSE_OF(SHORT_FOR_SAMPLES, step_s, step_s / out->window_s, out->bound_joules));
     else
-        invalid(out, "the bound of %.3g J is more than %.0f %% of the energy", out->bound_joules,
-                HEC_ENERGY_BOUND_MAX * 100);
+        invalid(out, HEC_BECAUSE_OF(WIDE_BOUND, out->bound_joules));
 }
 
 static void know_nothing(struct hec_energy *out) {
@@ -392,14 +377,12 @@ void hec_energy_finish(struct hec_energy_meter *meter, struct hec_energy *out) {
     out->samples = meter->integral.count;
     out->resets = meter->reset_count;
     if (options->end_ns <= 0) {
-        invalid(out, "the run has no length");
+        invalid(out, HEC_BECAUSE(EMPTY_RUN));
         return;
     }
     if (!meter->readings && !meter->integral.count) {
-        invalid(out, "%s",
-                options->unavailable && options->unavailable[0] ? options->unavailable
-                : options->lost_ns != INT64_MAX                 ? "the device was lost before it gave any reading"
-                                                                : "the device gave no reading of energy or power");
+        invalid(out, hec_reason_said(options->unavailable));
+        invalid(out, options->lost_ns != INT64_MAX ? HEC_BECAUSE(LOST_UNREAD) : HEC_BECAUSE(NO_READING));
         return;
     }
     if (options->quantum_ns > 0 || meter->quantum_ns)
@@ -430,40 +413,34 @@ void hec_energy_finish(struct hec_energy_meter *meter, struct hec_energy *out) {
     else if (meter->integral.count)
         by_integral(meter, out, ceiling);
     else {
-        invalid(out, "the counter gave %lld reading%s that do not span half of the run, and there is no power history",
-                (long long)meter->readings, meter->readings == 1 ? "" : "s");
+        invalid(out, HEC_BECAUSE_OF(FEW_READINGS, (double)meter->readings));
         return;
     }
-    char earlier[sizeof out->why];
-    memcpy(earlier, out->why, sizeof earlier);
-    out->why[0] = '\0';
+    const struct hec_reason earlier = out->why;
+    out->why = HEC_BECAUSE(NONE);
     if (!(out->coverage > 0)) { /* nothing is known: that is not 0 */
         out->joules = out->bound_joules = NAN;
         if (options->lost_ns != INT64_MAX)
-            invalid(out, "the device was lost at %.2f s, before any reading", seconds_of(options->lost_ns));
-        invalid(out, "no reading falls into the run");
+            invalid(out, HEC_BECAUSE_OF(LOST_EARLY, seconds_of(options->lost_ns)));
+        invalid(out, HEC_BECAUSE(NO_READING_INSIDE));
     }
     if (options->lost_ns != INT64_MAX) {
         /* a counter reading that was not used says nothing about the figure */
         double known =
             fmin(out->window_s,
                  seconds_of(hec_later(last_sample, out->method == HEC_ENERGY_COUNTER ? meter->b.t_ns : INT64_MIN)));
-        invalid(out, "the device was lost at %.2f s: %.6g J are what it took in the %.2f s until its last reading",
-                seconds_of(options->lost_ns), out->joules, fmax(0, known));
+        invalid(out, HEC_BECAUSE_OF(LOST, seconds_of(options->lost_ns), out->joules, fmax(0, known)));
     }
     if (out->coverage < HEC_ENERGY_COVERAGE_MIN) {
         if (meter->hole_end_ns > meter->hole_start_ns)
-            invalid(out,
-                    "the readings cover only %.1f %% of the run, nothing was read from %.2f s to %.2f s: %.6g J are "
-                    "what they cover",
-                    100 * out->coverage, seconds_of(meter->hole_start_ns), seconds_of(meter->hole_end_ns), out->joules);
+            invalid(out, HEC_BECAUSE_OF(HOLE, out->coverage, seconds_of(meter->hole_start_ns),
+                                        seconds_of(meter->hole_end_ns), out->joules));
         else
-            invalid(out, "the readings cover only %.1f %% of the run: %.6g J are what they cover", 100 * out->coverage,
-                    out->joules);
+            invalid(out, HEC_BECAUSE_OF(LITTLE_COVERED, out->coverage, out->joules));
     }
-    if (earlier[0])
-        invalid(out, "%s", earlier);
+    if (earlier.id)
+        invalid(out, earlier);
     if (!(out->joules > 0))
-        invalid(out, "the readings add up to no energy");
+        invalid(out, HEC_BECAUSE(NO_ENERGY));
     judge_bound(meter, out);
 }

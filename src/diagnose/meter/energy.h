@@ -60,9 +60,6 @@ double hec_power_window_joules(const struct hec_power_window *window);
 double hec_power_window_fill_bound(const struct hec_power_window *window, double ceiling_w);
 
 #define HEC_ENERGY_RESETS_MAX 6
-#define HEC_ENERGY_TOLERANCE 0.03 /* counter against integral: beyond it a figure is not trusted */
-#define HEC_ENERGY_BOUND_MAX 0.10 /* a wider bound makes the figure invalid */
-#define HEC_ENERGY_COVERAGE_MIN 0.98
 
 struct hec_energy_options {
     int64_t end_ns;
@@ -71,7 +68,7 @@ struct hec_energy_options {
     int64_t lost_ns;    /* the device was lost then; INT64_MAX: it was not */
     bool simulated;
     bool has_power_history;       /* false: power was polled, on many devices a mean over the last second */
-    const char *unavailable;      /* why there are no readings, for the sentence; NULL unknown */
+    const char *unavailable;      /* why there are no readings, as the recording says it; NULL unknown */
     hec_step_visitor visit_power; /* may be NULL: is given the power steps of pass 2, in watts */
     void *context;
 };

@@ -2,6 +2,7 @@
  * filled by the floor `meter`. Numbers that were not measured are NAN, never 0. */
 #pragma once
 
+#include "diagnose/reason.h"
 #include "model/run.h"
 #include "model/throttle.h"
 
@@ -12,7 +13,7 @@ struct hec_energy {
     enum hec_energy_method method;
     bool simulated;
     bool valid;
-    char why[256];          /* why not valid, or why there is none; empty when valid */
+    struct hec_reason why;  /* why not valid, or why there is none; none when valid */
     double joules;          /* best value; NAN when there is none. Not to be shown as the run's energy unless valid */
     double bound_joules;    /* |truth - joules| is at most this */
     double counter_joules;  /* by the counter, NAN without one */
@@ -33,7 +34,7 @@ struct hec_energy {
     double work_s, idle_context_s, idle_s;
     double idle_context_watts;      /* the level used for the split */
     double idle_unknown_max_joules; /* where the split is unknown, idle with a context took at most this; else NAN */
-    char idle_source[128];          /* where that level comes from: "measured ...", "estimated ..." or "unknown: ..." */
+    struct hec_reason idle_source;  /* where that level comes from, or why it is unknown */
 };
 
 /* Mean, median and extremes over the window; NAN when nothing was read. */
@@ -62,9 +63,9 @@ const char *hec_others_name(enum hec_others others); /* "idle": stable, in JSON 
 
 struct hec_device_summary {
     struct hec_device device;
-    bool used, use_unknown; /* unknown: nothing shows whether the command used it; used is false then */
-    char used_why[128];     /* how HEC knows */
-    int shared_with;        /* processes outside the tree with a context on it */
+    bool used, use_unknown;     /* unknown: nothing shows whether the command used it; used is false then */
+    struct hec_reason used_why; /* how HEC knows */
+    int shared_with;            /* processes outside the tree with a context on it */
     enum hec_others others;
     double others_engine, others_seen; /* while CUPTI looked: the engine's activity, and what it saw; NAN unknown */
     struct hec_energy energy;

@@ -5,18 +5,15 @@
 #include "base/clock.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define BINS_MAX 65536
-#define LEVEL_SECONDS_MIN 0.3 /* 15 power samples, so that the mean is good to some 1 % */
 /* The driver's utilisation is one figure a second, over a part of it: what it calls quiet counts for the level only where the
  * power is near the least seen with a context. Idle power wanders by a few per cent; the next state is 1.5 times as high. */
 #define COARSE_FLOOR 1.15
 /* A loop that idles for a while in every step is never quiet for a whole window of the counters, but its lowest power samples
  * of 20 ms are idle ones, if it idles for a fifth of the time in stretches of some 30 ms. */
 #define ESTIMATE_SHARE_MIN 0.2
-#define ESTIMATE_QUANTILE 0.05
 /* The level must lie that far below the mean, else the idle gaps are shorter than a sample; and half of the idle time must
  * draw no more than SPREAD times the level, else it is a mixture. */
 #define ESTIMATE_DEPTH 0.75
@@ -236,7 +233,7 @@ static double low_level(const struct hec_split *split, double idle_share) {
             sum += watts[count++] = (float)watts_of(bin);
     }
     qsort(watts, count, sizeof *watts, by_value);
-    double level = count ? (double)watts[(size_t)(ESTIMATE_QUANTILE * (double)count)] : NAN;
+    double level = count ? (double)watts[(size_t)(HEC_SPLIT_LOWEST * (double)count)] : NAN;
     if (count && ((double)watts[(size_t)(0.5 * idle_share * (double)count)] > ESTIMATE_SPREAD * level ||
                   level > ESTIMATE_DEPTH * sum / (double)count))
         level = NAN;
@@ -244,21 +241,16 @@ static double low_level(const struct hec_split *split, double idle_share) {
     return level;
 }
 
-static void unknown(struct hec_energy *energy, const char *why) {
-    snprintf(energy->idle_source, sizeof energy->idle_source, "unknown: %s", why);
-}
-
 void hec_split_result(struct hec_split *split, struct hec_energy *energy) {
     struct levels levels = measure(split);
     double total_s = (double)split->end_ns / HEC_NS_PER_S;
-    if (!isfinite(energy->joules) || !(energy->coverage > 0))
-        return unknown(energy, "there is no energy to split");
-    if (!split->any_context_reading)
-        return unknown(energy, "whether a context was present was not recorded");
-    if (levels.unknown_s > UNKNOWN_SHARE_MAX * total_s)
-        return unknown(energy, "the activity of the device was not recorded throughout");
-    if (levels.contradiction_s > 0.01 * total_s)
-        return unknown(energy, "the device was active while the driver listed no context");
+    energy->idle_source = !isfinite(energy->joules) || !(energy->coverage > 0) ? HEC_BECAUSE(LEVEL_NO_ENERGY)
+                          : !split->any_context_reading                        ? HEC_BECAUSE(LEVEL_NO_CONTEXTS)
+                          : levels.unknown_s > UNKNOWN_SHARE_MAX * total_s     ? HEC_BECAUSE(LEVEL_NO_ACTIVITY)
+                          : levels.contradiction_s > 0.01 * total_s            ? HEC_BECAUSE(LEVEL_CONTRADICTED)
+                                                                               : HEC_BECAUSE(NONE);
+    if (energy->idle_source.id)
+        return;
     struct sums sums = add_up(split, &levels);
     /* Levels come from the samples, the total from the counter: put both on the counter's scale. */
     double scale = isfinite(energy->disagreement) ? 1 / (1 + energy->disagreement) : 1;
@@ -267,27 +259,23 @@ void hec_split_result(struct hec_split *split, struct hec_energy *energy) {
     energy->work_s = fmax(0, energy->window_s - sums.with_s - sums.without_s);
     energy->idle_joules = fmin(energy->joules, sums.without_j * scale);
     double rest = energy->joules - energy->idle_joules, low_w = NAN;
-    if (levels.with_s < LEVEL_SECONDS_MIN && sums.with_s >= ESTIMATE_SHARE_MIN * total_s)
+    if (levels.with_s < HEC_SPLIT_LEVEL_S && sums.with_s >= ESTIMATE_SHARE_MIN * total_s)
         low_w = low_level(split, sums.with_s / total_s);
     if (!(sums.with_s > 0)) {
         energy->idle_context_joules = 0;
-        snprintf(energy->idle_source, sizeof energy->idle_source, "no idle time with a context");
-    } else if (split->copies || (levels.with_s < LEVEL_SECONDS_MIN && !isfinite(low_w))) {
-        unknown(energy, split->copies ? "readings alone do not separate copies from idling"
-                                      : "the device was not idle with a context for 0.3 s in this run");
+        energy->idle_source = HEC_BECAUSE(LEVEL_NOT_NEEDED);
+    } else if (split->copies || (levels.with_s < HEC_SPLIT_LEVEL_S && !isfinite(low_w))) {
+        energy->idle_source = split->copies ? HEC_BECAUSE(LEVEL_COPIES) : HEC_BECAUSE(LEVEL_NEVER_IDLE);
         if (isfinite(levels.with_minimum_w)) /* idle draws no more than the lowest power seen with a context */
             energy->idle_unknown_max_joules = fmin(rest, sums.with_s * levels.with_minimum_w * scale);
         return;
     } else {
-        bool measured = levels.with_s >= LEVEL_SECONDS_MIN;
+        bool measured = levels.with_s >= HEC_SPLIT_LEVEL_S;
         energy->idle_context_watts = (measured ? levels.with_w : low_w) * scale;
         energy->idle_context_joules = fmin(rest, sums.with_s * energy->idle_context_watts);
-        if (measured)
-            snprintf(energy->idle_source, sizeof energy->idle_source, "%s in this run over %.1f s",
-                     split->coarse ? "estimated from the driver's utilisation" : "measured", levels.with_s);
-        else
-            snprintf(energy->idle_source, sizeof energy->idle_source,
-                     "estimated from the lowest 5 %% of the power samples");
+        energy->idle_source = !measured       ? HEC_BECAUSE(LEVEL_LOWEST)
+                              : split->coarse ? HEC_BECAUSE_OF(LEVEL_UTILISATION, levels.with_s)
+                                              : HEC_BECAUSE_OF(LEVEL_MEASURED, levels.with_s);
     }
     energy->work_joules = rest - energy->idle_context_joules;
 }

@@ -41,7 +41,9 @@ bool hec_judge_idle(const struct hec_facts *f, struct hec_finding *out) {
         out->title = HEC_FACT(UNUSED, held);
         hec_finding_add(
             out, HEC_FACT(ENGINE_IN_RUN, hec_use_engine(&f->device->readings), hec_use_seconds(&f->device->readings)));
-        hec_finding_add_of(out, f->device->readings.used_why, HEC_FACT(USED_BY, NAN));
+        struct hec_evidence used = HEC_FACT(USED_BY, NAN);
+        used.why = &f->device->readings.used_why;
+        hec_finding_add(out, used);
     } else {
         out->title = HEC_FACT(HELD, held, share);
         hec_finding_add(out, HEC_FACT(LAST_ACTIVITY, held));

@@ -239,7 +239,7 @@ static int cost_results(struct hec_timeline_builder *b, struct hec_timeline *out
     if (!err) {
         hec_trace_cost_of(b->tables, b->steps, &traced, b->pass->input->hooks_share, &out->trace);
         if (!b->tables->tracer_count && !out->device_count)
-            snprintf(out->trace.why, sizeof out->trace.why, "the run has no trace");
+            out->trace.why = HEC_BECAUSE(NO_TRACE);
     }
     hec_intervals_free(&traced);
     return err;

@@ -120,8 +120,8 @@ struct hec_trace_cost {
     double self_cpu_s;
     char holder[128];
     double holder_s;
-    char why[256];     /* why there is no trace, or not all of it */
-    int cupti_version; /* -1 none */
+    struct hec_reason why; /* why there is no trace, or not all of it */
+    int cupti_version;     /* -1 none */
     char library[256];
 };
 

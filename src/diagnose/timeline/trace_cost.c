@@ -235,7 +235,7 @@ void hec_trace_cost_of(const struct hec_timeline_tables *tables, const struct he
             text(out->holder, sizeof out->holder, t->holder);
             held = positive(t->holder_ns);
         }
-        text(out->why, sizeof out->why, t->why);
+        out->why = out->why.id ? out->why : hec_reason_said(t->why);
         text(out->library, sizeof out->library, t->library);
         out->cupti_version = t->cupti_version > out->cupti_version ? t->cupti_version : out->cupti_version;
         if (steps && t->pid == steps->pid)

@@ -226,23 +226,23 @@ static void blend(struct hec_ledger_watts *launch, const struct hec_ledger_watts
     launch->high = part * compute->high + rest * launch->high;
 }
 
-/* On what the watts rest. Only what begins with "measured" may be taken at its intervals' word: docs/energy.md. */
-static const char *const bases[] = {
-    [HEC_UNMIX_NOTHING] = "",
-    [HEC_UNMIX_SAMPLES] = "measured: power samples and the energy counter separate the states",
-    [HEC_UNMIX_WINDOWS] = "measured: the energy counter separates the states",
-    [HEC_UNMIX_BELIEFS] = "rough: too few readings; the total and the level of an idle device",
+/* On what the watts rest: docs/energy.md. */
+static const enum hec_reason_id bases[] = {
+    [HEC_UNMIX_NOTHING] = HEC_REASON_NONE,
+    [HEC_UNMIX_SAMPLES] = HEC_REASON_MEASURED_SAMPLES,
+    [HEC_UNMIX_WINDOWS] = HEC_REASON_MEASURED_COUNTER,
+    [HEC_UNMIX_BELIEFS] = HEC_REASON_ROUGH_LEVEL,
 };
-static const char *const inferred[] = {
+static const enum hec_reason_id inferred[] = {
     /* of seconds that are themselves inferred */
-    [HEC_UNMIX_NOTHING] = "",
-    [HEC_UNMIX_SAMPLES] = "rough: power samples and the energy counter, by states inferred from calls",
-    [HEC_UNMIX_WINDOWS] = "rough: energy counter and idle level, by states inferred from calls",
-    [HEC_UNMIX_BELIEFS] = "rough: too few readings; the total and the level of an idle device",
+    [HEC_UNMIX_NOTHING] = HEC_REASON_NONE,
+    [HEC_UNMIX_SAMPLES] = HEC_REASON_ROUGH_CALLS_SAMPLES,
+    [HEC_UNMIX_WINDOWS] = HEC_REASON_ROUGH_CALLS_COUNTER,
+    [HEC_UNMIX_BELIEFS] = HEC_REASON_ROUGH_LEVEL,
 };
 
 int hec_price_device(struct hec_ledger_device *d, struct hec_unmix *unmix, const struct hec_pricing *pricing,
-                     char why[256], char how[160]) {
+                     struct hec_reason *why, struct hec_reason *how) {
     struct hec_ledger_watts watts[HEC_STATE_COUNT];
     struct hec_unmix_result result;
     int err = 0;
@@ -261,8 +261,7 @@ int hec_price_device(struct hec_ledger_device *d, struct hec_unmix *unmix, const
     if (err == HEC_ERR_NOMEM)
         return err;
     if (err || !result.valid) {
-        snprintf(why, 256, "its power does not show what each state took: %s",
-                 err ? "readings make no sense" : "the run is too short");
+        *why = err ? HEC_BECAUSE(READINGS_SENSELESS) : HEC_BECAUSE(READINGS_FEW);
         return 0;
     }
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
@@ -273,19 +272,19 @@ int hec_price_device(struct hec_ledger_device *d, struct hec_unmix *unmix, const
     if (tight > 0)
         blend(&watts[HEC_STATE_LAUNCH], &watts[HEC_STATE_COMPUTE], tight);
     if (hec_ledger_power(d, watts, NULL, llround(pricing->energy->joules * 1e3)))
-        snprintf(how, 160, "%s", (d->basis == HEC_LEDGER_MEASURED ? bases : inferred)[result.basis]);
+        how->id = (d->basis == HEC_LEDGER_MEASURED ? bases : inferred)[result.basis];
     else
-        snprintf(why, 256, "what each state took could not be separated");
+        *why = HEC_BECAUSE(NOT_SEPARATED);
     return 0;
 }
 
-void hec_price_judge(const struct hec_ledger_device *d, char how[160]) {
+void hec_price_judge(const struct hec_ledger_device *d, struct hec_reason *how) {
     double widest = 0;
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
         const struct hec_ledger_row *row = &d->rows[i];
         if (row->joules > MATTERS * d->joules)
             widest = fmax(widest, (row->watts_high - row->watts_low) / 2 / row->watts);
     }
-    if (widest > WELL && strncmp(how, "measured", 8) == 0)
-        snprintf(how, 160, "rough: the readings give some states only within %.0f %%", 100 * widest);
+    if (widest > WELL && hec_reason_measured(how))
+        *how = HEC_BECAUSE_OF(ROUGH_WIDE, widest);
 }

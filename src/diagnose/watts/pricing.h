@@ -8,6 +8,7 @@
  * the intervals are as wide as the beliefs. Figures: docs/decisions/0007-unmixing.md. */
 #pragma once
 
+#include "diagnose/reason.h"
 #include "diagnose/states/ledger.h"
 #include "diagnose/watts/unmix.h"
 
@@ -42,9 +43,9 @@ bool hec_pricing_tight(const struct hec_state_piece *piece); /* a gap that count
 /* The class of a piece, given in order. */
 int hec_pricing_class(struct hec_pricing_order *order, const struct hec_state_piece *piece);
 
-/* Puts watts and joules into the device's rows (hec_ledger_power). why: "", or why it could not; how: on what the watts
- * rest, for people, "" with why. 0 or HEC_ERR_NOMEM. */
+/* Puts watts and joules into the device's rows (hec_ledger_power). why: none, or why it could not; how: on what the watts
+ * rest, none with why. 0 or HEC_ERR_NOMEM. */
 int hec_price_device(struct hec_ledger_device *device, struct hec_unmix *unmix, const struct hec_pricing *pricing,
-                     char why[256], char how[160]);
-/* When all is priced: where the intervals are wide, how does not say "measured". */
-void hec_price_judge(const struct hec_ledger_device *device, char how[160]);
+                     struct hec_reason *why, struct hec_reason *how);
+/* When all is priced: where the intervals are wide, how is not measured. */
+void hec_price_judge(const struct hec_ledger_device *device, struct hec_reason *how);

@@ -223,19 +223,22 @@ static int play_all(const struct hec_summary_input *input, struct supply *s, con
 /* ---- the whole ---- */
 
 /* The others' watts come on top of any state's, by as much as they worked then: nobody knows. */
-static void price_shared(const struct hec_device_summary *device, struct hec_ledger_device *d, char how[160]) {
-    if (device->others == HEC_OTHERS_IDLE || !how[0])
+static void price_shared(const struct hec_device_summary *device, struct hec_ledger_device *d, struct hec_reason *how) {
+    if (device->others == HEC_OTHERS_IDLE || !how->id)
         return;
     for (int i = 0; i < HEC_STATE_COUNT; i++)
         d->rows[i].watts_low = d->rows[i].watts_high = NAN;
     for (int i = 0; i < HEC_KERNEL_CLASS_COUNT; i++)
         d->classes[i].watts_low = d->classes[i].watts_high = NAN;
-    snprintf(how, 160, "rough: the joules are the device's, and others %s on it too",
-             device->others == HEC_OTHERS_BUSY ? "worked" : "may have worked");
+    *how = device->others == HEC_OTHERS_BUSY ? HEC_BECAUSE(ROUGH_OTHERS) : HEC_BECAUSE(ROUGH_MAYBE_OTHERS);
+}
+
+static struct hec_reason no_energy(const struct hec_energy *energy) {
+    return energy->why.id ? energy->why : HEC_BECAUSE(NO_DEVICE_ENERGY);
 }
 
 /* Its energy is split already: without a context, and the rest. */
-static void price_unused(struct hec_ledger_device *d, const struct hec_energy *energy, char why[256], char how[160]) {
+static void price_unused(struct hec_ledger_device *d, const struct hec_energy *energy, struct hec_watts *out) {
     struct hec_ledger_watts watts[HEC_STATE_COUNT] = {{0}};
     double rest_s = d->rows[HEC_STATE_TAIL].seconds, without_s = d->rows[HEC_STATE_STARTUP].seconds;
     double without_j = without_s > 0 ? energy->idle_joules : 0;
@@ -244,9 +247,9 @@ static void price_unused(struct hec_ledger_device *d, const struct hec_energy *e
     for (int i = 0; i < HEC_STATE_COUNT; i++) /* as exact as the whole */
         watts[i].low = watts[i].high = watts[i].watts;
     if (energy->valid && hec_ledger_power(d, watts, NULL, llround(energy->joules * 1e3)))
-        snprintf(how, 160, "measured: the energy while the device had a context, and while it had none");
+        out->how = HEC_BECAUSE(MEASURED_CONTEXT);
     else
-        snprintf(why, 256, "%s", energy->why[0] ? energy->why : "the device's energy was not measured");
+        out->why = no_energy(energy);
 }
 
 /* Idle time adds to none of these counters. */
@@ -256,10 +259,10 @@ static double fill_of(const struct hec_device_summary *d) {
     return d->activity.has_gpm && d->others == HEC_OTHERS_IDLE && engine > 0 ? fmin(1, most / engine) : NAN;
 }
 
-static int price(struct supply *s, struct hec_ledger_device *ledger, char why[256], char how[160]) {
+static int price(struct supply *s, struct hec_ledger_device *ledger, struct hec_watts *out) {
     const struct hec_energy *energy = &s->summary->energy;
     if (!s->unmix) {
-        snprintf(why, 256, "%s", energy->why[0] ? energy->why : "the device's energy was not measured");
+        out->why = no_energy(energy);
         return 0;
     }
     const struct hec_pricing pricing = {energy,
@@ -269,7 +272,7 @@ static int price(struct supply *s, struct hec_ledger_device *ledger, char why[25
                                         fill_of(s->summary),
                                         &s->order,
                                         s->tight_ns};
-    return hec_price_device(ledger, s->unmix, &pricing, why, how);
+    return hec_price_device(ledger, s->unmix, &pricing, &out->why, &out->how);
 }
 
 /* After the states: classes take shares of compute. */
@@ -291,15 +294,15 @@ int hec_watts_price(struct hec_meter *meter, const struct hec_device_timeline *t
     if (!err)
         err = play_all(meter->input, &s, tape ? tape : &none);
     if (!err && unused)
-        price_unused(ledger, &device->energy, out->why, out->how);
+        price_unused(ledger, &device->energy, out);
     else if (!err)
-        err = price(&s, ledger, out->why, out->how);
+        err = price(&s, ledger, out);
     if (!err)
-        price_shared(device, ledger, out->how);
+        price_shared(device, ledger, &out->how);
     if (!err)
         err = profile(&s, ledger, &out->profile);
     if (!err)
-        hec_price_judge(ledger, out->how);
+        hec_price_judge(ledger, &out->how);
     hec_unmix_free(s.unmix);
     hec_class_profiler_free(s.profiler);
     return err;

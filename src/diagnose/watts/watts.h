@@ -3,8 +3,9 @@
  * the states are put on a tape as they come. */
 #pragma once
 
-#include "diagnose/watts/class_profile.h"
+#include "diagnose/reason.h"
 #include "diagnose/states/ledger.h"
+#include "diagnose/watts/class_profile.h"
 
 /* One a piece; three where it is long. What comes after so many has no watts of its own. */
 #define HEC_TAPE_WORDS (64u << 20)
@@ -41,8 +42,8 @@ static inline int hec_tape_add(struct hec_tape *tape, const struct hec_state_pie
 void hec_tape_free(struct hec_tape *tape);
 
 struct hec_watts {
-    char why[256]; /* why the ledger's rows have no joules; "": they have */
-    char how[160]; /* on what its watts rest; "" with why */
+    struct hec_reason why; /* why the ledger's rows have no joules; none: they have */
+    struct hec_reason how; /* on what its watts rest; none with why */
     struct hec_class_profile profile;
 };
 

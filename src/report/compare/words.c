@@ -1,5 +1,6 @@
 #include "report/compare/words.h"
 
+#include "report/words/reasons.h"
 #include "report/words/results.h"
 #include "report/words/causes.h"
 
@@ -96,15 +97,15 @@ struct hec_answer hec_versus_answer(const struct hec_versus *v) {
 
 /* ---- notes ---- */
 
-static const char *why_no_joules(const struct hec_versus *v, int at) {
+static const struct hec_reason *why_no_joules(const struct hec_versus *v, int at) {
     for (int i = 0; i < v->side[at].count; i++) {
         const struct hec_summary *s = &v->side[at].runs[i];
         for (int d = 0; d < s->device_count; d++)
             if (s->devices[d].readings.used && !s->devices[d].readings.energy.valid &&
-                s->devices[d].readings.energy.why[0])
-                return s->devices[d].readings.energy.why;
-        if (s->energy_unavailable[0])
-            return s->energy_unavailable;
+                s->devices[d].readings.energy.why.id)
+                return &s->devices[d].readings.energy.why;
+        if (s->energy_unavailable.id)
+            return &s->energy_unavailable;
     }
     return NULL;
 }
@@ -117,9 +118,9 @@ int hec_versus_notes(const struct hec_versus *v, char out[HEC_VERSUS_NOTES_MAX][
         snprintf(out[count++], HEC_VERSUS_NOTE,
                  "these runs are unlike: what differs (below) may be all that this shows");
     for (int at = 0; at < 2 && answer.quantity[hec_answer_energy(&answer)].shown == HEC_SHOWN_UNKNOWN; at++) {
-        const char *why = why_no_joules(v, at);
+        const struct hec_reason *why = why_no_joules(v, at);
         if (why)
-            snprintf(out[count++], HEC_VERSUS_NOTE, "no joules of %c: %.250s", "AB"[at], why);
+            snprintf(out[count++], HEC_VERSUS_NOTE, "no joules of %c: %.250s", "AB"[at], HEC_SAY(why));
     }
     if (answer.two_runs && hec_answer_has_interval(&answer, hec_answer_time(&answer)))
         snprintf(

@@ -2,6 +2,7 @@
 #define HEC_JSON_TABLE "report/run/json.def"
 #include "report/words/facts.h"
 #include "report/words/findings.h"
+#include "report/words/reasons.h"
 #include "report/words/results.h"
 #include "report/words/summary.h"
 #include "report/json_names.h"

@@ -2,6 +2,7 @@
 #include "report/words/results.h"
 #include "report/page.h"
 #include "report/run/report.h"
+#include "report/words/reasons.h"
 #include "report/words/summary.h"
 #include "report/run/terminal_device.h"
 
@@ -94,9 +95,9 @@ static void put_host(struct hec_page *page, const struct hec_summary *s) {
         hec_page_row(page, 2, "CPU energy", HEC_TONE_PLAIN, "packages %s, DRAM %s%s",
                      hec_format_si(cpu, h->package_joules, 4, "J"),
                      isfinite(h->dram_joules) ? hec_format_si(dram, h->dram_joules, 4, "J") : "unavailable: ",
-                     isfinite(h->dram_joules) ? "" : h->dram_why);
+                     isfinite(h->dram_joules) ? "" : HEC_SAY(&h->dram_why));
     else
-        hec_page_row(page, 2, "CPU energy", HEC_TONE_PLAIN, "unavailable: %s", h->package_why);
+        hec_page_row(page, 2, "CPU energy", HEC_TONE_PLAIN, "unavailable: %s", HEC_SAY(&h->package_why));
 }
 
 static void put_phases(struct hec_page *page, const struct hec_summary *s) {
@@ -118,7 +119,7 @@ static void put_phases(struct hec_page *page, const struct hec_summary *s) {
 /* Knobs, unavailable sources that have their own row, and why there is no trace, are no events for people. */
 static bool shown_elsewhere(const struct hec_summary *s, const struct hec_event_summary *event) {
     if (event->kind == HEC_EVENT_TRACE_GUARD)
-        return strcmp(event->text, s->trace.why) == 0;
+        return strcmp(event->text, s->trace.why.text) == 0;
     return event->kind == HEC_EVENT_SOURCE_UNAVAILABLE &&
            (hec_vendor_event(event->text) || strncmp(event->text, "rapl:", 5) == 0);
 }

@@ -1,6 +1,7 @@
 #include "report/run/terminal_device.h"
 
 #include "report/words/findings.h"
+#include "report/words/reasons.h"
 #include "report/words/summary.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ static void put_device_energy(struct hec_page *page, const struct hec_device_sum
                      hec_format_bounded(joules, e->joules, e->bound_joules, "J", page->utf8), method,
                      e->simulated ? " (simulated)" : "");
     else
-        hec_page_row(page, 4, "energy", HEC_TONE_BAD, "invalid: %s", e->why);
+        hec_page_row(page, 4, "energy", HEC_TONE_BAD, "invalid: %s", HEC_SAY(&e->why));
     if (e->method == HEC_ENERGY_NONE)
         return;
     char notes[256] = "";
@@ -47,10 +48,12 @@ static void put_device_energy(struct hec_page *page, const struct hec_device_sum
                      hec_format_share(share, e->idle_context_joules / e->joules), e->idle_context_s,
                      isfinite(e->idle_context_watts) ? e->idle_context_watts : 0,
                      hec_format_si(coverage, e->idle_joules, 3, "J"),
-                     strncmp(e->idle_source, "estimated", 9) == 0 ? "; estimated" : "");
+                     e->idle_source.id == HEC_REASON_LEVEL_LOWEST || e->idle_source.id == HEC_REASON_LEVEL_UTILISATION
+                         ? "; estimated"
+                         : "");
     } else if (isfinite(e->idle_unknown_max_joules)) {
         hec_page_row(page, 4, "", HEC_TONE_PLAIN, "idle with a context: at most %s (%s)",
-                     hec_format_si(joules, e->idle_unknown_max_joules, 2, "J"), e->idle_source);
+                     hec_format_si(joules, e->idle_unknown_max_joules, 2, "J"), HEC_SAY(&e->idle_source));
     }
 }
 
@@ -143,7 +146,7 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s,
         hec_terminal_classes(page, device);
         return;
     }
-    hec_page_row(page, 4, "used", HEC_TONE_PLAIN, "%s", d->used_why);
+    hec_page_row(page, 4, "used", HEC_TONE_PLAIN, "%s", HEC_SAY(&d->used_why));
     put_others(page, d);
     if (d->device.mig_enabled == 1)
         hec_page_row(
@@ -157,7 +160,7 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s,
 }
 
 static bool unused_alike(const struct hec_device_summary *a, const struct hec_device_summary *b) {
-    return !a->used && !b->used && strcmp(a->used_why, b->used_why) == 0 &&
+    return !a->used && !b->used && strcmp(HEC_SAY(&a->used_why), HEC_SAY(&b->used_why)) == 0 &&
            (a->shared_with > 0) == (b->shared_with > 0) && a->energy.valid == b->energy.valid;
 }
 
@@ -183,7 +186,7 @@ void hec_terminal_unused(struct hec_page *page, const struct hec_summary *s) {
                      : d->device.name[0] ? d->device.name
                                          : "no name",
                      several && d->energy.valid ? " in all" : "", d->shared_with ? ", in use by others" : "",
-                     d->used_why);
+                     HEC_SAY(&d->used_why));
     }
 }
 

@@ -2,6 +2,7 @@
 #include "report/run/terminal_device.h"
 #include "report/words/facts.h"
 #include "report/words/findings.h"
+#include "report/words/reasons.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -33,13 +34,13 @@ static const char *command_of(const struct hec_summary *s) {
 
 static void put_what_a_trace_adds(struct hec_page *page, const struct hec_summary *s) {
     const struct hec_trace_cost *t = &s->trace;
-    bool tried = t->processes && t->mode != HEC_TRACE_OFF && t->why[0], simulated = s->simulated[0];
+    bool tried = t->processes && t->mode != HEC_TRACE_OFF && t->why.id, simulated = s->simulated[0];
     if (hec_summary_traced(s) || s->imported[0] || (!tried && !used(s)))
         return;
-    if (t->records > 0 && t->why[0])
-        hec_page_row(page, 2, "kernels", HEC_TONE_PLAIN, "not recorded: %s", t->why);
+    if (t->records > 0 && t->why.id)
+        hec_page_row(page, 2, "kernels", HEC_TONE_PLAIN, "not recorded: %s", HEC_SAY(&t->why));
     else if (tried)
-        hec_page_row(page, 2, "trace", HEC_TONE_WARN, "none: %s", t->why);
+        hec_page_row(page, 2, "trace", HEC_TONE_WARN, "none: %s", HEC_SAY(&t->why));
     else if (t->holder[0])
         hec_page_row(page, 2, "trace", HEC_TONE_WARN, "none: %s had CUPTI", t->holder);
     else if (t->processes && t->mode != HEC_TRACE_OFF)

@@ -1,6 +1,7 @@
 /* The ledger in the report for people: where the time (and joules) of a device went, and which lines held it up. */
 #include "report/run/terminal_device.h"
 #include "report/words/findings.h"
+#include "report/words/reasons.h"
 #include "report/words/results.h"
 #include "report/format.h"
 #include "report/words/summary.h"
@@ -137,11 +138,11 @@ void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summar
         hec_page_row(page, 2, "", HEC_TONE_DIM, "unknown: launched, and mostly waiting for the others' turns");
     if (d->basis == HEC_LEDGER_CALLS)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "kernels were not seen: --trace=full shows them");
-    if (device->watts->why[0])
-        hec_page_row(page, 2, "", HEC_TONE_DIM, "no joules: %s", device->watts->why);
-    const char *how = device->watts->how;
-    if (how[0] && strncmp(how, "measured", strlen("measured")) != 0) /* the usual: worth no line */
-        hec_page_row(page, 2, "", HEC_TONE_DIM, "watts %s", how);
+    if (device->watts->why.id)
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "no joules: %s", HEC_SAY(&device->watts->why));
+    const struct hec_reason *how = &device->watts->how;
+    if (how->id && !hec_reason_measured(how)) /* the usual: worth no line */
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "watts %s", HEC_SAY(how));
     put_lines(page, &device->source, d);
     put_modules(page, &device->modules);
 }

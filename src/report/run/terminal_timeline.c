@@ -1,6 +1,7 @@
 #include "base/trace.h"
 #include "report/format.h"
 #include "report/run/terminal_device.h"
+#include "report/words/reasons.h"
 #include "report/words/timeline.h"
 
 #include <math.h>
@@ -286,8 +287,8 @@ void hec_terminal_trace(struct hec_page *page, const struct hec_summary *summary
     const struct hec_trace_cost *t = &summary->trace;
     text share, records, dropped, lost, bad, held;
     if (!t->processes) {
-        if (hec_summary_traced(summary) && t->why[0])
-            hec_page_row(page, 0, "Trace", HEC_TONE_DIM, "%s", t->why);
+        if (hec_summary_traced(summary) && t->why.id)
+            hec_page_row(page, 0, "Trace", HEC_TONE_DIM, "%s", HEC_SAY(&t->why));
         return;
     }
     if (t->records || isfinite(t->coverage))
@@ -295,7 +296,7 @@ void hec_terminal_trace(struct hec_page *page, const struct hec_summary *summary
                      hec_trace_mode_name(t->mode), hec_format_share(share, t->coverage),
                      hec_format_count(records, (double)t->records), t->processes, t->processes == 1 ? "" : "es");
     else
-        hec_page_row(page, 0, "Trace", HEC_TONE_DIM, "none%s%s", t->why[0] ? ": " : "", t->why);
+        hec_page_row(page, 0, "Trace", HEC_TONE_DIM, "none%s%s", t->why.id ? ": " : "", HEC_SAY(&t->why));
     put_overhead(page, t);
     if (t->dropped || t->lost || t->bad)
         hec_page_row(page, 0, "", HEC_TONE_WARN, "missing: %s dropped by CUPTI, %s lost on the way, %s made no sense",
@@ -304,8 +305,8 @@ void hec_terminal_trace(struct hec_page *page, const struct hec_summary *summary
     if (t->holder[0])
         hec_page_row(page, 0, "", HEC_TONE_WARN, "stood down for %s, which used CUPTI for %s", t->holder,
                      hec_format_seconds(held, t->holder_s));
-    if (t->why[0] && hec_summary_traced(summary)) /* else it is said where the kernels are missed */
-        hec_page_row(page, 0, "", HEC_TONE_WARN, "%s", t->why);
+    if (t->why.id && hec_summary_traced(summary)) /* else it is said where the kernels are missed */
+        hec_page_row(page, 0, "", HEC_TONE_WARN, "%s", HEC_SAY(&t->why));
 }
 
 void hec_terminal_brief(struct hec_page *page, const struct hec_summary *summary, int lines) {

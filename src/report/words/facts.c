@@ -1,13 +1,13 @@
 #include "report/words/facts.h"
 
 #include "diagnose/limits.h"
-#include "diagnose/result.h"
 #include "report/format.h"
 #include "report/words/causes.h"
+#include "report/words/fill.h"
+#include "report/words/reasons.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NAME_MOST 100 /* of a kernel's name */
@@ -36,139 +36,53 @@ static const char *const scale_words[HEC_SCALE_REASONS] = {
 
 static const char *const per_words[] = {[HEC_PER_STEP] = "step", [HEC_PER_SECOND] = "second"};
 
-/* What the words are put together from, and what is there so far. */
-struct writer {
-    char *out;
-    size_t length;
+/* What the words that are no numbers say. */
+struct saying {
     const struct hec_finding *finding;
-    const double *value;
-    const char *name, *file;
+    const char *name, *file, *why;
 };
 
-static void put(struct writer *w, const char *text, size_t length) {
-    size_t room = HEC_FACT_SIZE - 1 - w->length;
-    length = length < room ? length : room;
-    memcpy(w->out + w->length, text, length);
-    w->out[w->length += length] = '\0';
+static const char *text_of(const void *context, const char *word) {
+    const struct saying *s = context;
+    const char *slash = s->file ? strrchr(s->file, '/') : NULL;
+    if (strncmp(word, "name", 4) == 0)
+        return s->name;
+    if (strncmp(word, "file", 4) == 0)
+        return slash ? slash + 1 : s->file;
+    if (strncmp(word, "why", 3) == 0)
+        return s->why;
+    if (strncmp(word, "cause", 5) == 0)
+        return hec_cause_title(s->finding->cause);
+    if (strncmp(word, "for", 3) == 0)
+        return words_of.waits_for[s->finding->cause];
+    return per_words[s->finding->per];
 }
 
-/* A device, or the rank whose it is: "rank 3 (GPU 3)" where the recording says it. */
-static void put_device(struct writer *w, int device, bool of_rank) {
-    char gpu[HEC_FORMAT_SIZE], text[2 * HEC_FORMAT_SIZE];
-    int rank = of_rank ? hec_rank_of(w->finding->ranks, w->finding->rank_count, device) : -1;
-    hec_format_gpu(gpu, device);
-    if (rank >= 0)
-        snprintf(text, sizeof text, "rank %d (%s)", rank, gpu);
-    put(w, rank >= 0 ? text : gpu, strlen(rank >= 0 ? text : gpu));
-}
-
-/* [factor][digits][g|r], or gpu, or rank */
-static void put_number(struct writer *w, double x, const char *format) {
-    static const struct {
-        char letter;
-        double factor;
-    } factors[] = {{'%', 1e2}, {'m', 1e3}, {'u', 1e6}, {'M', 1e-6}, {'G', 1e-9}};
-    char text[HEC_FORMAT_SIZE], *end;
-    bool of_rank = strncmp(format, "rank", 4) == 0;
-    if (isfinite(x) && (of_rank || strncmp(format, "gpu", 3) == 0)) {
-        put_device(w, (int)x, of_rank);
-        return;
-    }
-    for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++)
-        if (*format == factors[i].letter) {
-            x *= factors[i].factor;
-            format++;
-            break;
-        }
-    int digits = (int)strtol(format, &end, 10);
-    if (*end == 'r')
-        digits = x >= 100 ? 0 : x >= 10 ? 1 : 2;
-    if (!isfinite(x))
-        snprintf(text, sizeof text, "?");
-    else
-        snprintf(text, sizeof text, *end == 'g' ? "%.*g" : "%.*f", digits, x);
-    put(w, text, strlen(text));
-}
-
-/* One of "a|b". */
-static void put_choice(struct writer *w, const char *choices, const char *end, bool second) {
-    const char *bar = memchr(choices, '|', (size_t)(end - choices));
-    if (bar)
-        put(w, second ? bar + 1 : choices, (size_t)(second ? end - bar - 1 : bar - choices));
-}
-
-static const char *text_of(const struct writer *w, const char *field) {
-    const char *slash = w->file ? strrchr(w->file, '/') : NULL;
-    if (strncmp(field, "name", 4) == 0)
-        return w->name;
-    if (strncmp(field, "file", 4) == 0)
-        return slash ? slash + 1 : w->file;
-    if (strncmp(field, "cause", 5) == 0)
-        return hec_cause_title(w->finding->cause);
-    if (strncmp(field, "for", 3) == 0)
-        return words_of.waits_for[w->finding->cause];
-    return per_words[w->finding->per];
-}
-
-/* What stands between braces. */
-static void put_field(struct writer *w, const char *field, const char *end) {
-    if (*field >= 'A' && *field <= 'Z') {
-        char id[HEC_FORMAT_SIZE], text[HEC_FORMAT_SIZE];
-        snprintf(id, sizeof id, "{%.*s}", (int)(end - field), field);
-        hec_limit_words(text, sizeof text, w->finding->cause, id);
-        put(w, text, strlen(text));
-        return;
-    }
-    if (*field < '0' || *field >= '0' + HEC_FINDING_NUMBERS) {
-        const char *text = text_of(w, field);
-        put(w, text ? text : "", text ? strnlen(text, NAME_MOST) : 0);
-        return;
-    }
-    double x = w->value[*field - '0'];
-    if (field[1] == '#')
-        put_choice(w, field + 2, end, x != 1);
-    else if (field[1] == '?')
-        put_choice(w, field + 2, end, x != 0);
-    else
-        put_number(w, x, field[1] == ':' ? field + 2 : field + 1);
-}
-
-/* Whether all numbers up to the bracket's end are known. */
-static bool known(const struct writer *w, const char *words) {
-    for (const char *c = words; *c != ']'; c++)
-        if (*c == '{' && c[1] >= '0' && c[1] < '0' + HEC_FINDING_NUMBERS && isnan(w->value[c[1] - '0']))
-            return false;
-    return true;
-}
-
-static char *write_words(struct writer *w, const char *words) {
-    w->out[w->length] = '\0';
-    while (*words) {
-        size_t plain = strcspn(words, "{[]");
-        put(w, words, plain);
-        words += plain;
-        if (*words == '{') {
-            const char *end = strchr(words, '}');
-            put_field(w, words + 1, end);
-            words = end + 1;
-        } else if (*words == '[' && !known(w, words)) {
-            words = strchr(words, ']') + 1;
-        } else if (*words) {
-            words++;
-        }
-    }
-    return w->out;
+static char *say(char out[HEC_FACT_SIZE], size_t length, const struct saying *s, const double *value,
+                 const char *words) {
+    struct hec_fill fill = {.out = out,
+                            .size = HEC_FACT_SIZE,
+                            .length = length,
+                            .value = value,
+                            .count = HEC_FINDING_NUMBERS,
+                            .cause = s->finding->cause,
+                            .ranks = s->finding->ranks,
+                            .rank_count = s->finding->rank_count,
+                            .text_of = text_of,
+                            .context = s,
+                            .text_most = NAME_MOST};
+    return hec_fill(&fill, words);
 }
 
 char *hec_evidence_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding,
                          const struct hec_evidence *evidence) {
-    struct writer w = {
-        .out = out, .finding = finding, .value = evidence->value, .name = evidence->name, .file = evidence->file};
+    const struct saying s = {finding, evidence->name, evidence->file, evidence->why ? HEC_SAY(evidence->why) : NULL};
+    size_t length = 0;
     if (evidence->device >= 0) {
         char gpu[HEC_FORMAT_SIZE];
-        w.length = (size_t)snprintf(out, HEC_FACT_SIZE, "%s: ", hec_format_gpu(gpu, evidence->device));
+        length = (size_t)snprintf(out, HEC_FACT_SIZE, "%s: ", hec_format_gpu(gpu, evidence->device));
     }
-    return write_words(&w, words_of.evidence[evidence->what]);
+    return say(out, length, &s, evidence->value, words_of.evidence[evidence->what]);
 }
 
 char *hec_title_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding) {
@@ -176,8 +90,8 @@ char *hec_title_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding
 }
 
 char *hec_lever_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding) {
-    struct writer w = {.out = out, .finding = finding, .value = finding->lever.value};
-    return write_words(&w, words_of.lever[finding->lever.id]);
+    const struct saying s = {.finding = finding};
+    return say(out, 0, &s, finding->lever.value, words_of.lever[finding->lever.id]);
 }
 
 char *hec_lever_default_words(char out[HEC_FACT_SIZE], enum hec_lever_id id) {
@@ -190,8 +104,8 @@ char *hec_scale_words(char out[HEC_FACT_SIZE], const struct hec_scale_out *scale
     bool time = isnan(scale->recoverable);
     const double value[HEC_FINDING_NUMBERS] = {
         scale->utilisation, time ? scale->recoverable_seconds : scale->recoverable, time, HEC_SCALE_UTILISATION};
-    struct writer w = {.out = out, .finding = &none, .value = value};
-    return write_words(&w, scale_words[scale->reason]);
+    const struct saying s = {.finding = &none};
+    return say(out, 0, &s, value, scale_words[scale->reason]);
 }
 
 char *hec_evidence_unit_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding,

@@ -1,6 +1,7 @@
 #include "report/words/summary.h"
 
 #include "report/run/terminal_device.h"
+#include "report/words/reasons.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -39,14 +40,15 @@ char *hec_outcome_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s
 
 /* ---- energy ---- */
 
-static const char *why_no_total(const struct hec_summary *s) {
+/* NULL: the command used no device. */
+static const struct hec_reason *why_no_total(const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++)
         if (s->devices[i].readings.used && !s->devices[i].readings.energy.valid)
-            return s->devices[i].readings.energy.why;
+            return &s->devices[i].readings.energy.why;
     for (int i = 0; i < s->device_count; i++)
         if (s->devices[i].readings.use_unknown)
-            return s->devices[i].readings.energy.why;
-    return "the command used no GPU";
+            return &s->devices[i].readings.energy.why;
+    return NULL;
 }
 
 enum hec_energy_known hec_energy_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s, bool utf8) {
@@ -55,7 +57,7 @@ enum hec_energy_known hec_energy_words(char out[HEC_SUMMARY_WORDS], const struct
     int used = hec_summary_used(s);
     bool unknown = false;
     if (!s->device_count || s->imported[0]) {
-        snprintf(out, HEC_SUMMARY_WORDS, "unavailable: %s", s->energy_unavailable);
+        snprintf(out, HEC_SUMMARY_WORDS, "unavailable: %s", HEC_SAY(&s->energy_unavailable));
         return HEC_ENERGY_ABSENT;
     }
     for (int i = 0; i < s->device_count; i++) {
@@ -67,7 +69,8 @@ enum hec_energy_known hec_energy_words(char out[HEC_SUMMARY_WORDS], const struct
     }
     if (!isfinite(s->joules)) {
         const char *kind = used ? "invalid: " : unknown ? "unknown: " : "none charged: ";
-        snprintf(out, HEC_SUMMARY_WORDS, "%s%s", kind, why_no_total(s));
+        const struct hec_reason *why = why_no_total(s);
+        snprintf(out, HEC_SUMMARY_WORDS, "%s%s", kind, why ? HEC_SAY(why) : "the command used no GPU");
         return used ? HEC_ENERGY_INVALID : HEC_ENERGY_ABSENT;
     }
     int length =
