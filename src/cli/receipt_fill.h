@@ -3,8 +3,8 @@
 
 #include "act/ab.h"
 #include "cli/cli.h"
-#include "diagnose/compare/conditions.h"
 #include "report/receipt/receipt.h"
+#include "report/words/conditions.h"
 
 /* What is known before the first trial. Without command B: a baseline. */
 void hec_receipt_begin(struct hec_receipt *receipt, const struct hec_ab *ab, const struct hec_trials_options *options,

@@ -102,6 +102,10 @@ static int ask(void *context, const struct hec_summary_input *input, struct hec_
     int err = hec_summary_build(&with, &s->price, &summary, why);
     if (err == HEC_OK) {
         err = hec_whatif_ask(&with, &summary, s->questions, s->count, &s->whatif, why);
+        if (err == HEC_ERR_UNSUPPORTED)
+            hec_fail(why, err,
+                     "there is nothing to replay: kernels and copies were not recorded in the steady part of the run "
+                     "(hec run --trace=full records them)");
         hec_summary_free(&summary);
     }
     hec_schedule_free(&schedule);

@@ -149,6 +149,7 @@ struct hec_event_summary {
     enum hec_event_kind kind;
     int device;
     double t_s;
+    bool left_out; /* text is what could not be read of the run file; else as it was recorded */
     char text[256];
 };
 

@@ -13,19 +13,9 @@ static bool grave(enum hec_event_kind kind) {
            kind == HEC_EVENT_DAMAGED || kind == HEC_EVENT_SENSOR_FAILED || kind == HEC_EVENT_SOURCE_UNAVAILABLE;
 }
 
-static int take_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
-    struct hec_build *b = context;
-    struct hec_summary *out = b->out;
-    if (device >= 0 && device < HEC_DEVICE_MAX) {
-        if (kind == HEC_EVENT_DEVICE_LOST && t_ns < b->lost_ns[device])
-            b->lost_ns[device] = t_ns;
-        if ((kind == HEC_EVENT_SENSOR_FAILED || kind == HEC_EVENT_SOURCE_UNAVAILABLE) && !b->sensor_failed[device][0])
-            hec_copy_text(b->sensor_failed[device], sizeof b->sensor_failed[device], text);
-    }
-    if (kind == HEC_EVENT_GAP && device == HEC_DEVICE_NONE && strstr(text, "GPU driver"))
-        hec_copy_text(b->no_answer, sizeof b->no_answer, text);
-    out->hooks_out += kind == HEC_EVENT_HOOKS_OUT;
-    out->hooks_late += kind == HEC_EVENT_HOOKS_LATE;
+/* NULL: there is no room for it. */
+static struct hec_event_summary *add_event(struct hec_summary *out, enum hec_event_kind kind, int device, int64_t t_ns,
+                                           const char *text) {
     int at = out->event_count;
     if (at == HEC_SUMMARY_EVENTS_MAX) { /* a grave one takes the place of the last that is not */
         out->events_omitted++;
@@ -33,7 +23,7 @@ static int take_event(void *context, enum hec_event_kind kind, int device, int64
             at--;
         while (at >= 0 && (!grave(kind) || grave(out->events[at].kind)));
         if (at < 0)
-            return 0;
+            return NULL;
         memmove(&out->events[at], &out->events[at + 1],
                 (size_t)(HEC_SUMMARY_EVENTS_MAX - 1 - at) * sizeof out->events[0]);
         at = HEC_SUMMARY_EVENTS_MAX - 1;
@@ -43,6 +33,23 @@ static int take_event(void *context, enum hec_event_kind kind, int device, int64
     struct hec_event_summary *event = &out->events[at];
     *event = (struct hec_event_summary){.kind = kind, .device = device, .t_s = (double)t_ns / HEC_NS_PER_S};
     hec_copy_text(event->text, sizeof event->text, text);
+    return event;
+}
+
+static int take_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
+    struct hec_build *b = context;
+    struct hec_summary *out = b->out;
+    if (device >= 0 && device < HEC_DEVICE_MAX) {
+        if (kind == HEC_EVENT_DEVICE_LOST && t_ns < b->lost_ns[device])
+            b->lost_ns[device] = t_ns;
+        if ((kind == HEC_EVENT_SENSOR_FAILED || kind == HEC_EVENT_SOURCE_UNAVAILABLE) && !b->sensor_failed[device][0])
+            hec_copy_text(b->sensor_failed[device], sizeof b->sensor_failed[device], text);
+    }
+    if (kind == HEC_EVENT_GAP && device == HEC_DEVICE_NONE && strstr(text, HEC_GAP_DRIVER))
+        hec_copy_text(b->no_answer, sizeof b->no_answer, text);
+    out->hooks_out += kind == HEC_EVENT_HOOKS_OUT;
+    out->hooks_late += kind == HEC_EVENT_HOOKS_LATE;
+    add_event(out, kind, device, t_ns, text);
     return 0;
 }
 
@@ -164,11 +171,10 @@ int hec_run_read(struct hec_build *b, struct hec_why *why) {
 
 void hec_run_left_out(struct hec_build *b) {
     const char *what = b->input->left_out ? b->input->left_out(b->input->context) : NULL;
-    char text[sizeof b->out->events[0].text];
-    if (!what)
-        return;
-    snprintf(text, sizeof text, "a part of the run file is damaged and left out: %s", what);
-    take_event(b, HEC_EVENT_DAMAGED, HEC_DEVICE_NONE, b->meter.end_ns, text);
+    struct hec_event_summary *event =
+        what ? add_event(b->out, HEC_EVENT_DAMAGED, HEC_DEVICE_NONE, b->meter.end_ns, what) : NULL;
+    if (event)
+        event->left_out = true;
 }
 
 /* ---- joules, money and CO2, of the run and of its units of work ---- */

@@ -11,6 +11,8 @@
 
 #define HEC_DEVICE_MAX 64
 #define HEC_DEVICE_NONE (-1)
+/* What a gap names when the driver gave no answer. */
+#define HEC_GAP_DRIVER "GPU driver"
 
 enum hec_vendor {
 #define HEC_VENDOR(id, name, title, source, files, resources) HEC_VENDOR_##id,

@@ -75,7 +75,7 @@ void hec_lane_close(struct hec_lane_set *set) {
     set->count = 0;
 }
 
-static const char *const lane_names[HEC_LANE_COUNT] = {"host", "GPU driver", "trace"};
+static const char *const lane_names[HEC_LANE_COUNT] = {"host", HEC_GAP_DRIVER, "trace"};
 
 /* For collectors that ask no driver: on an idle machine they are open after 1 ms, on a busy one a thread may not run for
  * longer than a GPU takes. */

@@ -3,6 +3,7 @@
 
 #include "diagnose/rules/facts.h"
 #include "diagnose/rules/findings.h"
+#include "diagnose/rules/verdicts.h"
 #include "unit.h"
 
 #define SGEMM "ampere_sgemm_128x64_nt"

@@ -1,6 +1,7 @@
 /* Findings in the reports: the headline of each kind of run, what is shown of a finding, and what hec explain prints. */
 #include "diagnose/rules/facts.h"
 #include "diagnose/rules/findings.h"
+#include "diagnose/rules/verdicts.h"
 #include "report/words/explain.h"
 #include "report/words/facts.h"
 #include "rule_world.h"

@@ -147,26 +147,36 @@ TEST(launches) {
     near(d->queue_mean, (9 + 19 + 9 + 19 + 29) / 69.0);
 }
 
-/* A graph of 20000 nodes, launched at once; then as many kernels, each launched far ahead of its start; then a queue of
- * 1000, and launches that come in no order. */
-TEST(deep_queues) {
-    static struct hec_queue_depth queue;
-    hec_queue_depth_init(&queue);
+static void queued(int64_t launch_ns, int64_t end_ns) {
+    struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, end_ns - 1, end_ns);
+    a->launch_ns = launch_ns;
+}
+
+/* A graph of 20000 nodes, launched at once. */
+TEST(deep_queue_of_a_graph) {
     for (int64_t i = 0; i < 20000; i++)
-        hec_queue_depth_add(&queue, 5, 10 + i);
-    assert_in_range(hec_queue_depth_result(&queue), HEC_QUEUE_WINDOW / 2, 20000);
-    hec_queue_depth_init(&queue);
+        queued(5, 10 + i);
+    assert_in_range(build()->queue_max, HEC_QUEUE_WINDOW / 2, 20000);
+}
+
+/* As many kernels, each launched far ahead of its start. */
+TEST(deep_queue_of_kernels) {
     for (int64_t i = 0; i < 20000; i++)
-        hec_queue_depth_add(&queue, i, 1000000 + i);
-    assert_in_range(hec_queue_depth_result(&queue), HEC_QUEUE_WINDOW / 2, 20000);
-    hec_queue_depth_init(&queue);
+        queued(i, 1000000 + i);
+    assert_in_range(build()->queue_max, HEC_QUEUE_WINDOW / 2, 20000);
+}
+
+TEST(queue_of_a_thousand) {
     for (int64_t i = 0; i < 100000; i++)
-        hec_queue_depth_add(&queue, 10 * i, 10 * i + 10000);
-    assert_int_equal(hec_queue_depth_result(&queue), 1000);
-    hec_queue_depth_init(&queue);
-    for (int64_t i = 0; i < 100000; i++) /* two streams, one of them a thousand launches behind */
-        hec_queue_depth_add(&queue, i % 2 ? 10 * i : 10 * i - 10000, 10 * i + 5);
-    assert_int_equal(hec_queue_depth_result(&queue), 501);
+        queued(10 * i, 10 * i + 10000);
+    near(build()->queue_max, 1000);
+}
+
+/* Launches that come in no order: two streams, one of them a thousand launches behind. */
+TEST(queue_of_launches_in_no_order) {
+    for (int64_t i = 0; i < 100000; i++)
+        queued(i % 2 ? 10 * i : 10 * i - 10000, 10 * i + 5);
+    near(build()->queue_max, 501);
 }
 
 /* Windows 0-100 and 200-300; activity goes on beyond a border, and nothing is known between. */

@@ -92,7 +92,7 @@ TEST(what_does_not_count_is_gone) {
 TEST(steps_keep_their_extremes) {
     for (size_t count = 0; count <= 30000; count = count ? count * 7 : 1) {
         struct hec_step_list steps = {.beyond = 11};
-        struct hec_view_steps out = {0};
+        struct hec_thin_steps out = {0};
         int64_t at = 0, least = INT64_MAX, greatest = 0;
         for (size_t i = 0; i < count; i++) {
             int64_t length = 1 + below(S);
@@ -101,7 +101,7 @@ TEST(steps_keep_their_extremes) {
             least = length < least ? length : least;
             greatest = length > greatest ? length : greatest;
         }
-        assert_int_equal(hec_view_thin_steps(&steps, 100, &out), 0);
+        assert_int_equal(hec_step_list_thin(&steps, 100, &out), 0);
         assert_int_equal(out.total, count + 11);
         assert_true(out.count == count || (count > 100 && out.count >= 50 && out.count <= 100));
         int64_t seen_least = INT64_MAX, seen_greatest = 0;

@@ -97,9 +97,7 @@ int hec_whatif_ask(const struct hec_summary_input *input, const struct hec_summa
     *out = (struct hec_whatif){.count = count};
     out->step.device = out->edited.device = -1;
     if (s->count == 0)
-        return hec_fail(why, HEC_ERR_UNSUPPORTED,
-                        "there is nothing to replay: kernels and copies were not recorded in the steady part of the "
-                        "run (hec run --trace=full records them)");
+        return HEC_ERR_UNSUPPORTED;
     out->answers = calloc(count + 1, sizeof *out->answers);
     int err = out->answers ? HEC_OK : HEC_ERR_NOMEM;
     if (!err && count == 1)

@@ -41,7 +41,7 @@ struct hec_whatif {
     struct hec_step_lanes step, edited; /* where there is one question: a step as it was, and with its edits */
 };
 
-/* summary: of the same input, whose schedule it left there: for the watts. 0; HEC_ERR_NOTFOUND with a sentence: no part of the run can be
+/* summary: of the same input, whose schedule it left there: for the watts. 0; HEC_ERR_UNSUPPORTED: no part of the run can be
  * replayed; HEC_ERR_NOMEM, or what the input returned. */
 int hec_whatif_ask(const struct hec_summary_input *input, const struct hec_summary *summary,
                    const struct hec_whatif_question *questions, size_t count, struct hec_whatif *out,

@@ -1,4 +1,4 @@
-/* All rules over all devices of a run, and the two verdicts that stand above them. */
+/* All rules over all devices of a run, and the verdicts that stand above them (verdicts.h). */
 #pragma once
 
 #include "base/error.h"
@@ -15,6 +15,3 @@ struct hec_predictor;
 int hec_findings_build(const struct hec_summary *summary, const struct hec_predictor *predictor,
                        struct hec_findings *out);
 void hec_findings_free(struct hec_findings *findings);
-
-/* Fills findings->scale_out from the list, which is sorted, and `unseen`. */
-void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings *findings);

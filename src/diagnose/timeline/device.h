@@ -50,11 +50,6 @@ struct hec_queue_depth {
     int64_t depth, deepest;
 };
 
-void hec_queue_depth_init(struct hec_queue_depth *queue);
-/* launch_ns <= end_ns. An end at the instant of a launch comes first. */
-void hec_queue_depth_add(struct hec_queue_depth *queue, int64_t launch_ns, int64_t end_ns);
-int64_t hec_queue_depth_result(struct hec_queue_depth *queue);
-
 enum hec_union_kind {
     HEC_UNION_BUSY,
     HEC_UNION_COMPUTE,

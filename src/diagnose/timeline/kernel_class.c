@@ -9,9 +9,9 @@ static const struct pattern {
     uint8_t about, id;
     const char *text;
 } patterns[] = {
-#define HEC_KERNEL_CLASS(id, name, meaning)
+#define HEC_KERNEL_CLASS(id, name)
 #define HEC_KERNEL_PATTERN(id, pattern) {CLASS, HEC_KERNEL_CLASS_##id, pattern},
-#define HEC_KERNEL_PRECISION(id, meaning)
+#define HEC_KERNEL_PRECISION(id)
 #define HEC_KERNEL_PRECISION_PATTERN(id, pattern) {PRECISION, HEC_KERNEL_PRECISION_##id, pattern},
 #define HEC_KERNEL_SOLVER_PATTERN(solves, pattern) {SOLVER, solves, pattern},
 #include "diagnose/timeline/kernel_class.def"
@@ -104,9 +104,9 @@ bool hec_kernel_solves(const char *name) {
 
 const char *hec_kernel_class_name(enum hec_kernel_class kernel_class) {
     static const char *const names[] = {
-#define HEC_KERNEL_CLASS(id, name, meaning) [HEC_KERNEL_CLASS_##id] = name,
+#define HEC_KERNEL_CLASS(id, name) [HEC_KERNEL_CLASS_##id] = name,
 #define HEC_KERNEL_PATTERN(id, pattern)
-#define HEC_KERNEL_PRECISION(id, meaning)
+#define HEC_KERNEL_PRECISION(id)
 #define HEC_KERNEL_PRECISION_PATTERN(id, pattern)
 #include "diagnose/timeline/kernel_class.def"
     };

@@ -15,9 +15,9 @@
 void hec_kernel_readable(const char *name, char *out, size_t size);
 
 enum hec_kernel_class {
-#define HEC_KERNEL_CLASS(id, name, meaning) HEC_KERNEL_CLASS_##id,
+#define HEC_KERNEL_CLASS(id, name) HEC_KERNEL_CLASS_##id,
 #define HEC_KERNEL_PATTERN(id, pattern)
-#define HEC_KERNEL_PRECISION(id, meaning)
+#define HEC_KERNEL_PRECISION(id)
 #define HEC_KERNEL_PRECISION_PATTERN(id, pattern)
 #include "diagnose/timeline/kernel_class.def"
     HEC_KERNEL_CLASS_COUNT
@@ -25,9 +25,9 @@ enum hec_kernel_class {
 
 /* What the name says about the arithmetic; UNKNOWN is common and says nothing. */
 enum hec_kernel_precision {
-#define HEC_KERNEL_CLASS(id, name, meaning)
+#define HEC_KERNEL_CLASS(id, name)
 #define HEC_KERNEL_PATTERN(id, pattern)
-#define HEC_KERNEL_PRECISION(id, meaning) HEC_KERNEL_PRECISION_##id,
+#define HEC_KERNEL_PRECISION(id) HEC_KERNEL_PRECISION_##id,
 #define HEC_KERNEL_PRECISION_PATTERN(id, pattern)
 #include "diagnose/timeline/kernel_class.def"
     HEC_KERNEL_PRECISION_COUNT

@@ -24,6 +24,30 @@ int hec_step_list_add(struct hec_step_list *steps, int64_t start_ns, int64_t end
     return 0;
 }
 
+int hec_step_list_thin(const struct hec_step_list *steps, size_t most, struct hec_thin_steps *out) {
+    size_t room = steps->count < most ? steps->count : most;
+    size_t groups = most / 2, group = steps->count <= most ? 1 : (steps->count + groups - 1) / groups;
+    out->start_ns = malloc((room + 2) * sizeof *out->start_ns);
+    out->ns = malloc((room + 2) * sizeof *out->ns);
+    out->total = (int64_t)steps->count + steps->beyond;
+    if (!out->start_ns || !out->ns)
+        return HEC_ERR_NOMEM;
+    for (size_t from = 0; from < steps->count; from += group) {
+        size_t least = from, greatest = from;
+        for (size_t i = from; i < steps->count && i < from + group; i++) {
+            const struct hec_step *s = &steps->list[i], *l = &steps->list[least], *g = &steps->list[greatest];
+            least = s->end_ns - s->start_ns < l->end_ns - l->start_ns ? i : least;
+            greatest = s->end_ns - s->start_ns > g->end_ns - g->start_ns ? i : greatest;
+        }
+        for (size_t i = from; i < steps->count && i < from + group; i++)
+            if (i == least || i == greatest) {
+                out->start_ns[out->count] = steps->list[i].start_ns;
+                out->ns[out->count++] = steps->list[i].end_ns - steps->list[i].start_ns;
+            }
+    }
+    return 0;
+}
+
 static int add_step(struct hec_step_survey *survey, int32_t pid, const struct hec_activity *a) {
     enum hec_step_source source = a->detail;
     struct hec_step_list *steps = NULL;

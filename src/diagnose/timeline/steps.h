@@ -57,6 +57,13 @@ struct hec_step_survey {
 };
 
 int hec_step_list_add(struct hec_step_list *steps, int64_t start_ns, int64_t end_ns, double amount); /* 0 or NOMEM */
+/* At most so many of them, for a picture: malloc'ed in any case. 0 or HEC_ERR_NOMEM. */
+struct hec_thin_steps {
+    int64_t *start_ns, *ns; /* of each group of steps the shortest and the longest, in the order of time */
+    size_t count;
+    int64_t total;
+};
+int hec_step_list_thin(const struct hec_step_list *steps, size_t most, struct hec_thin_steps *out);
 /* A STEP, PHASE or VALUE with plausible times, in the order of their start; others are passed over. 0 or NOMEM. */
 int hec_step_survey_add(struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
                         const struct hec_activity *a);

@@ -8,7 +8,6 @@
 #include "diagnose/timeline/trace_cost.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

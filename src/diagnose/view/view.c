@@ -128,32 +128,6 @@ int hec_view_begin(struct hec_view *view, const struct hec_pass *pass, int devic
     return err ? err : d->activities && d->pieces ? 0 : HEC_ERR_NOMEM;
 }
 
-/* ---- steps ---- */
-
-int hec_view_thin_steps(const struct hec_step_list *steps, size_t most, struct hec_view_steps *out) {
-    size_t room = steps->count < most ? steps->count : most;
-    size_t groups = most / 2, group = steps->count <= most ? 1 : (steps->count + groups - 1) / groups;
-    out->start_ns = malloc((room + 2) * sizeof *out->start_ns);
-    out->ns = malloc((room + 2) * sizeof *out->ns);
-    out->total = (int64_t)steps->count + steps->beyond;
-    if (!out->start_ns || !out->ns)
-        return HEC_ERR_NOMEM;
-    for (size_t from = 0; from < steps->count; from += group) {
-        size_t least = from, greatest = from;
-        for (size_t i = from; i < steps->count && i < from + group; i++) {
-            const struct hec_step *s = &steps->list[i], *l = &steps->list[least], *g = &steps->list[greatest];
-            least = s->end_ns - s->start_ns < l->end_ns - l->start_ns ? i : least;
-            greatest = s->end_ns - s->start_ns > g->end_ns - g->start_ns ? i : greatest;
-        }
-        for (size_t i = from; i < steps->count && i < from + group; i++)
-            if (i == least || i == greatest) {
-                out->start_ns[out->count] = steps->list[i].start_ns;
-                out->ns[out->count++] = steps->list[i].end_ns - steps->list[i].start_ns;
-            }
-    }
-    return 0;
-}
-
 /* ---- series ---- */
 
 struct filling {
@@ -247,7 +221,7 @@ static int add_series(struct hec_view *view, struct hec_meter *meter, const stru
 int hec_view_end(struct hec_view *view, struct hec_pass *pass, struct hec_meter *meter,
                  const struct hec_summary *summary, struct hec_why *why) {
     const struct hec_step_list *steps = hec_step_survey_best(&pass->survey, &pass->tables);
-    int err = steps ? hec_view_thin_steps(steps, HEC_VIEW_STEPS / (size_t)view->share, &view->steps) : 0;
+    int err = steps ? hec_step_list_thin(steps, HEC_VIEW_STEPS / (size_t)view->share, &view->steps) : 0;
     view->tables = pass->tables;
     pass->tables = (struct hec_timeline_tables){0};
     return err ? err : add_series(view, meter, summary, why);

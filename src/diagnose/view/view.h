@@ -5,6 +5,7 @@
 
 #include "diagnose/replay/lanes.h"
 #include "diagnose/states/state.h"
+#include "diagnose/timeline/steps.h"
 
 /* Cells of a page, which its runs, series and devices share; of one series or device no more and no fewer than so many. */
 #define HEC_VIEW_SERIES_CELLS 40000
@@ -40,12 +41,6 @@ struct hec_view_states {
     int64_t at_ns;
 };
 
-struct hec_view_steps {
-    int64_t *start_ns, *ns; /* of each group of steps the shortest and the longest, in the order of time */
-    size_t count;
-    int64_t total;
-};
-
 struct hec_view_detail {
     int64_t from_ns, to_ns; /* to <= from: there is none */
     struct hec_activity *activities;
@@ -66,7 +61,7 @@ struct hec_view {
     struct hec_view_states states[HEC_VIEW_DEVICES];
     int state_count;
     size_t state_cells; /* of a device, at most */
-    struct hec_view_steps steps;
+    struct hec_thin_steps steps;
     struct hec_view_detail detail;
     struct hec_step_lanes recorded, answered; /* a step, and with the answers to so many findings; 0: not replayed */
     int answers;
@@ -95,6 +90,3 @@ int hec_view_end(struct hec_view *view, struct hec_pass *pass, struct hec_meter 
 /* Coarser ones: `by` cells in one, in place; returns how many are left. */
 size_t hec_view_merge(struct hec_view_cell *cells, size_t count, size_t by);
 size_t hec_view_merge_states(int64_t (*cells)[HEC_STATE_COUNT], size_t count, size_t by);
-
-struct hec_step_list;
-int hec_view_thin_steps(const struct hec_step_list *steps, size_t most, struct hec_view_steps *out);

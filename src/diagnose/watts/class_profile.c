@@ -11,7 +11,6 @@
 #include "diagnose/watts/unmix_state.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

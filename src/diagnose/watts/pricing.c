@@ -4,7 +4,6 @@
 #include "diagnose/physics.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define LAUNCH_SD 0.1

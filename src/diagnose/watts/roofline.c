@@ -26,10 +26,6 @@ void hec_roofline_peaks_of(const struct hec_part *part, struct hec_roofline_peak
     out->calibrated = false;
 }
 
-const char *hec_roofline_source(const struct hec_roofline_peaks *peaks) {
-    return peaks->calibrated ? "calibrated" : "part table";
-}
-
 const char *hec_roofline_limit_name(enum hec_roofline_limit limit) {
     return (unsigned)limit < HEC_LIMITS ? limit_names[limit] : limit_names[0];
 }

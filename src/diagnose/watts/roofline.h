@@ -24,7 +24,6 @@ struct hec_roofline_peaks {
 
 /* The part table's figures; all NAN where part is NULL. */
 void hec_roofline_peaks_of(const struct hec_part *part, struct hec_roofline_peaks *out);
-const char *hec_roofline_source(const struct hec_roofline_peaks *peaks); /* "calibrated" or "part table" */
 
 /* Shares 0..1 of the time in which a class ran, with 95 % intervals; NAN: not measured. */
 struct hec_roofline_share {

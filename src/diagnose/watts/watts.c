@@ -8,7 +8,6 @@
 #include "diagnose/watts/unmix_state.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 _Static_assert(HEC_STATE_COUNT + HEC_PRICING_KINDS - 1 <= HEC_UNMIX_CLASSES, "a class of unmix.h for each state");

@@ -4,6 +4,7 @@
 #include "diagnose/compare/delta.h"
 #include "prove/compare.h"
 #include "report/run/report.h"
+#include "report/words/conditions.h"
 
 #define HEC_COMPARE_SCHEMA "hec.compare/1"
 

@@ -1,9 +1,9 @@
 /* What `hec check` says: has a program become worse than its baseline? */
 #pragma once
 
-#include "diagnose/compare/conditions.h"
 #include "prove/check.h"
 #include "report/receipt/receipt.h"
+#include "report/words/conditions.h"
 
 struct hec_check_report {
     const struct hec_receipt *baseline, *now;

@@ -128,7 +128,7 @@ static void put_events(struct hec_page *page, const struct hec_summary *s) {
     int shown = 0, more = s->events_omitted;
     for (int i = 0; i < s->event_count; i++) {
         const struct hec_event_summary *e = &s->events[i];
-        char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "", name[32];
+        char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "", name[32], words[HEC_SUMMARY_WORDS];
         if (shown_elsewhere(s, e))
             continue;
         if (shown == EVENTS_SHOWN) {
@@ -141,7 +141,7 @@ static void put_events(struct hec_page *page, const struct hec_summary *s) {
         for (char *c = name; *c; c++)
             *c = *c == '_' ? ' ' : *c;
         hec_page_row(page, 0, shown ? "" : "Events", e->kind == HEC_EVENT_DEVICE_LOST ? HEC_TONE_BAD : HEC_TONE_PLAIN,
-                     "%.2f s: %s%s: %s", e->t_s, where, name, e->text);
+                     "%.2f s: %s%s: %s", e->t_s, where, name, hec_event_words(words, e));
         shown++;
     }
     if (more)
@@ -197,10 +197,10 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
             continue;
         if (shown_elsewhere(s, &s->events[i]))
             continue;
-        char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "";
+        char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "", words[HEC_SUMMARY_WORDS];
         if (s->events[i].device >= 0)
             snprintf(where, sizeof where, "%s: ", hec_format_gpu(gpu, s->events[i].device));
-        hec_page_row(page, 2, "event", HEC_TONE_WARN, "%s%s", where, s->events[i].text);
+        hec_page_row(page, 2, "event", HEC_TONE_WARN, "%s%s", where, hec_event_words(words, &s->events[i]));
         reported++;
     }
     hec_terminal_brief(page, s, 10 - page->lines);

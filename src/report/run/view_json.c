@@ -131,7 +131,7 @@ static json_t *states_of(const struct hec_view_states *s, int64_t end_ns) {
 
 /* ---- steps ---- */
 
-static json_t *steps_of(const struct hec_view_steps *s) {
+static json_t *steps_of(const struct hec_thin_steps *s) {
     json_t *start = json_array(), *ms = json_array();
     for (size_t i = 0; i < s->count; i++) {
         json_array_append_new(start, rounded((double)s->start_ns[i] / HEC_NS_PER_S, 7));

@@ -133,6 +133,12 @@ char *hec_cost_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s) {
     return out;
 }
 
+char *hec_event_words(char out[HEC_SUMMARY_WORDS], const struct hec_event_summary *e) {
+    snprintf(out, HEC_SUMMARY_WORDS, "%s%s", e->left_out ? "a part of the run file is damaged and left out: " : "",
+             e->text);
+    return out;
+}
+
 bool hec_lever_took_words(char out[HEC_SUMMARY_WORDS], const struct hec_lever_summary *l) {
     static const char *const words[HEC_ATTESTS] = {"did nothing", "set", "nothing to do: the program has it", "on",
                                                    "failed, and was taken out"};

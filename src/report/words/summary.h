@@ -18,6 +18,8 @@ char *hec_unit_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summ
                      const struct hec_unit_summary *unit, bool utf8);
 /* "$0.00010, 367 mg CO2 (defaults: ...)"; "" where the joules are unknown */
 char *hec_cost_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary);
+/* What happened, as it was recorded. */
+char *hec_event_words(char out[HEC_SUMMARY_WORDS], const struct hec_event_summary *event);
 /* "tf32: on"; whether it took effect */
 bool hec_lever_took_words(char out[HEC_SUMMARY_WORDS], const struct hec_lever_summary *lever);
 /* "424 W (rough)", "126 W ± 8": of a state; "" unknown */
