@@ -137,6 +137,16 @@ uint32_t hec_ring_window(const struct hec_ring *ring) {
     return __atomic_load_n(&ring->header->window, __ATOMIC_ACQUIRE);
 }
 
+enum hec_ring_stacks hec_ring_stacks(const struct hec_ring *ring) {
+    uint32_t told = __atomic_load_n(&ring->header->stacks, __ATOMIC_RELAXED);
+    return told == HEC_RING_STACKS_OUTSIDE || told == HEC_RING_STACKS_INSIDE ? (enum hec_ring_stacks)told
+                                                                             : HEC_RING_STACKS_UNKNOWN;
+}
+
+void hec_ring_tell_stacks(struct hec_ring_reader *reader, enum hec_ring_stacks stacks) {
+    __atomic_store_n(&reader->header->stacks, (uint32_t)stacks, __ATOMIC_RELAXED);
+}
+
 void hec_ring_abandon(struct hec_ring *ring, uint32_t seen) {
     __atomic_compare_exchange_n(&ring->header->window, &seen, seen | 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }

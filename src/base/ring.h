@@ -139,7 +139,11 @@ struct hec_ring_header {
     /* Even: somebody reads; odd: nobody does just now, and writers leave it. It grows by one at each change (the reader
      * makes it, but for a writer who saw nobody read for long): what was defined under another number is unknown to who reads. */
     uint32_t window;
+    uint32_t stacks; /* enum hec_ring_stacks: the reader says it */
 };
+
+/* Whether somebody reads the stacks of the process from outside. */
+enum hec_ring_stacks { HEC_RING_STACKS_UNKNOWN, HEC_RING_STACKS_OUTSIDE, HEC_RING_STACKS_INSIDE };
 
 /* Sent with the memfd, as one datagram. */
 struct hec_ring_hello {
@@ -184,6 +188,7 @@ bool hec_ring_closed(const struct hec_ring *ring);
 
 /* The number of the window; odd: nobody reads, and nothing is to be written. */
 uint32_t hec_ring_window(const struct hec_ring *ring);
+enum hec_ring_stacks hec_ring_stacks(const struct hec_ring *ring);
 /* Nobody has read for so long that nobody will: the window `seen` ends. */
 void hec_ring_abandon(struct hec_ring *ring, uint32_t seen);
 
@@ -232,6 +237,8 @@ uint64_t hec_ring_lost(const struct hec_ring_reader *reader);
 void hec_ring_begin(struct hec_ring_reader *reader);
 /* For who keeps a ring and maps it only now: nobody reads it just now. */
 void hec_ring_pause(struct hec_ring_reader *reader);
+
+void hec_ring_tell_stacks(struct hec_ring_reader *reader, enum hec_ring_stacks stacks);
 
 /* Signal to the writers that nobody reads any more (borrowed: for now), and unmap. */
 void hec_ring_close(struct hec_ring_reader *reader);

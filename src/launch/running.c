@@ -103,7 +103,7 @@ int hec_running_record(const struct hec_running_options *options, struct hec_ima
                                            .rings = options->rings,
                                            .trace_mode = HEC_TRACE_AUTO,
                                            .visible_devices = visible_devices(options->root, environment)};
-    if ((err = hec_recorder_start(hec_collectors_of(HEC_OBSERVER_RUN), &observe, sink, &recorder, why)) < 0) {
+    if ((err = hec_recorder_start(hec_collectors_of(HEC_OBSERVER_WINDOW), &observe, sink, &recorder, why)) < 0) {
         hec_writer_close(writer, NULL, NULL);
         return err;
     }

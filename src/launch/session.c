@@ -194,6 +194,7 @@ static void prepare_rings(struct hec_session *s) {
     else
         hec_info("no marks for Python: %s", why.text);
     hec_inject_hooks(&s->inject, &s->env);
+    hec_environ_set(&s->env, HEC_MARKS_ENV_STACKS, "outside");
     snprintf(s->trace_socket, sizeof s->trace_socket, "%.*s/" HEC_PATH_TRACE_SOCKET, PATH_MAX - 8, s->folder.path);
     hec_inject_tracer(&s->inject, s->trace_socket, &s->env);
     if (!s->inject.traced)

@@ -65,6 +65,13 @@ int hec_hook_window(void) {
     return window;
 }
 
+int hec_hook_stacks(void) {
+    struct hec_ring *ring = hec_mark_enter();
+    int stacks = ring ? (int)hec_ring_stacks(ring) : -1;
+    hec_mark_leave();
+    return stacks;
+}
+
 int hec_hook_fact(const char *key, const char *text) {
     if (!key || !key[0])
         return 0;

@@ -32,6 +32,9 @@ int hec_hook_stack(uint32_t tid, uint32_t frame, uint32_t period_us);
  * reads just now. */
 int hec_hook_window(void);
 
+/* Whether HEC reads the stacks of this process from outside (HEC_RING_STACKS_*); -1: no ring. */
+int hec_hook_stacks(void);
+
 /* A fact about the program; texts keep their last 255 bytes. */
 int hec_hook_fact(const char *key, const char *text);
 

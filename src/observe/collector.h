@@ -9,9 +9,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum hec_lane { HEC_LANE_HOST, HEC_LANE_GPU, HEC_LANE_TRACE, HEC_LANE_COUNT };
+enum hec_lane { HEC_LANE_HOST, HEC_LANE_GPU, HEC_LANE_TRACE, HEC_LANE_STACKS, HEC_LANE_COUNT };
 
 struct hec_device_table;
+struct hec_process_table;
 
 /* A ring that somebody else keeps, to be read for a while. */
 struct hec_observe_ring {
@@ -20,16 +21,17 @@ struct hec_observe_ring {
 };
 
 struct hec_observe_options {
-    pid_t root;                       /* the command; 0 while it has not started */
-    const char *nvml_path;            /* NULL: the system's libnvidia-ml.so.1 */
-    const char *visible_devices;      /* CUDA_VISIBLE_DEVICES of the command; NULL when unset */
-    const char *proc_path;            /* NULL: /proc */
-    const char *powercap_path;        /* NULL: /sys/class/powercap */
-    const char *mark_socket;          /* path on which the program's rings arrive; NULL: none */
-    const char *trace_socket;         /* path on which the tracer's rings arrive; NULL: none */
-    int trace_mode;                   /* as asked for: enum hec_trace_mode of base/trace.h */
-    struct hec_device_table *devices; /* of this run (observe/devices.h); set by the recorder, NULL without one */
-    int64_t gpm_window_ns;            /* 0: as short as the CPU share allows */
+    pid_t root;                          /* the command; 0 while it has not started */
+    const char *nvml_path;               /* NULL: the system's libnvidia-ml.so.1 */
+    const char *visible_devices;         /* CUDA_VISIBLE_DEVICES of the command; NULL when unset */
+    const char *proc_path;               /* NULL: /proc */
+    const char *powercap_path;           /* NULL: /sys/class/powercap */
+    const char *mark_socket;             /* path on which the program's rings arrive; NULL: none */
+    const char *trace_socket;            /* path on which the tracer's rings arrive; NULL: none */
+    int trace_mode;                      /* as asked for: enum hec_trace_mode of base/trace.h */
+    struct hec_device_table *devices;    /* of this run (observe/devices.h); set by the recorder, NULL without one */
+    struct hec_process_table *processes; /* of this run (observe/processes.h); as devices */
+    int64_t gpm_window_ns;               /* 0: as short as the CPU share allows */
     /* Of an observer that never ends: everything is read so often, all devices at once, and as cheaply as the figures of a
      * node need (no power history, no search for the counter's pace, nothing kept of processes that are gone). 0: as the
      * figures of one run need it */
@@ -63,7 +65,7 @@ struct hec_collector {
     void (*check)(const struct hec_observe_options *options, struct hec_check_list *list);
 };
 
-#define HEC_COLLECTOR(source, run, untraced, node, screen) extern const struct hec_collector hec_collector_##source;
+#define HEC_COLLECTOR(source, ...) extern const struct hec_collector hec_collector_##source;
 #include "observe/collectors.def"
 #undef HEC_COLLECTOR
 
@@ -71,6 +73,8 @@ struct hec_collector {
 enum hec_observer {
     HEC_OBSERVER_RUN,      /* of a command, with the tracer in it */
     HEC_OBSERVER_UNTRACED, /* of a command without it */
+    HEC_OBSERVER_WINDOW,   /* of a job that reports to hec agent */
+    HEC_OBSERVER_ATTACHED, /* of a process that runs already, by nothing but what can be seen of it from outside */
     HEC_OBSERVER_NODE,     /* hec agent */
     HEC_OBSERVER_SCREEN    /* hec top */
 };

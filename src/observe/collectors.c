@@ -4,31 +4,40 @@
 #define OUT(collector)
 
 const struct hec_collector *const *hec_collectors_of(enum hec_observer observer) {
-    static const struct hec_collector *const run[] = {
-#define HEC_COLLECTOR(source, run, untraced, node, screen) run(hec_collector_##source)
+#define HEC_COLLECTOR(source, run, untraced, window, attached, node, screen) run(hec_collector_##source)
+    static const struct hec_collector *const of_run[] = {
 #include "observe/collectors.def"
-#undef HEC_COLLECTOR
         NULL};
-    static const struct hec_collector *const untraced[] = {
-#define HEC_COLLECTOR(source, run, untraced, node, screen) untraced(hec_collector_##source)
+#undef HEC_COLLECTOR
+#define HEC_COLLECTOR(source, run, untraced, window, attached, node, screen) untraced(hec_collector_##source)
+    static const struct hec_collector *const of_untraced[] = {
 #include "observe/collectors.def"
-#undef HEC_COLLECTOR
         NULL};
-    static const struct hec_collector *const node[] = {
-#define HEC_COLLECTOR(source, run, untraced, node, screen) node(hec_collector_##source)
+#undef HEC_COLLECTOR
+#define HEC_COLLECTOR(source, run, untraced, window, attached, node, screen) window(hec_collector_##source)
+    static const struct hec_collector *const of_window[] = {
 #include "observe/collectors.def"
-#undef HEC_COLLECTOR
         NULL};
-    static const struct hec_collector *const screen[] = {
-#define HEC_COLLECTOR(source, run, untraced, node, screen) screen(hec_collector_##source)
+#undef HEC_COLLECTOR
+#define HEC_COLLECTOR(source, run, untraced, window, attached, node, screen) attached(hec_collector_##source)
+    static const struct hec_collector *const of_attached[] = {
 #include "observe/collectors.def"
-#undef HEC_COLLECTOR
         NULL};
+#undef HEC_COLLECTOR
+#define HEC_COLLECTOR(source, run, untraced, window, attached, node, screen) node(hec_collector_##source)
+    static const struct hec_collector *const of_node[] = {
+#include "observe/collectors.def"
+        NULL};
+#undef HEC_COLLECTOR
+#define HEC_COLLECTOR(source, run, untraced, window, attached, node, screen) screen(hec_collector_##source)
+    static const struct hec_collector *const of_screen[] = {
+#include "observe/collectors.def"
+        NULL};
+#undef HEC_COLLECTOR
     static const struct hec_collector *const *const lists[] = {
-        [HEC_OBSERVER_RUN] = run,
-        [HEC_OBSERVER_UNTRACED] = untraced,
-        [HEC_OBSERVER_NODE] = node,
-        [HEC_OBSERVER_SCREEN] = screen,
+        [HEC_OBSERVER_RUN] = of_run,           [HEC_OBSERVER_UNTRACED] = of_untraced,
+        [HEC_OBSERVER_WINDOW] = of_window,     [HEC_OBSERVER_ATTACHED] = of_attached,
+        [HEC_OBSERVER_NODE] = of_node,         [HEC_OBSERVER_SCREEN] = of_screen,
     };
     return lists[observer];
 }

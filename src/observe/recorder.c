@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "observe/devices.h"
+#include "observe/processes.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -75,7 +76,7 @@ void hec_lane_close(struct hec_lane_set *set) {
     set->count = 0;
 }
 
-static const char *const lane_names[HEC_LANE_COUNT] = {"host", HEC_GAP_DRIVER, "trace"};
+static const char *const lane_names[HEC_LANE_COUNT] = {"host", HEC_GAP_DRIVER, "trace", "sampler of stacks"};
 
 /* For collectors that ask no driver: on an idle machine they are open after 1 ms, on a busy one a thread may not run for
  * longer than a GPU takes. */
@@ -105,6 +106,7 @@ struct hec_recorder {
     unsigned wakes;
     struct lane lanes[HEC_LANE_COUNT];
     struct hec_device_table devices;
+    struct hec_process_table processes;
 };
 
 static struct lane *hold(void *context) {
@@ -130,6 +132,11 @@ static void let_go(struct lane **lane) {
 static void add_device(void *context, const struct hec_device *device) {
     hec_device_table_add(&((struct lane *)context)->recorder->devices, device);
     pass_device(context, device);
+}
+
+static void add_process(void *context, const struct hec_process *process) {
+    hec_process_table_add(&((struct lane *)context)->recorder->processes, process);
+    pass_process(context, process);
 }
 
 static void show_tracer(void *context, const struct hec_tracer *tracer) {
@@ -199,6 +206,7 @@ static int start_lane(struct hec_recorder *recorder, enum hec_lane kind) {
 #undef HEC_SINK
     };
     lane->sink.device = add_device;
+    lane->sink.process = add_process;
     lane->sink.tracer = show_tracer;
     return pthread_create(&lane->thread, NULL, lane_main, lane);
 }
@@ -213,6 +221,8 @@ int hec_recorder_start(const struct hec_collector *const *all, struct hec_observ
     recorder->sink = sink;
     hec_device_table_init(&recorder->devices);
     options->devices = &recorder->devices;
+    hec_process_table_init(&recorder->processes);
+    options->processes = &recorder->processes;
     pthread_mutex_init(&recorder->lock, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -231,6 +241,8 @@ int hec_recorder_start(const struct hec_collector *const *all, struct hec_observ
             pthread_join(recorder->lanes[kind].thread, NULL);
         options->devices = NULL;
         hec_device_table_free(&recorder->devices);
+        options->processes = NULL;
+        hec_process_table_free(&recorder->processes);
         free(recorder);
         return hec_fail(why, hec_err_from_errno(errnum), "cannot start a thread: %s", strerror(errnum));
     }
@@ -305,6 +317,8 @@ int hec_recorder_stop(struct hec_recorder *recorder, int64_t end_ns, int64_t tim
     pthread_mutex_destroy(&recorder->lock);
     recorder->options->devices = NULL;
     hec_device_table_free(&recorder->devices);
+    recorder->options->processes = NULL;
+    hec_process_table_free(&recorder->processes);
     free(recorder);
     return 0;
 }

@@ -132,7 +132,7 @@ def test_only_the_api_is_exported(libhec):
     # for the hooks, with a version node that promises nothing
     private = {line.split()[-1] for line in out.splitlines() if "@@HEC_PRIVATE" in line}
     assert {name.split("@")[0] for name in private} == {
-        f"hec_hook_{what}" for what in ("step", "value", "interval", "frame", "stack", "fact", "window")
+        f"hec_hook_{what}" for what in ("step", "value", "interval", "frame", "stack", "fact", "window", "stacks")
     }
     names = {name for name in names if not name.startswith(("HEC_", "hec_hook_"))}
     assert names == {

@@ -82,7 +82,7 @@ def _load() -> bool:
 
 def _forked() -> None:
     """In the parent. Python 3.12 and newer count the threads at this point, and warn; CUDA has threads of its own."""
-    if core.torch is None and stacks.samples:
+    if core.torch is None and stacks.begun:
         stacks.start()
     elif sys.version_info < (3, 12):
         core.wake()
@@ -117,7 +117,7 @@ def _finish() -> None:
             values.finish()
             optimizers.cycle.finish()
             modules.cycle.finish()
-        if (core.installed or stacks.samples) and not core.dormant:
+        if (core.installed or stacks.begun) and not core.dormant:
             core.report_cost()
     except Exception:
         pass

@@ -6,6 +6,7 @@ import os
 from typing import Any, Optional
 
 OPTIMIZER, MODULE = 1, 2
+STACKS_UNKNOWN, STACKS_OUTSIDE, STACKS_INSIDE = 0, 1, 2
 UNKNOWN = float("nan")
 
 
@@ -28,6 +29,7 @@ class Library:
         self.stack = function("hec_hook_stack", u32, u32, u32)
         self._fact = function("hec_hook_fact", text, text)
         self.window = function("hec_hook_window")
+        self.stacks = function("hec_hook_stacks")
 
     def value(self, name: bytes, value: float, t_ns: int) -> None:
         self._value(name, value, t_ns)

@@ -1,4 +1,6 @@
-"""Samples of the main thread's stack, taken by a thread of their own.
+"""Samples of the main thread's stack, taken by a thread of their own where HEC cannot read them from outside.
+
+`hec run` reads stacks out of the process's memory (src/observe/stacks): then this thread only looks after the hooks once a second.
 
 The thread is not one of `threading`: programs that list or join their threads do not see it. It handles no signals, and
 it ends before the process forks, since Python warns of forks with threads; the next event of the program starts it
@@ -31,6 +33,10 @@ NODES_MAX = 60000
 PLACES_MAX = 200000
 IMPORTS = "<frozen importlib"  # frames of the import system say nothing
 
+OUTSIDE_S = 1.0  # so long HEC may take to say that it reads the stacks from outside; meanwhile it is asked
+ASK_S = 0.05
+TICK_S = 1.0
+
 CUDA_S = 0.2  # without PyTorch: how often it looks whether the process uses CUDA; until then it reports nothing
 
 samples = 0
@@ -47,6 +53,7 @@ _codes: "Dict[int, Any]" = {}
 _next_node = 1
 _ticks = 0
 _calls_seen = 0
+begun = False  # the thread has found something to do
 _window = 0  # in which HEC reads; each has a tree of its own
 
 
@@ -105,8 +112,19 @@ def _forget_tree() -> None:
     _codes.clear()
 
 
+def _pause_s(since_ns: int) -> float:
+    """How long this thread has nothing to sample; 0: it has. since_ns: when it began."""
+    if os.environ.get("HEC_STACKS") != "outside":
+        return 0.0
+    told = core.library.stacks()
+    if told == library.STACKS_OUTSIDE:
+        return TICK_S
+    waits = told == library.STACKS_UNKNOWN and core.now_ns() - since_ns < OUTSIDE_S * 1e9
+    return ASK_S if waits else 0.0
+
+
 def _run(hz: float, lock: Any) -> None:
-    global _tid, samples, cost_ns
+    global _tid, samples, cost_ns, begun
     try:
         import signal
 
@@ -121,12 +139,18 @@ def _run(hz: float, lock: Any) -> None:
         if core.torch is None:
             core.dormant = False  # who uses a GPU is no mere helper
         core.report_facts()
-        while not lock.acquire(timeout=period_s):
+        begun = True
+        began_ns = core.now_ns()
+        while not lock.acquire(timeout=_pause_s(began_ns) or period_s):
             if not _listened():
                 if not core.library.active():
                     break
                 continue
             start_ns = core.now_ns()
+            if _pause_s(began_ns):
+                if not _tick(start_ns):
+                    break
+                continue
             _sample(main, int(period_s * 1e6))
             took_ns = core.now_ns() - start_ns
             samples += 1

@@ -1,5 +1,6 @@
 #include "diagnose/states/state.h"
 
+#include "base/clock.h"
 #include "diagnose/states/steady.h"
 #include "diagnose/timeline/pass.h"
 #include "diagnose/states/device.h"
@@ -23,10 +24,13 @@ bool hec_state_idle(enum hec_state state) {
     return (unsigned)state < HEC_STATE_COUNT && states[state].idle;
 }
 
+#define RECENT_NS (50 * HEC_NS_PER_MS) /* five samples */
+
 /* One process, by pid and rank (ranks of an import may share a pid). */
 struct process {
     int32_t pid, rank;
     struct hec_host_thread *main, *sampled; /* NULL: it has no thread that is known, no samples */
+    struct hec_host_thread *launches;       /* what was known to last; NULL: none */
     bool used;                              /* a device */
     bool trains;                            /* steps of an optimizer were found */
     int64_t loop_ns;                        /* a profiler's window: its first step begins; INT64_MAX: none */
@@ -227,9 +231,24 @@ static int64_t plausible(int64_t t_ns) {
     return t_ns < -HEC_TIMELINE_TIME_MAX || t_ns > HEC_TIMELINE_TIME_MAX ? HEC_TIME_UNKNOWN : t_ns;
 }
 
+/* The thread whose stacks explain why the device waited: the one that launches, if it runs Python as the main thread does. Threads that
+ * only call back into it now and then (of autograd) have few samples, and old ones. */
+static const struct hec_host_thread *explains(const struct process *process) {
+    const struct hec_host_thread *usual = process->sampled, *launches = process->launches;
+    if (!launches || launches == usual || !launches->sample_count)
+        return usual;
+    if (!usual || !usual->sample_count)
+        return launches;
+    return launches->samples[launches->sample_count - 1].t_ns > usual->samples[usual->sample_count - 1].t_ns - RECENT_NS
+               ? launches
+               : usual;
+}
+
 static int take_device(struct hec_states *b, struct on_track *on, const struct hec_activity *a) {
     struct hec_host_thread *thread =
         a->launch_track < b->tables->track_count ? b->tracks[a->launch_track].thread : NULL;
+    if (thread)
+        on->process->launches = thread;
     struct hec_state_event event = {
         .start_ns = a->start_ns,
         .end_ns = a->end_ns,
@@ -243,7 +262,7 @@ static int take_device(struct hec_states *b, struct on_track *on, const struct h
         .thread = thread,
         .trains = on->process->trains,
         .main = on->process->main,
-        .sampled = on->process->sampled,
+        .sampled = explains(on->process),
     };
     on->process->used = true;
     bool copy = a->kind == HEC_ACTIVITY_COPY;

@@ -66,6 +66,7 @@ static int marks_open(const struct hec_observe_options *options, const struct he
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory for marks");
     hec_marks_run_init(&marks->run, sink, hec_clock_mono_ns());
     marks->options = options;
+    marks->run.processes = options->processes;
     marks->run.step_seen = options->step_seen;
     marks->run.step_context = options->step_context;
     int err =

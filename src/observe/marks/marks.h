@@ -29,6 +29,7 @@
 #define HEC_MARKS_ENV_SOCKET "HEC_SOCKET" /* options->mark_socket */
 #define HEC_MARKS_ENV_LIBRARY "HEC_LIB"   /* absolute path of libhec.so.0, for Python and header-only programs */
 #define HEC_MARKS_ENV_KNOBS "HEC_KNOBS"   /* hec_marks_knob_add */
+#define HEC_MARKS_ENV_STACKS "HEC_STACKS" /* "outside": who reads the marks may read stacks from outside, and says so */
 
 /* The longest list of knobs that libhec.so takes, in bytes, and in knobs. */
 #define HEC_MARKS_KNOBS_MAX 8191

@@ -134,8 +134,19 @@ static void on_record(void *context, struct hec_peer *process, const struct hec_
     process->bad += !valid;
 }
 
-static void drained(void *run, struct hec_peer *process, int64_t now_ns) {
+/* Whether the sampler in the program has to work. */
+static void tell_stacks(struct hec_process_table *processes, struct hec_peer *process) {
+    static const enum hec_ring_stacks told[] = {[HEC_STACKS_UNKNOWN] = HEC_RING_STACKS_UNKNOWN,
+                                                [HEC_STACKS_OUTSIDE] = HEC_RING_STACKS_OUTSIDE,
+                                                [HEC_STACKS_INSIDE] = HEC_RING_STACKS_INSIDE};
+    if (processes && process->pid)
+        hec_ring_tell_stacks(&process->ring, told[hec_process_table_stacks(processes, process->pid)]);
+}
+
+static void drained(void *context, struct hec_peer *process, int64_t now_ns) {
+    struct hec_marks_run *run = context;
     struct hec_marks_peer *peer = (struct hec_marks_peer *)process;
+    tell_stacks(run->processes, process);
     hec_marks_steps_poll(peer, run, now_ns);
     hec_marks_timeline_flush(&peer->timeline);
 }

@@ -5,6 +5,7 @@
 #include "model/run.h"
 #include "observe/marks/timeline.h"
 #include "observe/peers.h"
+#include "observe/processes.h"
 
 /* Totals of units of work by name, over all processes of a run; bounded. */
 #define HEC_MARKS_UNITS_MAX 64
@@ -41,6 +42,7 @@ void hec_marks_units_flush(struct hec_marks_units *units, const struct hec_sink 
 /* What all processes of a run share. */
 struct hec_marks_run {
     const struct hec_sink *sink;
+    struct hec_process_table *processes;                     /* who reads stacks from outside; NULL: nobody */
     void (*step_seen)(void *context, pid_t pid, int source); /* NULL: nobody */
     void *step_context;
     int64_t opened_ns; /* nothing valid is older: the socket did not exist */
