@@ -35,9 +35,8 @@ const struct hec_collector *const *hec_collectors_of(enum hec_observer observer)
         NULL};
 #undef HEC_COLLECTOR
     static const struct hec_collector *const *const lists[] = {
-        [HEC_OBSERVER_RUN] = of_run,           [HEC_OBSERVER_UNTRACED] = of_untraced,
-        [HEC_OBSERVER_WINDOW] = of_window,     [HEC_OBSERVER_ATTACHED] = of_attached,
-        [HEC_OBSERVER_NODE] = of_node,         [HEC_OBSERVER_SCREEN] = of_screen,
+        [HEC_OBSERVER_RUN] = of_run,           [HEC_OBSERVER_UNTRACED] = of_untraced, [HEC_OBSERVER_WINDOW] = of_window,
+        [HEC_OBSERVER_ATTACHED] = of_attached, [HEC_OBSERVER_NODE] = of_node,         [HEC_OBSERVER_SCREEN] = of_screen,
     };
     return lists[observer];
 }

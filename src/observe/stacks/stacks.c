@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 #define EVENTS_MAX 20
-#define LOOK_FIRST_NS (5 * HEC_NS_PER_MS) /* how often at first, and at last, it is looked for an interpreter in a process */
+#define LOOK_FIRST_NS                                                                                                  \
+    (5 * HEC_NS_PER_MS) /* how often at first, and at last, it is looked for an interpreter in a process */
 #define LOOK_LAST_NS (5 * HEC_NS_PER_S)
-#define LOOK_SHARE 8 /* in between: after so much of the time since it came */
+#define LOOK_SHARE 8                          /* in between: after so much of the time since it came */
 #define DEVICE_FIRST_NS (250 * HEC_NS_PER_MS) /* the same for the driver of a GPU, in one that is readable */
 #define DEVICE_LAST_NS (60 * HEC_NS_PER_S)
 #define NOBODY_NS (200 * HEC_NS_PER_MS) /* no Python is known: whether a process has come */
@@ -23,7 +24,7 @@ struct looked_into {
     struct hec_process_entry entry;
     bool readable, refused, listed;
     bool uses_device; /* and is no worker of one that does: what was forked with the driver loaded cannot use it */
-    int64_t since_ns;         /* it came, or its program */
+    int64_t since_ns; /* it came, or its program */
     int64_t look_ns, wait_ns; /* when it is looked for an interpreter, or for the driver; between looks for that */
     struct hec_stacks_sampler sampler;
 };
