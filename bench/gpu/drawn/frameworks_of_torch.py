@@ -1,6 +1,6 @@
 """The loops of PyTorch Lightning and of Hugging Face's Trainer around the same models."""
 import models_torch
-from parts import filled, indented
+from parts import filled, indented, reported
 
 IMPORTS = {"lightning": "import pytorch_lightning as pl\n", "trainer": "import transformers\n"}
 
@@ -74,7 +74,7 @@ def main(flags, host_setup, places, around, optimizer):
     setup, before, after = around
     body = places.get("host_before", "") + before + places.get("host_after", "") + places.get("logging", "") + after
     beside = "def work_beside(model, values, step):\n" + indented(
-        body + f"if step % {flags.report_every} == 0:\n    shown.append(values.mean().item())\n")
+        body + reported(flags, "shown.append(values.mean().item())\n"))
     text = TRAINER if flags["framework"] == "trainer" else LIGHTNING
     layout = ".to(memory_format=torch.channels_last)" if flags["model"] == "cnn" and not flags.has("layout") else ""
     return (setup + host_setup + "shown = []\n\n\n" + beside + "\n\n"

@@ -69,14 +69,15 @@ def pick(rng, weights):
 
 
 def size_of(rng, model, loop):
-    """Sizes that a person might take, from a few hundred microseconds a step to some tens of milliseconds."""
+    """Sizes that a person might take, from a few hundred microseconds a step to some tens of milliseconds; seven arms fit on a card."""
     one = rng.choice
     if model == "mlp":
         return {"width": one((1024, 2048, 4096)), "depth": one((4, 8, 12)), "batch": one((1024, 2048, 4096, 8192))}
     if model == "cnn":
-        return {"width": one((32, 64)), "depth": one((4, 5)), "side": one((64, 96, 128)), "batch": one((64, 128, 256))}
+        return {"width": one((32, 64)), "depth": one((4, 5)), "side": one((64, 96)), "batch": one((64, 128, 192))}
     if model == "transformer":
-        return {"width": one((512, 768, 1024)), "depth": one((4, 8, 12)), "length": one((128, 256, 512)), "batch": one((16, 32, 64))}
+        length = one((128, 256, 512))
+        return {"width": one((512, 768, 1024)), "depth": one((4, 6, 8)), "length": length, "batch": one((4096, 8192)) // length}
     if model == "lstm":
         return {"width": one((512, 1024)), "depth": 1, "length": one((32, 64)), "batch": one((128, 256, 512))}
     if model == "gnn":
@@ -137,7 +138,7 @@ def draw(seed):
     if shares > SHARES_TOGETHER:
         spec["faults"] = {name: share and round(share * SHARES_TOGETHER / shares, 3) for name, share in spec["faults"].items()}
     if {"loader_workers", "loader_work"} & spec["faults"].keys():
-        spec["feed"], spec["batch"] = "loader", rng.choice((32, 64, 128))
+        spec["feed"], spec["batch"] = "loader", min(rng.choice((32, 64, 128)), 8192 // spec.get("length", 1))
     if framework in ("lightning", "trainer"):
         spec["feed"] = "loader"
         spec["batch"] = min(spec["batch"], 128)

@@ -80,6 +80,11 @@ def host_code(flags):
     return "\n\n".join(functions), "".join(setup), places
 
 
+def reported(flags, line):
+    """A line of the loop that is for every so many steps."""
+    return line if flags.report_every == 1 else f"if step % {flags.report_every} == 0:\n" + indented(line)
+
+
 PROGRESS = '''class Progress:
     """Goes on for some seconds, then says how far it got."""
 

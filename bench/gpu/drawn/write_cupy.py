@@ -1,5 +1,5 @@
 """Programs in CuPy."""
-from parts import Flags, filled, host_code, indented, program
+from parts import Flags, filled, host_code, indented, program, reported
 
 IMPORTS = "import cupy\nimport numpy\n"
 # Each: (what is kept, a step that gives `values`)
@@ -61,7 +61,7 @@ def source(spec, without=frozenset(), probe=None):
     if flags.has("no_pool"):
         setup += "cupy.cuda.set_allocator(None)\n"
     loop += step + places.get("host_after", "") + places.get("logging", "") + after
-    loop += f"if step % {flags.report_every} == 0:\n    shown.append(float(values.mean()))\n"
+    loop += reported(flags, "shown.append(float(values.mean()))\n")
     loop += "if not progress.step(1):\n    break\nstep += 1\n"
     constants = f"ITEMS = {spec['items']}\nDEPTH = {spec['depth']}\n"
     main = ("def main(progress):\n" + indented(setup + host_setup + "shown = []\nstep = 0\nwhile True:\n" + indented(loop)

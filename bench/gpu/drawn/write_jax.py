@@ -1,5 +1,5 @@
 """Programs in JAX."""
-from parts import Flags, filled, host_code, indented, program
+from parts import Flags, filled, host_code, indented, program, reported
 
 IMPORTS = "import jax\nimport jax.numpy as jnp\nimport numpy\n"
 MLP = '''def start(key):
@@ -66,7 +66,7 @@ def source(spec, without=frozenset(), probe=None):
     if flags.drawn("new_shapes"):
         every = flags.knobs["new_shapes"]
         size = "BATCH" if mlp else "ITEMS"
-        cut = f"{size} - 16 * (step // {every} % ({size} // 32))"
+        cut = f"{size} - 8 * (step // {every} % ({size} // 16))"
         if flags.has("new_shapes"):
             loop += f"given = {taken}[:{cut}]\n"
         else:  # padded to what is compiled already
@@ -79,7 +79,7 @@ def source(spec, without=frozenset(), probe=None):
     else:
         loop += "state, values = relax(state)\n"
     loop += places.get("host_after", "") + places.get("logging", "") + after
-    loop += f"if step % {flags.report_every} == 0:\n    shown.append(float(values.mean()))\n"
+    loop += reported(flags, "shown.append(float(values.mean()))\n")
     loop += "if not progress.step(BATCH):\n    break\nstep += 1\n"
     main = ("def main(progress):\n" + indented(setup + host_setup + "shown = []\nstep = 0\nwhile True:\n" + indented(loop)
                                                + "print(\"last\", shown[-1:], file=sys.stderr)\n"))

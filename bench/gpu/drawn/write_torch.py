@@ -2,7 +2,7 @@
 import frameworks_of_torch
 import models_torch
 from grammar import RECOMPILE_EVERY
-from parts import Flags, filled, host_code, indented, program
+from parts import Flags, filled, host_code, indented, program, reported
 
 def probe_of(spec, cause):
     """What else measures a finding of which no inefficiency of the program is: the change that answers it, named by the cause."""
@@ -25,7 +25,7 @@ IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n
 
 RESIDENT = '''def batches():
     """All of it fits on the device."""
-    x, y = examples(4 * BATCH)
+    x, y = examples(2 * BATCH)
     x, y = x.to(DEVICE), y.to(DEVICE)
     while True:
         for first in range(0, len(x), BATCH):
@@ -251,7 +251,7 @@ def plain_main(flags, host_setup, places):
     if flags["loop"] == "serve":
         loop += "shown.append(values.tolist())\n"
     else:
-        loop += f"if step % {flags.report_every} == 0:\n    shown.append(values.mean().item())\n"
+        loop += reported(flags, "shown.append(values.mean().item())\n")
     if flags["loop"] == "train_eval":
         loop += filled(EVALUATE, EVERY=flags["eval_every"])
     loop += "if not progress.step(BATCH):\n    break\nstep += 1\n"
