@@ -4,8 +4,8 @@
 usage: cost.py HEC [--python PYTHON] [--turns N] [--seconds S]
 
 The program works in blocks and notes when each ended. hec is attached to it in every other turn. Prints for each program the share of a
-core that the reading took (the CPU time of that thread), and how much longer a block took with it than without: the median ratio of
-neighbouring turns, with the 95 % interval of a bootstrap."""
+core that the reading took (the CPU time of that thread), and how much more CPU time a block of the program took with it than without: the
+median ratio of neighbouring turns, with the 95 % interval of a bootstrap."""
 import argparse
 import json
 import os
@@ -68,7 +68,7 @@ print("ready", flush=True)
 out = os.fdopen(int(sys.argv[1]), "wb", 0)
 while True:
     block()
-    out.write(time.monotonic_ns().to_bytes(8, "little"))
+    out.write(time.thread_time_ns().to_bytes(8, "little"))
 '''
 
 
@@ -82,7 +82,7 @@ class Program:
             sys.exit("the program did not start")
 
     def blocks(self):
-        """How long those that ended since the last call took."""
+        """CPU time of those that ended since the last call, in ns."""
         data = b""
         while True:
             try:
