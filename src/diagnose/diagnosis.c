@@ -1,7 +1,6 @@
 #include "base/clock.h"
 #include "diagnose/build.h"
 #include "diagnose/states/inferred/inferred.h"
-#include "diagnose/states/program_lines.h"
 #include "diagnose/states/stacks.h"
 #include "diagnose/timeline/pass.h"
 #include "diagnose/result.h"
@@ -34,7 +33,7 @@ struct build {
     uint64_t active;             /* bits of devices that have pieces */
     struct hec_view *view;       /* NULL: nobody looks, or it is a pass that only widens bounds */
     /* the rest is not of a pass that only widens bounds */
-    struct hec_source_builder *source, *steady_source;
+    struct hec_source_builder *source, *steady_source, *setup_source;
     struct hec_stacks stacks;
     int64_t compiling_ns[HEC_DEVICE_MAX];
     struct hec_calls *calls; /* NULL: nobody asks for them and for gaps */
@@ -47,14 +46,13 @@ struct build {
 struct found {
     struct hec_ledger ledger, steady;
     struct hec_gaps gaps;
-    struct hec_source_lines source, steady_source;
+    struct hec_source_lines source, steady_source, setup_source;
     struct hec_source_modules modules;
 };
 
 struct hec_diagnosis_builder {
     struct hec_inferred *inferred;
     struct hec_source_modules_builder *modules;
-    struct hec_program_lines_builder *lines;
     struct build main;
 };
 
@@ -163,10 +161,11 @@ static bool works(void *context, int device, int64_t from_ns) {
 
 static int take_sample(void *context, int device, const struct hec_state_sample *sample) {
     struct build *b = context;
+    const struct hec_steady *steady = steady_of(b, device);
     int err = hec_source_sample(b->source, device, sample);
-    return !err && hec_steady_at(steady_of(b, device), sample->t_ns)
-               ? hec_source_sample(b->steady_source, device, sample)
-               : err;
+    if (!err && hec_steady_at(steady, sample->t_ns))
+        return hec_source_sample(b->steady_source, device, sample);
+    return !err && sample->t_ns < steady->from_ns ? hec_source_sample(b->setup_source, device, sample) : err;
 }
 
 static int take_calls(void *context, const struct hec_activity *activities, size_t count) {
@@ -184,6 +183,7 @@ static int start(struct build *b, const struct hec_pass *pass, bool widens, stru
     if (!widens) {
         b->source = hec_source_begin(&pass->tables);
         b->steady_source = hec_source_begin(&pass->tables);
+        b->setup_source = hec_source_begin(&pass->tables);
     }
     int err = widens ? 0 : hec_stacks_begin(&b->stacks, &pass->tables);
     if (err)
@@ -192,8 +192,8 @@ static int start(struct build *b, const struct hec_pass *pass, bool widens, stru
         b->calls = hec_calls_begin(&pass->tables);
         consumers[HEC_STAGE_CALLS] = hec_stage_consumer(HEC_STAGE_CALLS, b->calls, take_calls);
     }
-    if (!b->ledger || !b->steady_ledger || (!widens && !(b->source && b->steady_source)) || (calls && !b->calls) ||
-        hec_device_steps_choose(&pass->survey, &pass->tables, &b->steps))
+    if (!b->ledger || !b->steady_ledger || (!widens && !(b->source && b->steady_source && b->setup_source)) ||
+        (calls && !b->calls) || hec_device_steps_choose(&pass->survey, &pass->tables, &b->steps))
         return HEC_ERR_NOMEM;
     hec_ledger_steps(b->ledger, &b->steps);
     hec_ledger_steps(b->steady_ledger, &b->steps);
@@ -221,6 +221,7 @@ static void discard(struct build *b) {
     hec_calls_free(b->calls);
     hec_source_abandon(b->source);
     hec_source_abandon(b->steady_source);
+    hec_source_abandon(b->setup_source);
     hec_gaps_free(&b->gaps);
     for (int i = 0; i < HEC_DEVICE_MAX; i++)
         hec_tape_free(&b->tape[i]);
@@ -360,11 +361,12 @@ static int finish_devices(struct build *b, struct hec_meter *meter, struct found
 }
 
 static int finish_lines(struct build *b, struct found *out) {
-    struct hec_source_builder *source = b->source, *steady = b->steady_source;
-    b->source = b->steady_source = NULL;
+    struct hec_source_builder *source = b->source, *steady = b->steady_source, *setup = b->setup_source;
+    b->source = b->steady_source = b->setup_source = NULL;
     int err = hec_source_end(source, &out->ledger, HEC_DIAGNOSIS_LINES, &out->source);
     int other = hec_source_end(steady, &out->steady, HEC_DIAGNOSIS_LINES, &out->steady_source);
-    return err ? err : other;
+    int third = hec_source_end(setup, NULL, HEC_DIAGNOSIS_LINES, &out->setup_source);
+    return err ? err : other ? other : third;
 }
 
 /* ---- into the dossiers ---- */
@@ -412,6 +414,7 @@ static int hand_over(const struct found *found, const int64_t *compiling_ns, str
             d->compiling_s = (double)compiling_ns[d->readings.device.index] / HEC_NS_PER_S;
         HAND_OVER(&found->source, &d->source, lines);
         HAND_OVER(&found->steady_source, &d->steady_source, lines);
+        HAND_OVER(&found->setup_source, &d->setup_source, lines);
         HAND_OVER(&found->modules, &d->modules, modules);
     }
     return err;
@@ -423,8 +426,6 @@ int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view
                         struct hec_diagnosis_builder **out, struct hec_pass_consumer *consumers) {
     struct hec_diagnosis_builder *b = *out = calloc(1, sizeof *b);
     int err = b ? hec_inferred_begin(pass, &b->inferred, &consumers[HEC_STAGE_INFERRED]) : HEC_ERR_NOMEM;
-    if (!err && !(b->lines = hec_program_lines_begin(&pass->tables, &consumers[HEC_STAGE_LINES])))
-        err = HEC_ERR_NOMEM;
     if (!err && !(b->modules = hec_source_modules_begin(&pass->tables, &consumers[HEC_STAGE_MODULES])))
         err = HEC_ERR_NOMEM;
     if (!err) {
@@ -452,10 +453,6 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, struct hec_meter *meter, 
             shared |= hec_device_bit(out->devices[i].readings.device.index);
     b->modules = NULL;
     int err = hec_source_modules_end(modules, HEC_DIAGNOSIS_MODULES, &found.modules);
-    if (!err) {
-        err = hec_program_lines_end(b->lines, HEC_DIAGNOSIS_LINES, &out->lines);
-        b->lines = NULL;
-    }
     if (!err)
         err = hec_inferred_decide(b->inferred, meter, shared, &any, why);
     if (!err && any) { /* what CUPTI saw is not all */
@@ -481,6 +478,7 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, struct hec_meter *meter, 
     hec_gaps_free(&found.gaps);
     hec_source_lines_free(&found.source);
     hec_source_lines_free(&found.steady_source);
+    hec_source_lines_free(&found.setup_source);
     hec_source_modules_free(&found.modules);
     return err;
 }
@@ -490,7 +488,6 @@ void hec_diagnosis_abandon(struct hec_diagnosis_builder *b) {
         return;
     discard(&b->main);
     hec_source_modules_abandon(b->modules);
-    hec_program_lines_abandon(b->lines);
     hec_inferred_free(b->inferred);
     free(b);
 }

@@ -25,6 +25,7 @@ static void free_device(struct hec_device_diagnosis *d) {
     free(d->watts);
     hec_source_lines_free(&d->source);
     hec_source_lines_free(&d->steady_source);
+    hec_source_lines_free(&d->setup_source);
     hec_source_modules_free(&d->modules);
 }
 
@@ -35,7 +36,6 @@ void hec_summary_free(struct hec_summary *summary) {
     free(summary->kernels);
     free(summary->steps.losses);
     free(summary->steps.gradients);
-    hec_source_lines_free(&summary->lines);
     hec_findings_free(&summary->job.findings);
     free(summary->job.ranks);
     hec_view_free(summary->view);
@@ -83,4 +83,16 @@ const struct hec_step_summary *hec_steps_of(const struct hec_summary *summary,
         if (summary->devices[i].steps.count && summary->devices[i].steps.pid == run->pid)
             return &none;
     return run;
+}
+
+static double times_as_fast(double saved) {
+    return saved < 1 ? 1 / (1 - saved) : NAN;
+}
+
+struct hec_speed hec_finding_speed(const struct hec_summary *s, const struct hec_finding *f) {
+    const struct hec_device_diagnosis *d = hec_summary_device(s, f->device);
+    bool of_step = d && hec_steps_of(s, d)->count && isfinite(f->step_seconds.best);
+    const struct hec_saving *saving = of_step ? &f->step_seconds : &f->seconds;
+    return (struct hec_speed){of_step, times_as_fast(saving->low), times_as_fast(saving->best),
+                              times_as_fast(saving->high)};
 }

@@ -20,8 +20,6 @@
 
 #include <stddef.h>
 
-#include <string.h>
-
 /* The dossier of one device: all that is known of it in a run. What hangs on a pointer is the dossier's own. */
 /* What telemetry says of the time after the last activity of a device that a trace shows. */
 struct hec_after {
@@ -42,7 +40,7 @@ struct hec_device_diagnosis {
     struct hec_call_facts *calls;
     struct hec_watts *watts;       /* what the ledger's joules rest on, and the classes of kernels */
     struct hec_step_summary steps; /* what its processes do; count 0: none. hec_steps_of says what it goes by */
-    struct hec_source_lines source, steady_source; /* of idle states; empty without stack samples */
+    struct hec_source_lines source, steady_source, setup_source; /* of idle states; empty without stack samples */
     struct hec_after after;
     double compiling_s;                /* that it waited while the program compiled, by its stacks; of the whole run */
     struct hec_source_modules modules; /* what launched compute; empty where no ranges or operators are known */
@@ -104,6 +102,8 @@ struct hec_unit_summary {
     bool part_of_devices;                          /* other programs of the run used others */
     double joules_per_unit, joules_per_unit_bound; /* of those devices; NAN when energy is not valid */
     double dollars_per_unit, grams_co2_per_unit;
+    /* The same of the loop alone (steady_blocks.h); NAN: it is not known */
+    double loop_count, loop_per_second, loop_joules_per_unit, loop_joules_per_unit_bound;
 };
 
 enum hec_phase_energy {
@@ -168,15 +168,13 @@ struct hec_summary {
     char cpu[96], os[96], kernel[96], pytorch[48], python[24];
     char framework[24]; /* beside PyTorch, through which it uses its devices ("jax"); empty: unknown */
     double seconds;
-    int exit_code; /* -1: unknown, the run was cut off */
-    char stopped
-        [16]; /* hec ended the command after its "steps" or "time", or was there for a "window", "attached" to it, or so
-                           until it "ended"; empty: it ended by itself */
-    bool complete;                        /* false: hec was killed; the last second may be missing */
-    bool in_progress;                     /* not complete, because it goes on */
-    char simulated[64];                   /* profile of the simulated GPU; empty on real hardware */
-    int loader_workers;                   /* that the program's data loaders have; -1 unknown, or they differ */
-    char imported[32];                    /* what the run was imported from ("kineto"); empty: it was measured */
+    int exit_code;      /* -1: unknown, the run was cut off */
+    char stopped[16];   /* hec ended the command after its "steps" or "time"; empty: it ended by itself */
+    bool complete;      /* false: hec was killed; the last second may be missing */
+    bool in_progress;   /* not complete, because it goes on */
+    char simulated[64]; /* profile of the simulated GPU; empty on real hardware */
+    int loader_workers; /* that the program's data loaders have; -1 unknown, or they differ */
+    char imported[32];  /* what the run was imported from ("kineto"); empty: it was measured */
     struct hec_reason energy_unavailable; /* why there is no device at all; none when there is one */
     struct hec_device_diagnosis *devices; /* malloc'ed */
     int device_count;
@@ -200,20 +198,15 @@ struct hec_summary {
     int kernel_count;
     struct hec_step_summary steps;   /* that the run goes by */
     int64_t stacks;                  /* samples of call stacks */
-    struct hec_source_lines lines;   /* where its main threads were (program_lines.h) */
     struct hec_steady_blocks blocks; /* of the steady part */
-    struct hec_job_diagnosis job;    /* last of all, from what is above */
-    struct hec_view *view;           /* view.h; NULL: none was asked for */
+    struct hec_loop loop;
+    struct hec_job_diagnosis job; /* last of all, from what is above */
+    struct hec_view *view;        /* view.h; NULL: none was asked for */
 };
 
 /* A Python kept HEC's hooks out, and no other Python loaded them. */
 static inline bool hec_summary_unhooked(const struct hec_summary *s) {
     return s->hooks_out && !s->python[0];
-}
-
-/* hec came to a program that ran already, and saw what can be seen from outside. */
-static inline bool hec_summary_attached(const struct hec_summary *s) {
-    return strcmp(s->stopped, "attached") == 0 || strcmp(s->stopped, "ended") == 0;
 }
 
 /* The command ended with a status other than 0, by itself. */
@@ -233,6 +226,13 @@ const struct hec_step_summary *hec_steps_of(const struct hec_summary *summary,
 static inline const struct hec_class_profile *hec_profile_of(const struct hec_device_diagnosis *device) {
     return device->watts ? &device->watts->profile : NULL;
 }
+
+/* How many times as fast it would be fixed: 1 / (1 - the part of the seconds that is saved). NAN, all three: unknown. */
+struct hec_speed {
+    bool of_step; /* else of the run: no step is known */
+    double low, best, high;
+};
+struct hec_speed hec_finding_speed(const struct hec_summary *summary, const struct hec_finding *finding);
 
 /* Analyse a run. Pure: the same input gives the same result, and memory does not grow with the length of the run (but
  * with the number of devices and of processes on them). HEC_ERR_NOMEM, or what a function of the input returned.

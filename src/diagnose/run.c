@@ -246,6 +246,7 @@ static void price_units(struct hec_summary *out) {
 void hec_totals_find(struct hec_summary *out, const struct hec_price *price) {
     add_totals(out, price);
     price_units(out);
+    hec_loop_units(out);
 }
 
 /* ---- the host's and HEC's own rows ---- */

@@ -14,12 +14,14 @@
 
 #define BLOCK_LEAST_NS (HEC_NS_PER_S / 4) /* 12 samples of a power history */
 #define BLOCK_LEAST_POLLED_NS (3 * HEC_NS_PER_S)
+#define BOUND_MOST 0.5 /* of joules: beyond it they are no figure, as of phases */
 
 /* The part of the run, and its blocks: block i is [edge[i], edge[i + 1]). */
 struct part {
     const struct hec_step_list *steps; /* NULL: by time */
     int64_t edge[HEC_STEADY_BLOCKS_MAX + 1];
     double counted[HEC_STEADY_BLOCKS_MAX]; /* steps */
+    double units[HEC_STEADY_BLOCKS_MAX];
     int count;
 };
 
@@ -90,7 +92,7 @@ static bool counts(const struct hec_step_list *list, const struct hec_step_list 
 }
 
 /* Of a step, its part inside each block. */
-static void spread(const struct part *part, const struct hec_step *step, double amount, struct hec_steady_blocks *out) {
+static void spread(struct part *part, const struct hec_step *step, double amount) {
     int64_t length = step->end_ns - step->start_ns;
     int low = 0, high = part->count; /* the block that holds its start, or the first one */
     while (high - low > 1) {
@@ -104,13 +106,12 @@ static void spread(const struct part *part, const struct hec_step *step, double 
         int64_t from = step->start_ns > part->edge[i] ? step->start_ns : part->edge[i];
         int64_t to = step->end_ns < part->edge[i + 1] ? step->end_ns : part->edge[i + 1];
         if (to > from)
-            out->block[i].units += amount * (double)(to - from) / (double)length;
+            part->units[i] += amount * (double)(to - from) / (double)length;
     }
 }
 
 /* Units that nobody laid to steps (--units) count as done by steps in proportion to what these say, or by each alike. */
-static void count_units(const struct hec_pass *pass, const struct part *part, const struct hec_unit_summary *unit,
-                        struct hec_steady_blocks *out) {
+static void count_units(const struct hec_pass *pass, struct part *part, const struct hec_unit_summary *unit) {
     const struct hec_step_survey *survey = &pass->survey;
     bool amounts = false;
     double total = 0;
@@ -124,15 +125,15 @@ static void count_units(const struct hec_pass *pass, const struct part *part, co
         for (size_t k = 0; k < list->count; k++) {
             double amount = !amounts ? 1 : list->list[k].amount > 0 ? list->list[k].amount : 0;
             total += amount;
-            spread(part, &list->list[k], amount, out);
+            spread(part, &list->list[k], amount);
         }
         total += amounts ? list->beyond_amount : (double)list->beyond;
     }
     for (int i = 0; i < part->count; i++)
-        out->block[i].units *= !unit ? 1 : total > 0 ? unit->count / total : NAN;
+        part->units[i] *= !unit ? 1 : total > 0 ? unit->count / total : NAN;
 }
 
-static void set_work(const struct hec_pass *pass, const struct part *part, const struct hec_unit_summary *unit,
+static void set_work(const struct hec_pass *pass, struct part *part, const struct hec_unit_summary *unit,
                      struct hec_steady_blocks *out) {
     int64_t length_ns = part->edge[part->count] - part->edge[0];
     snprintf(out->unit, sizeof out->unit, "%s", unit ? unit->name : part->steps ? "step" : "");
@@ -141,10 +142,12 @@ static void set_work(const struct hec_pass *pass, const struct part *part, const
         int64_t block_ns = part->edge[i + 1] - part->edge[i];
         out->block[i].seconds = (double)block_ns / HEC_NS_PER_S;
         out->block[i].steps = part->steps ? part->counted[i] : NAN;
-        out->block[i].units = part->steps ? 0 : unit ? unit->count * (double)block_ns / (double)length_ns : NAN;
+        part->units[i] = part->steps ? 0 : unit ? unit->count * (double)block_ns / (double)length_ns : NAN;
     }
     if (part->steps)
-        count_units(pass, part, unit, out);
+        count_units(pass, part, unit);
+    for (int i = 0; i < part->count; i++)
+        out->block[i].units = part->units[i];
 }
 
 /* ---- joules ---- */
@@ -218,5 +221,118 @@ int hec_steady_blocks_build(const struct hec_pass *pass, struct hec_meter *meter
         out->whole.units += out->block[i].units;
         out->whole.steps += out->block[i].steps;
     }
+    return err;
+}
+
+/* ---- the loop ---- */
+
+/* Of one line of the program, in whatever state the device was. */
+static double set_up_samples(const struct hec_source_lines *lines, const struct hec_source_line *line) {
+    double samples = 0;
+    for (int i = 0; i < lines->count; i++)
+        if (lines->lines[i].line == line->line && strcmp(lines->lines[i].file, line->file) == 0)
+            samples += (double)lines->lines[i].samples;
+    return samples;
+}
+
+static double all_samples(const struct hec_source_lines *lines) {
+    double samples = 0;
+    for (int i = 0; i < lines->count; i++) /* a line of each state tells how many there are of it */
+        if (!i || lines->lines[i].state != lines->lines[i - 1].state)
+            samples += (double)lines->lines[i].samples / lines->lines[i].share;
+    return samples;
+}
+
+/* The line that held up most of set-up, on the first device that has any. */
+static void set_up_line(const struct hec_summary *s, struct hec_loop *out) {
+    for (int i = 0; i < s->device_count && !(out->setup_line.share > 0); i++) {
+        const struct hec_source_lines *lines = &s->devices[i].setup_source;
+        double all = all_samples(lines);
+        for (int k = 0; k < lines->count && all > 0; k++) {
+            const struct hec_source_line *line = &lines->lines[k];
+            double share = set_up_samples(lines, line) / all;
+            if (share <= out->setup_line.share)
+                continue;
+            out->setup_line = (struct hec_finding_line){.line = line->line, .share = fmin(share, 1)};
+            snprintf(out->setup_line.file, sizeof out->setup_line.file, "%s", line->file);
+            snprintf(out->setup_line.function, sizeof out->setup_line.function, "%s", line->function);
+        }
+    }
+}
+
+static int part_joules(struct hec_meter *meter, const struct hec_device_diagnosis *d, const struct part *part,
+                       struct hec_loop *out, struct hec_why *why) {
+    struct hec_joules of[HEC_RUN_PARTS];
+    int index = d->readings.device.index;
+    int err = d->readings.energy.valid ? hec_meter_joules(meter, &d->readings, part->edge, HEC_RUN_PARTS, of, why) : 0;
+    for (int i = 0; i < HEC_RUN_PARTS && !err; i++) {
+        double joules = d->readings.energy.valid ? of[i].joules : NAN;
+        out->joules[i] += joules;
+        out->bound_joules[i] += d->readings.energy.valid ? of[i].bound : NAN;
+        if (i == HEC_RUN_LOOP && hec_device_bit(index)) {
+            out->device_joules[index] = joules;
+            out->device_bound[index] = d->readings.energy.valid ? of[i].bound : NAN;
+        }
+    }
+    return err;
+}
+
+/* The work of a unit in the loop, charged to the devices of its programs. */
+static void unit_in_loop(struct hec_unit_summary *unit, const struct hec_summary *s) {
+    const struct hec_loop *loop = &s->loop;
+    double joules = 0, bound = 0;
+    int used = 0;
+    for (int i = 0; i < s->device_count; i++) {
+        int index = s->devices[i].readings.device.index;
+        if (!s->devices[i].readings.used || !(unit->devices & hec_device_bit(index)))
+            continue;
+        joules += loop->device_joules[index];
+        bound += loop->device_bound[index];
+        used++;
+    }
+    unit->loop_per_second = unit->loop_count / loop->seconds[HEC_RUN_LOOP];
+    bool known = used && bound <= BOUND_MOST * joules;
+    unit->loop_joules_per_unit = known ? joules / unit->loop_count : NAN;
+    unit->loop_joules_per_unit_bound = known ? bound / unit->loop_count : NAN;
+}
+
+void hec_loop_units(struct hec_summary *s) {
+    for (int i = 0; i < s->unit_count; i++) {
+        struct hec_unit_summary *unit = &s->units[i];
+        if (s->loop.known && unit->loop_count > 0)
+            unit_in_loop(unit, s);
+        else
+            unit->loop_count = unit->loop_per_second = unit->loop_joules_per_unit = unit->loop_joules_per_unit_bound =
+                NAN;
+    }
+}
+
+int hec_loop_build(const struct hec_pass *pass, struct hec_meter *meter, struct hec_summary *s, struct hec_why *why) {
+    struct part part = {.steps = hec_step_survey_best(&pass->survey, &pass->tables), .count = HEC_RUN_PARTS};
+    struct hec_steady steady = hec_steady_of(part.steps);
+    struct hec_loop *out = &s->loop;
+    int err = 0;
+    *out = (struct hec_loop){.known = steady.known && steady.from_ns >= 0 && steady.to_ns <= meter->end_ns};
+    if (!out->known)
+        return 0;
+    const int64_t edge[HEC_RUN_PARTS + 1] = {0, steady.from_ns, steady.to_ns, meter->end_ns};
+    memcpy(part.edge, edge, sizeof edge);
+    for (int i = 0; i < HEC_RUN_PARTS; i++)
+        out->seconds[i] = (double)(edge[i + 1] - edge[i]) / HEC_NS_PER_S;
+    out->steps = (int64_t)steady.steps + part.steps->beyond;
+    for (int i = 0; i < s->unit_count; i++) {
+        memset(part.units, 0, sizeof part.units);
+        count_units(pass, &part, &s->units[i]);
+        s->units[i].loop_count = part.units[HEC_RUN_LOOP];
+    }
+    int used = 0;
+    for (int i = 0; i < s->device_count && !err; i++)
+        if (s->devices[i].readings.used) {
+            err = part_joules(meter, &s->devices[i], &part, out, why);
+            used++;
+        }
+    for (int i = 0; i < HEC_RUN_PARTS && !used; i++)
+        out->joules[i] = out->bound_joules[i] = NAN;
+    set_up_line(s, out);
     return err;
 }

@@ -10,6 +10,8 @@
 #pragma once
 
 #include "base/error.h"
+#include "diagnose/finding.h"
+#include "model/run.h"
 
 #include <stdint.h>
 
@@ -44,3 +46,24 @@ struct hec_pass;
 struct hec_summary;
 int hec_steady_blocks_build(const struct hec_pass *pass, struct hec_meter *meter, const struct hec_summary *summary,
                             struct hec_steady_blocks *out, struct hec_why *why);
+
+/* ---- the loop: that steady part, and what stands around it ---- */
+
+enum hec_run_part { HEC_RUN_SETUP, HEC_RUN_LOOP, HEC_RUN_END, HEC_RUN_PARTS };
+
+/* What work takes is told of the loop, as programs do that print their own rate; the seconds and joules of set-up and of the end
+ * stand beside it. */
+struct hec_loop {
+    bool known; /* steps tell where it is; else all else is 0 */
+    double seconds[HEC_RUN_PARTS];
+    double joules[HEC_RUN_PARTS], bound_joules[HEC_RUN_PARTS];          /* of the used devices; NAN unknown */
+    double device_joules[HEC_DEVICE_MAX], device_bound[HEC_DEVICE_MAX]; /* of the loop alone, by hec_device.index */
+    int64_t steps;
+    struct hec_finding_line setup_line; /* that took most of the idle time of set-up; share 0: not known */
+};
+
+/* As hec_steady_blocks_build. Counts the units' work in the loop. */
+int hec_loop_build(const struct hec_pass *pass, struct hec_meter *meter, struct hec_summary *summary,
+                   struct hec_why *why);
+/* Rates and joules of the units in the loop, once it is known which devices they are charged with. */
+void hec_loop_units(struct hec_summary *summary);

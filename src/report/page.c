@@ -18,6 +18,7 @@ void hec_page_init(struct hec_page *page, const struct hec_report_style *style, 
     *page = (struct hec_page){.out = out,
                               .color = style->color,
                               .utf8 = style->utf8,
+                              .all = style->all,
                               .columns = columns < 40    ? 40
                                          : columns > 500 ? 500
                                                          : columns};

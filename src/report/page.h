@@ -9,7 +9,7 @@ enum hec_tone { HEC_TONE_PLAIN, HEC_TONE_BOLD, HEC_TONE_DIM, HEC_TONE_GOOD, HEC_
 
 struct hec_page {
     struct hec_buf *out;
-    bool color, utf8;
+    bool color, utf8, all; /* all: nothing is left out (-v) */
     int columns;
     int lines;
 };

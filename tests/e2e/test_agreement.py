@@ -37,7 +37,7 @@ def test_terminal_json_and_rules_agree(hec, path):
     # worth acting on: what the headline offers is what a rule called so
     found = text.split("\n  found ", 1)[1].split("\n", 1)[0]
     first = findings[0] if findings else {"actionable": False, "cause": None}
-    assert ("fixing it would save" in found) == first["actionable"], found
+    assert ("\n  saves " in text.split("\nRun ")[0]) == ("fixing it would save" in (report["headline"] or "")) == first["actionable"], found
     assert [finding["actionable"] for finding in findings] == sorted((f["actionable"] for f in findings), reverse=True)
     assert ("healthy" in found) == (first["cause"] == "none"), found
     assert (report["scale_out"]["verdict"] == "scale_out") == ("\nScale out?   yes" in text)

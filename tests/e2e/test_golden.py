@@ -68,6 +68,35 @@ def test_report_is_as_expected(hec, name):
     assert not list(differences(report, json.loads(path.read_text(encoding="utf-8"))))
 
 
+SCREEN = ["note", "found", "saves", "do", "then", "loop", "outside", "prove", "more", "trust"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_first_screen(hec, name):
+    """At most 15 lines, and the same rows in the same order, on a terminal, in Markdown and on a page (web/test has its browser)."""
+    run = shutil.copy(GOLDEN / f"{name}.hec", hec.folder / f"{name}.hec")
+    rows = hec.report(run)["screen"]
+    names = [row["row"] for row in rows]
+    assert names == [each for each in SCREEN if each in names] and {"found", "outside", "more"} <= set(names)
+    assert 1 + len(rows) + sum(row["code"].count("\n") for row in rows if row["code"]) <= 15
+    text = hec("report", "--color=never", f"{name}.hec", env={"COLUMNS": "80", "LC_ALL": "C.UTF-8"}).stdout
+    lines = text.split("\n\n")[0].splitlines()
+    assert len(lines) <= 15 and lines[0].startswith("hec  ")
+    assert re.findall(r"^  (\w+) ", "\n".join(lines), re.M) == names
+    screen = hec("report", "--md", f"{name}.hec").stdout.split("\n| | |\n")[0]
+    assert len(screen.splitlines()) <= 15 and re.findall(r"^- \*\*(\w+)\*\*: ", screen, re.M) == names
+
+
+def test_reports_are_short(hec):
+    """These are the long ones, of real programs (over a hundred recordings the median is 54); all of it is for -v and the page."""
+    lines = []
+    for name in NAMES:
+        run = shutil.copy(GOLDEN / f"{name}.hec", hec.folder / f"{name}.hec")
+        lines.append(len(hec("report", f"{name}.hec", env={"COLUMNS": "80"}).stdout.splitlines()))
+        assert len(hec("report", "-v", f"{name}.hec").stdout.splitlines()) > lines[-1]
+    assert sorted(lines)[len(lines) // 2] <= 66 and max(lines) <= 80, lines
+
+
 REPLAYED = ("copy_roundtrip", "cuda_fft", "ddp", "none_train")  # with kernels in their steady part
 
 

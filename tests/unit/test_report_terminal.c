@@ -32,6 +32,7 @@ static void full_run(void) {
 
 TEST(test_full) {
     full_run();
+    style.all = true;
     print();
     lines(80);
     SAYS("python train.py", "kJ \u00b1 ", "of 700 W", "300000 samples, 4762 a second",
@@ -77,7 +78,8 @@ TEST(test_brief) {
     style.brief = true;
     print();
     assert_true(lines(80) <= 15);
-    SAYS("kJ \u00b1 ", "per sample", "found      healthy: ", "hec run --trace auto -- python train.py", "hec's cost");
+    SAYS("kJ \u00b1 ", "mJ per\n             sample", "found      healthy: ", "hec run --trace auto -- python train.py",
+         "hec's cost");
     fake_event(&run, HEC_EVENT_DEVICE_LOST, 0, 30000000000, "GPU 0 is lost");
     print();
     assert_true(lines(80) <= 15);
@@ -88,8 +90,9 @@ TEST(test_no_gpu) {
     start(2);
     fake_event(&run, HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, 0,
                "nvml: there is no NVIDIA driver on this machine");
+    style.all = true;
     print();
-    SAYS("unavailable: there is no NVIDIA driver on this machine", "CPU energy", "Next         hec doctor");
+    SAYS("unavailable: there is no NVIDIA driver on this machine", "CPU energy", "more       hec doctor");
     SAYS_NOT(" 0.00 J", "nan");
 }
 
@@ -108,7 +111,7 @@ TEST(test_several_unused) {
     fake_worker(&run, 3, 150, 0, 0, 0);
     print();
     SAYS("GPU 1 to 3   not charged (28.0 kJ in all): the command had no context on it",
-         "Next         hec explain words");
+         "more       hec explain none; hec report -v train.hec");
     SAYS_NOT("\nGPUs");
 }
 

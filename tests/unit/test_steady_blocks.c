@@ -33,6 +33,8 @@ static void begin(int device_count, double gain) {
         devices[i].readings = (struct hec_device_summary){.device = fake_device(i), .used = true};
         devices[i].readings.energy.method = HEC_ENERGY_COUNTER;
         devices[i].readings.energy.valid = true;
+        devices[i].readings.energy.joules = truth(0, RUN_S);
+        devices[i].readings.power_limit_w = 500;
         devices[i].readings.activity.from_s = 2;
         devices[i].readings.activity.to_s = 28;
         for (int k = 1; k <= 1500; k++)
@@ -73,6 +75,8 @@ static void build(void) {
     assert_int_equal(hec_pass_open(&run.input.timeline, &pass, NULL), 0);
     hec_meter_open(&meter, &run.input, run.input.end_ns);
     assert_int_equal(hec_steady_blocks_build(&pass, &meter, &summary, &blocks, NULL), 0);
+    assert_int_equal(hec_loop_build(&pass, &meter, &summary, NULL), 0);
+    hec_loop_units(&summary);
     hec_meter_close(&meter);
     hec_pass_close(&pass);
 }
@@ -128,6 +132,57 @@ TEST(test_steps) {
             at += b->seconds;
         }
     }
+}
+
+/* Rate and joules of work are of the loop; what set-up and the end took stands beside it, and all three are the run. */
+TEST(test_loop) {
+    begin(2, 1);
+    train(10, 64);
+    units("sample", 6400);
+    summary.units[0].devices = 1; /* of the first device's program */
+    build();
+    const struct hec_loop *loop = &summary.loop;
+    assert_true(loop->known);
+    assert_int_equal(loop->steps, 97);
+    assert_near(loop->seconds[HEC_RUN_SETUP], 3.7, 1e-6);
+    assert_near(loop->seconds[HEC_RUN_LOOP], 97 * 0.25, 1e-6);
+    assert_near(loop->seconds[HEC_RUN_END], RUN_S - 27.95, 1e-6);
+    assert_near(loop->joules[HEC_RUN_SETUP], 2 * truth(0, 3.7), 2 * 8);
+    assert_near(loop->joules[HEC_RUN_LOOP], 2 * truth(3.7, 27.95), 2 * 8);
+    assert_near(loop->joules[HEC_RUN_END], 2 * truth(27.95, RUN_S), 2 * 8);
+    assert_near(summary.units[0].loop_count, 97 * 64, 1e-6);
+    assert_near(summary.units[0].loop_per_second, 64 / 0.25, 1e-6);
+    assert_near(summary.units[0].loop_joules_per_unit, truth(3.7, 27.95) / (97 * 64), 8 / (97.0 * 64));
+    begin(1, 1); /* too short for its joules */
+    for (int k = 0; k < 10; k++)
+        step(10, 5 + 0.01 * k, 5.01 + 0.01 * k, 1);
+    units("sample", 10);
+    summary.units[0].devices = 1;
+    build();
+    assert_near(summary.units[0].loop_per_second, 100, 1e-6);
+    assert_true(isnan(summary.units[0].loop_joules_per_unit));
+    begin(1, 1); /* too few steps: nothing tells where it is */
+    for (int i = 0; i < 5; i++)
+        step(10, 5 + i, 6 + i, 1);
+    units("sample", 5);
+    build();
+    assert_false(summary.loop.known);
+    assert_true(isnan(summary.units[0].loop_count) && isnan(summary.units[0].loop_per_second));
+}
+
+/* The line that held up most of set-up, over all states that the device was in. */
+TEST(test_loop_setup_line) {
+    struct hec_source_line lines[] = {
+        {.state = HEC_STATE_HOST, .file = "load.py", .line = 7, .samples = 40, .share = 0.5},
+        {.state = HEC_STATE_HOST, .file = "main.py", .line = 20, .function = "main", .samples = 30, .share = 0.375},
+        {.state = HEC_STATE_STARTUP, .file = "main.py", .line = 20, .function = "main", .samples = 20, .share = 1}};
+    begin(1, 1);
+    train(10, 64);
+    devices[0].setup_source = (struct hec_source_lines){lines, 3};
+    build();
+    assert_string_equal(summary.loop.setup_line.file, "main.py");
+    assert_int_equal(summary.loop.setup_line.line, 20);
+    assert_near(summary.loop.setup_line.share, 0.5, 1e-9);
 }
 
 /* Two ranks: the work of both, by the steps of one. */

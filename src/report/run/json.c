@@ -4,6 +4,7 @@
 #include "report/words/findings.h"
 #include "report/words/reasons.h"
 #include "report/words/results.h"
+#include "report/words/screen.h"
 #include "report/words/summary.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
@@ -35,6 +36,14 @@ static const char *headline_of(const struct hec_summary *s, char words[HEC_FACT_
     return words;
 }
 
+#define SCREEN (&(struct hec_screen){.count = 0})
+
+static const struct hec_screen *screen_of(const struct hec_summary *s, struct hec_screen *screen) {
+    const struct hec_report_style style = {.utf8 = true};
+    hec_screen_of(s, &style, "FILE", screen);
+    return screen;
+}
+
 static json_t *caveats_of(const struct hec_summary *s) {
     char text[HEC_CAVEATS_MAX][160];
     int count = hec_caveats(s, text);
@@ -47,6 +56,11 @@ static json_t *share_of(const struct hec_roofline_share *share) {
 
 static json_t *saving_of(const struct hec_saving *saving) {
     return interval(saving->low, saving->best, saving->high);
+}
+
+static json_t *speed_of(const struct hec_summary *s, const struct hec_finding *f) {
+    struct hec_speed speed = hec_finding_speed(s, f);
+    return interval(speed.low, speed.best, speed.high);
 }
 
 static json_t *dimensions(int64_t x, int64_t y, int64_t z) {

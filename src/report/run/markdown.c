@@ -5,6 +5,7 @@
 #include "report/words/results.h"
 #include "report/markdown.h"
 #include "report/run/report.h"
+#include "report/words/screen.h"
 #include "report/words/summary.h"
 #include "report/run/terminal_device.h"
 #include "report/words/timeline.h"
@@ -29,7 +30,7 @@ static void put_row(struct hec_buf *out, const char *name, const char *words) {
 static void put_took(const struct hec_summary *s, struct hec_buf *out) {
     char words[HEC_SUMMARY_WORDS], caveats[HEC_CAVEATS_MAX][160];
     hec_buf_puts(out, "\n| | |\n| --- | --- |\n");
-    put_row(out, "time", hec_outcome_words(words, s));
+    put_row(out, "Run", hec_outcome_words(words, s));
     hec_energy_words(words, s, true);
     put_row(out, "energy", words);
     for (int i = 0; i < s->unit_count; i++)
@@ -158,16 +159,11 @@ static void put_findings(const struct hec_summary *s, uint64_t chapters, struct 
 }
 
 int hec_report_markdown(const struct hec_summary *s, struct hec_buf *out) {
-    char headline[512], loss[160];
+    const struct hec_report_style style = {.utf8 = true};
+    struct hec_screen screen;
     uint64_t chapters = hec_terminal_chapters(s, false);
-    hec_headline(headline, sizeof headline, s);
-    if (headline[0]) {
-        hec_markdown_text(out, "**", headline, "**\n\n");
-    }
-    if (hec_loss_words(loss, s))
-        hec_markdown_text(out, "**Note**: ", loss, "\n\n");
-    hec_markdown_code(out, s->command[0] ? s->command : "(unknown command)", false);
-    hec_buf_puts(out, "\n");
+    hec_screen_of(s, &style, "FILE", &screen);
+    hec_screen_markdown(out, s, &screen);
     put_took(s, out);
     if (hec_summary_used(s) > 1)
         put_devices(s, out);

@@ -11,7 +11,7 @@ struct hec_report_style {
     bool utf8;
     int columns; /* width of a line, 40 to 500; 0: 80 */
     bool brief;  /* the few lines at the end of `hec run` */
-    bool all;    /* every finding, not only the first few */
+    bool all;    /* every finding and figure, not only those that say most */
 };
 
 int hec_report_terminal(const struct hec_summary *summary, const struct hec_report_style *style, struct hec_buf *out);

@@ -1,5 +1,6 @@
 /* The report for people: the answer first, then what supports it. */
 #include "report/words/results.h"
+#include "report/words/screen.h"
 #include "report/page.h"
 #include "report/run/report.h"
 #include "report/words/reasons.h"
@@ -10,36 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EVENTS_SHOWN 10
-#define PHASES_SHOWN 8
-#define BRIEF_LINES 12 /* the last is HEC's cost */
+#define EVENTS_SHOWN 4
+#define EVENTS_SHOWN_ALL 10
+#define PHASES_SHOWN 3
+#define PHASES_SHOWN_ALL 8
 
 typedef char text[HEC_FORMAT_SIZE];
 
-/* ---- the answer ---- */
-
-/* Where both do not fit on a line, a program's folder gives way to its arguments; the brief report has one line for them. */
-static void put_command(struct hec_page *page, const struct hec_summary *s, bool brief) {
-    const char *command = s->command[0] ? s->command : "(unknown command)";
-    size_t first = strcspn(command, " ");
-    const char *slash = memrchr(command, '/', first);
-    if (slash && strlen(command) + 16 > (size_t)page->columns)
-        command = slash + 1;
-    if (brief)
-        hec_page_line(page, 0, "hec", HEC_TONE_BOLD, "%s", command);
-    else
-        hec_page_row(page, 0, "hec", HEC_TONE_BOLD, "%s", command);
-}
-
-static void put_headline(struct hec_page *page, const struct hec_summary *s, bool brief) {
-    char words[HEC_SUMMARY_WORDS];
-    put_command(page, s, brief);
-    hec_terminal_loss(page, s);
-    hec_terminal_headline(page, s);
-    if (!brief)
-        hec_terminal_caveats(page, s);
-    hec_page_row(page, 2, "time", HEC_TONE_PLAIN, "%s", hec_outcome_words(words, s));
-}
+/* ---- what it took ---- */
 
 static void put_energy(struct hec_page *page, const struct hec_summary *s) {
     static const enum hec_tone tones[] = {
@@ -87,7 +66,7 @@ static void put_host(struct hec_page *page, const struct hec_summary *s) {
         snprintf(row + strlen(row), sizeof row - strlen(row), "%sCPU utilisation %.10s", row[0] ? ", " : "",
                  hec_format_share(busy, h->cpu_busy));
     hec_page_row(page, 0, "Host", HEC_TONE_PLAIN, "%s", row[0] ? row : "not recorded");
-    if (isfinite(h->tree_cpu_seconds))
+    if (isfinite(h->tree_cpu_seconds) && page->all)
         hec_page_row(page, 2, "command", HEC_TONE_PLAIN, "%.2f CPU seconds (%.2f cores), %s memory, read %s, wrote %s",
                      h->tree_cpu_seconds, h->tree_cores, hec_format_bytes(memory, h->rss_max_bytes, ""),
                      hec_format_bytes(read, h->read_bytes, ""), hec_format_bytes(written, h->written_bytes, ""));
@@ -96,12 +75,13 @@ static void put_host(struct hec_page *page, const struct hec_summary *s) {
                      hec_format_si(cpu, h->package_joules, 4, "J"),
                      isfinite(h->dram_joules) ? hec_format_si(dram, h->dram_joules, 4, "J") : "unavailable: ",
                      isfinite(h->dram_joules) ? "" : HEC_SAY(&h->dram_why));
-    else
+    else if (page->all)
         hec_page_row(page, 2, "CPU energy", HEC_TONE_PLAIN, "unavailable: %s", HEC_SAY(&h->package_why));
 }
 
 static void put_phases(struct hec_page *page, const struct hec_summary *s) {
-    for (int i = 0; i < s->phase_count && i < PHASES_SHOWN; i++) {
+    int most = page->all ? PHASES_SHOWN_ALL : PHASES_SHOWN;
+    for (int i = 0; i < s->phase_count && i < most; i++) {
         const struct hec_phase_summary *p = &s->phases[i];
         text seconds, share, joules = "";
         if (isfinite(p->joules))
@@ -112,8 +92,8 @@ static void put_phases(struct hec_page *page, const struct hec_summary *s) {
                      hec_format_seconds(seconds, p->seconds), hec_format_share(share, p->seconds / s->seconds),
                      (long long)p->count, p->count == 1 ? "" : "s", joules[0] ? ", " : "", joules);
     }
-    if (s->phase_count > PHASES_SHOWN)
-        hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (--json shows them)", s->phase_count - PHASES_SHOWN);
+    if (s->phase_count > most)
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (--json shows them)", s->phase_count - most);
 }
 
 /* Knobs, unavailable sources that have their own row, and why there is no trace, are no events for people. */
@@ -129,9 +109,9 @@ static void put_events(struct hec_page *page, const struct hec_summary *s) {
     for (int i = 0; i < s->event_count; i++) {
         const struct hec_event_summary *e = &s->events[i];
         char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "", name[32], words[HEC_SUMMARY_WORDS];
-        if (shown_elsewhere(s, e))
+        if (shown_elsewhere(s, e) || (e->kind == HEC_EVENT_NOTE && !page->all))
             continue;
-        if (shown == EVENTS_SHOWN) {
+        if (shown == (page->all ? EVENTS_SHOWN_ALL : EVENTS_SHOWN)) {
             more++;
             continue;
         }
@@ -158,75 +138,57 @@ static void put_self(struct hec_page *page, const struct hec_summary *s, bool br
                  hec_format_share(share, h->cpu_share));
     else
         snprintf(line, sizeof line, "CPU time unknown");
-    if (isfinite(h->rss_max_bytes) && !brief)
+    if (isfinite(h->rss_max_bytes) && page->all)
         snprintf(line + strlen(line), sizeof line - strlen(line), ", %s memory",
                  hec_format_bytes(memory, h->rss_max_bytes, ""));
-    if (isfinite(h->start_seconds) && !brief)
+    if (isfinite(h->start_seconds) && page->all)
         snprintf(line + strlen(line), sizeof line - strlen(line), ", %s to start",
                  hec_format_seconds(start, h->start_seconds));
     if (isfinite(h->joules))
         snprintf(line + strlen(line), sizeof line - strlen(line), ", about %s",
                  hec_format_si(joules, h->joules, 2, "J"));
-    if (s->file[0])
+    if (s->file[0] && (brief || page->all))
         snprintf(line + strlen(line), sizeof line - strlen(line), "; %s (%s)", s->file,
                  hec_format_bytes(file, h->file_bytes, ""));
     hec_page_row(page, brief ? 2 : 0, brief ? "hec's cost" : "HEC", HEC_TONE_DIM, "%s", line);
 }
 
-/* About 12 lines: the answer, the line and the lever, what else needs a word (a line a device up to two where there
- * are several, what went wrong), HEC's cost; and then what to type next. */
-static void put_brief(struct hec_page *page, const struct hec_summary *s) {
-    int used = hec_summary_used(s);
-    put_headline(page, s, true);
+/* The first screen, whether levers took effect, HEC's cost. */
+static void put_brief(struct hec_page *page, const struct hec_summary *s, const struct hec_screen *screen) {
+    hec_screen_page(page, s, screen, HEC_SCREEN_LINES - 1);
+    put_levers(page, s);
+    put_self(page, s, true);
+}
+
+/* What it took in all, and what limits what was found. */
+static void put_run(struct hec_page *page, const struct hec_summary *s) {
+    char words[HEC_SUMMARY_WORDS];
+    hec_page_blank(page);
+    hec_page_row(page, 0, "Run", HEC_TONE_PLAIN, "%s", hec_outcome_words(words, s));
     put_energy(page, s);
-    put_units(page, s, 1);
+    put_units(page, s, HEC_SUMMARY_UNITS_MAX);
     put_cost(page, s);
     put_levers(page, s);
-    hec_terminal_brief_finding(page, s);
-    bool apart = used == 2 && page->lines + used < BRIEF_LINES;
-    if (used > 1 && !apart)
-        hec_terminal_brief_together(page, s);
-    for (int i = 0; i < s->device_count && apart; i++)
-        if (s->devices[i].readings.used)
-            hec_terminal_brief_device(page, &s->devices[i]);
-    for (int i = 0, reported = 0; i < s->event_count && reported < 1 && page->lines < 11; i++) {
-        if (s->events[i].kind != HEC_EVENT_DEVICE_LOST && s->events[i].kind != HEC_EVENT_SURVIVORS &&
-            s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED &&
-            s->events[i].kind != HEC_EVENT_DAMAGED && s->events[i].kind != HEC_EVENT_TRACE_GUARD &&
-            !(s->events[i].kind == HEC_EVENT_HOOKS_OUT && hec_summary_unhooked(s)))
-            continue;
-        if (shown_elsewhere(s, &s->events[i]))
-            continue;
-        char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "", words[HEC_SUMMARY_WORDS];
-        if (s->events[i].device >= 0)
-            snprintf(where, sizeof where, "%s: ", hec_format_gpu(gpu, s->events[i].device));
-        hec_page_row(page, 2, "event", HEC_TONE_WARN, "%s%s", where, hec_event_words(words, &s->events[i]));
-        reported++;
-    }
-    hec_terminal_brief(page, s, 10 - page->lines);
-    put_self(page, s, true);
-    hec_terminal_next(page, s, true);
+    hec_terminal_caveats(page, s);
 }
 
 int hec_report_terminal(const struct hec_summary *summary, const struct hec_report_style *style, struct hec_buf *out) {
     struct hec_page page;
+    struct hec_screen screen;
     hec_page_init(&page, style, out);
+    hec_screen_of(summary, style, summary->file, &screen);
     if (style->brief) {
-        put_brief(&page, summary);
+        put_brief(&page, summary, &screen);
         return hec_buf_error(out);
     }
-    put_headline(&page, summary, false);
-    put_energy(&page, summary);
-    put_units(&page, summary, HEC_SUMMARY_UNITS_MAX);
-    put_cost(&page, summary);
-    put_levers(&page, summary);
+    bool code_shown = hec_screen_page(&page, summary, &screen, HEC_SCREEN_LINES);
+    put_run(&page, summary);
     uint64_t chapters = hec_terminal_chapters(summary, style->all);
     hec_terminal_gpus(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
         if (chapters & hec_device_bit(summary->devices[i].readings.device.index))
             hec_terminal_ledger(&page, summary, &summary->devices[i]);
-    hec_terminal_lines(&page, summary);
-    hec_terminal_findings(&page, summary, chapters, style->all);
+    hec_terminal_findings(&page, summary, chapters, code_shown);
     hec_terminal_scale_out(&page, &summary->job.findings);
     hec_terminal_latency(&page, &summary->job.findings.latency);
     hec_terminal_steps(&page, summary);
@@ -243,6 +205,5 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     put_events(&page, summary);
     hec_terminal_trace(&page, summary);
     put_self(&page, summary, false);
-    hec_terminal_next(&page, summary, false);
     return hec_buf_error(out);
 }

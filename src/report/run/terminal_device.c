@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define IDLE_SHOWN 0.05 /* idle with a context is worth a word in the brief report from this share of the energy */
-
 typedef char text[HEC_FORMAT_SIZE];
 
 double hec_terminal_watts(const struct hec_device_summary *d) {
@@ -20,11 +18,11 @@ static void put_device_energy(struct hec_page *page, const struct hec_device_sum
     const struct hec_energy *e = &d->energy;
     text joules, coverage, apart, share;
     const char *method = e->method == HEC_ENERGY_COUNTER ? "the counter" : "the power samples alone";
-    if (e->valid)
+    if (e->valid && page->all) /* else the run's says it */
         hec_page_row(page, 4, "energy", HEC_TONE_PLAIN, "%s by %s%s",
                      hec_format_bounded(joules, e->joules, e->bound_joules, "J", page->utf8), method,
                      e->simulated ? " (simulated)" : "");
-    else
+    else if (!e->valid)
         hec_page_row(page, 4, "energy", HEC_TONE_BAD, "invalid: %s", HEC_SAY(&e->why));
     if (e->method == HEC_ENERGY_NONE)
         return;
@@ -38,11 +36,13 @@ static void put_device_energy(struct hec_page *page, const struct hec_device_sum
     if (e->resets)
         snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d reset%s of the counter", e->resets,
                  e->resets == 1 ? "" : "s");
-    hec_page_row(page, 4, "", HEC_TONE_DIM, "readings cover %s%s", hec_format_share(coverage, e->coverage), notes);
+    if (page->all || e->gaps || e->resets)
+        hec_page_row(page, 4, "", HEC_TONE_DIM, "readings cover %s%s", hec_format_share(coverage, e->coverage), notes);
     if (ledger) /* it shows what the energy went to, and better */
         return;
     if (isfinite(e->work_joules)) {
-        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s%s",
+        hec_page_row(page, 4, page->all ? "" : "energy", HEC_TONE_PLAIN,
+                     "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s%s",
                      hec_format_si(joules, e->work_joules, 3, "J"),
                      hec_format_si(apart, e->idle_context_joules, 3, "J"),
                      hec_format_share(share, e->idle_context_joules / e->joules), e->idle_context_s,
@@ -52,7 +52,7 @@ static void put_device_energy(struct hec_page *page, const struct hec_device_sum
                          ? "; estimated"
                          : "");
     } else if (isfinite(e->idle_unknown_max_joules)) {
-        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "idle with a context: at most %s (%s)",
+        hec_page_row(page, 4, page->all ? "" : "energy", HEC_TONE_PLAIN, "idle with a context: at most %s (%s)",
                      hec_format_si(joules, e->idle_unknown_max_joules, 2, "J"), HEC_SAY(&e->idle_source));
     }
 }
@@ -94,7 +94,8 @@ static void put_use(struct hec_page *page, const struct hec_device_summary *d) {
                                           {"NVLink in", HEC_GPM_NVLINK_RX, 12},
                                           {"NVLink out", HEC_GPM_NVLINK_TX, 12}};
     bool any = put_columns(page, d, "use", shares, isfinite(d->metric[HEC_GPM_DRAM_ACTIVE].mean) ? 5 : 6, false);
-    any |= put_columns(page, d, any ? "" : "use", rates, 4, true);
+    if (page->all || !any)
+        any |= put_columns(page, d, any ? "" : "use", rates, 4, true);
     if (!any)
         hec_page_row(page, 4, "use", HEC_TONE_PLAIN, "not recorded");
 }
@@ -146,7 +147,8 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s,
         hec_terminal_classes(page, device);
         return;
     }
-    hec_page_row(page, 4, "used", HEC_TONE_PLAIN, "%s", HEC_SAY(&d->used_why));
+    if (page->all)
+        hec_page_row(page, 4, "used", HEC_TONE_PLAIN, "%s", HEC_SAY(&d->used_why));
     put_others(page, d);
     if (d->device.mig_enabled == 1)
         hec_page_row(
@@ -181,65 +183,12 @@ void hec_terminal_unused(struct hec_page *page, const struct hec_summary *s) {
         if (before)
             continue;
         bool several = devices & (devices - 1);
-        hec_page_row(page, 0, hec_devices_word(gpus, devices), HEC_TONE_DIM, "not charged (%s%s%s): %s",
-                     d->energy.valid     ? hec_format_si(joules, sum, 3, "J")
-                     : d->device.name[0] ? d->device.name
-                                         : "no name",
-                     several && d->energy.valid ? " in all" : "", d->shared_with ? ", in use by others" : "",
-                     HEC_SAY(&d->used_why));
+        (page->all ? hec_page_row : hec_page_line)(page, 0, hec_devices_word(gpus, devices), HEC_TONE_DIM,
+                                                   "not charged (%s%s%s): %s",
+                                                   d->energy.valid     ? hec_format_si(joules, sum, 3, "J")
+                                                   : d->device.name[0] ? d->device.name
+                                                                       : "no name",
+                                                   several && d->energy.valid ? " in all" : "",
+                                                   d->shared_with ? ", in use by others" : "", HEC_SAY(&d->used_why));
     }
-}
-
-/* "215 W (GPU 3) to 644 W" */
-static void add_range(char *line, size_t size, const struct hec_summary *s, bool busy) {
-    const struct hec_device_summary *least = NULL, *most = NULL;
-    double low = INFINITY, high = -INFINITY;
-    text from, to, gpu;
-    for (int i = 0; i < s->device_count; i++) {
-        const struct hec_device_summary *d = &s->devices[i].readings;
-        double value = !d->used ? NAN : busy ? hec_terminal_busy(&s->devices[i]) : hec_terminal_watts(d);
-        if (value < low) {
-            low = value;
-            least = d;
-        }
-        if (value > high) {
-            high = value;
-            most = d;
-        }
-    }
-    if (!least)
-        return;
-    if (busy) {
-        hec_format_share(from, low);
-        hec_format_share(to, high);
-    } else {
-        hec_format_si(from, low, 3, "W");
-        hec_format_si(to, high, 3, "W");
-    }
-    snprintf(line + strlen(line), size - strlen(line), ", %s%s", busy ? "busy " : "", from);
-    if (least != most && strcmp(from, to) != 0)
-        snprintf(line + strlen(line), size - strlen(line), " (%s) to %s", hec_format_gpu(gpu, least->device.index), to);
-}
-
-void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary *s) {
-    char row[256];
-    snprintf(row, sizeof row, "%d used", hec_summary_used(s));
-    add_range(row, sizeof row, s, false);
-    add_range(row, sizeof row, s, true);
-    hec_page_line(page, 2, "GPUs", HEC_TONE_PLAIN, "%s", row);
-}
-
-void hec_terminal_brief_device(struct hec_page *page, const struct hec_device_diagnosis *device) {
-    const struct hec_device_summary *d = &device->readings;
-    char idle[64] = "";
-    text gpu, watts, share, part;
-    if (d->energy.idle_context_joules >= IDLE_SHOWN * d->energy.joules)
-        snprintf(idle, sizeof idle, "; %.8s of the energy while idle",
-                 hec_format_share(share, d->energy.idle_context_joules / d->energy.joules));
-    bool ledger = isfinite(hec_terminal_busy(device));
-    const char *what = ledger ? ": busy " : ": engine active ";
-    double busy = ledger ? hec_terminal_busy(device) : d->activity.engine;
-    hec_page_row(page, 2, hec_format_gpu(gpu, d->device.index), HEC_TONE_PLAIN, "%s%s%s%s",
-                 hec_format_si(watts, hec_terminal_watts(d), 3, "W"), isfinite(busy) ? what : "",
-                 isfinite(busy) ? hec_format_share(part, busy) : "", idle);
 }

@@ -6,31 +6,23 @@
 
 /* ---- findings and what stands above them in the report for people ---- */
 
-/* The answer in one sentence, and without a trace what one would add. */
-void hec_terminal_headline(struct hec_page *page, const struct hec_summary *summary);
-/* What limits what the findings say (words/findings.h). */
-void hec_terminal_loss(struct hec_page *page,
-                       const struct hec_summary *summary); /* before all else: a loss that is no number */
-void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *summary); /* the others */
-/* The first findings, or all: title, saving, evidence, lines, lever, code. Those of devices with no chapter of their own are named by
+/* What limits what the findings say (words/findings.h), but a loss that is no number, which stands first of all. */
+void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *summary);
+/* The first finding with what it rests on, and the titles of the next; page->all: all, with saving, lever and code. code_shown: on the
+ * first screen. Those of devices with no chapter of their own are named by
  * the device that stands for them. */
-void hec_terminal_findings(struct hec_page *page, const struct hec_summary *summary, uint64_t chapters, bool all);
+void hec_terminal_findings(struct hec_page *page, const struct hec_summary *summary, uint64_t chapters,
+                           bool code_shown);
 /* Optimise or scale out; where a request's time goes. */
 void hec_terminal_scale_out(struct hec_page *page, const struct hec_findings *findings);
 void hec_terminal_latency(struct hec_page *page, const struct hec_latency *latency);
 /* What each kind of kernel of a device took, and what limits it: one row. */
 void hec_terminal_classes(struct hec_page *page, const struct hec_device_diagnosis *device);
-/* What to type next: brief, commands alone. */
-void hec_terminal_next(struct hec_page *page, const struct hec_summary *summary, bool brief);
-/* Line and lever of the finding that is worth most, for the end of `hec run`: at most 3 lines. */
-void hec_terminal_brief_finding(struct hec_page *page, const struct hec_summary *summary);
 
 /* ---- the timeline in the report for people. Each prints nothing where there is nothing to say ---- */
 
 /* Rows of one device: what its time went to, gaps, launches, copies; timeline NULL: none. */
 void hec_terminal_device_timeline(struct hec_page *page, const struct hec_device_timeline *timeline);
-/* Where the program is, of a run of which no device's activities are known (terminal_ledger.c). */
-void hec_terminal_lines(struct hec_page *page, const struct hec_summary *summary);
 /* What each state of one device took, and the lines that held it up (terminal_ledger.c). */
 void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summary,
                          const struct hec_device_diagnosis *device);
@@ -40,8 +32,6 @@ void hec_terminal_kernels(struct hec_page *page, const struct hec_summary *summa
 void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary);
 /* How the run was traced and what it cost. */
 void hec_terminal_trace(struct hec_page *page, const struct hec_summary *summary);
-/* For the end of `hec run`: a line of for whom the trace stood down, and one of steps where `lines` are left. */
-void hec_terminal_brief(struct hec_page *page, const struct hec_summary *summary, int lines);
 
 /* A column of the table of kernels (kernel.def), in front of their names. */
 struct hec_kernel_column {
@@ -65,5 +55,3 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *summar
 /* A row each of those that the command did not use. */
 void hec_terminal_unused(struct hec_page *page, const struct hec_summary *summary);
 /* All that were used, on one line at the end of `hec run`; one of them. */
-void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary *summary);
-void hec_terminal_brief_device(struct hec_page *page, const struct hec_device_diagnosis *device);

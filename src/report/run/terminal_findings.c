@@ -1,18 +1,15 @@
-#include "base/trace.h"
 #include "report/run/terminal_device.h"
 #include "report/words/facts.h"
 #include "report/words/findings.h"
 #include "report/words/reasons.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define SAME 0.005 /* shares that print alike */
 #define SHOWN 3
 #define LABEL_COLUMNS 13
-#define COMMAND_COLUMNS 48 /* longer ones are not repeated */
 #define CLASSES_SHOWN 4
 #define CLASS_LEAST 0.05 /* of compute */
 
@@ -27,48 +24,6 @@ static bool used(const struct hec_summary *s) {
     return false;
 }
 
-/* Once in a report, and only where it is true: where there was a trace, or another has its place, there is no advice. */
-static const char *command_of(const struct hec_summary *s) {
-    return s->command[0] && strlen(s->command) <= COMMAND_COLUMNS ? s->command : "...";
-}
-
-static void put_what_a_trace_adds(struct hec_page *page, const struct hec_summary *s) {
-    const struct hec_trace_cost *t = &s->trace;
-    bool tried = t->processes && t->mode != HEC_TRACE_OFF && t->why.id, simulated = s->simulated[0];
-    if (hec_summary_traced(s) || s->imported[0] || (!tried && !used(s)))
-        return;
-    if (t->records > 0 && t->why.id)
-        hec_page_row(page, 2, "kernels", HEC_TONE_PLAIN, "not recorded: %s", HEC_SAY(&t->why));
-    else if (tried)
-        hec_page_row(page, 2, "trace", HEC_TONE_WARN, "none: %s", HEC_SAY(&t->why));
-    else if (t->holder[0])
-        hec_page_row(page, 2, "trace", HEC_TONE_WARN, "none: %s had CUPTI", t->holder);
-    else if (t->processes && t->mode != HEC_TRACE_OFF)
-        hec_page_row(page, 2, "trace", HEC_TONE_PLAIN, "nothing ran on the GPU while it was traced");
-    else
-        hec_page_row(page, 2, "trace", HEC_TONE_PLAIN,
-                     "none. It would add the cause, the lines of the program and the savings: "
-                     "hec run %s%s%s--trace auto -- %s",
-                     simulated ? "--sim " : "", s->simulated, simulated ? " " : "", command_of(s));
-}
-
-void hec_terminal_headline(struct hec_page *page, const struct hec_summary *s) {
-    char headline[512];
-    const struct hec_finding *first = s->job.findings.count ? &s->job.findings.list[0] : NULL;
-    bool healthy = first && first->cause == HEC_CAUSE_NONE && !hec_summary_failed(s);
-    enum hec_tone tone = healthy ? HEC_TONE_GOOD : hec_findings_top(&s->job.findings) ? HEC_TONE_WARN : HEC_TONE_BOLD;
-    hec_headline(headline, sizeof headline, s);
-    if (headline[0])
-        hec_page_row(page, 2, "found", tone, "%s", headline);
-    put_what_a_trace_adds(page, s);
-}
-
-void hec_terminal_loss(struct hec_page *page, const struct hec_summary *s) {
-    char words[160];
-    if (hec_loss_words(words, s))
-        hec_page_row(page, 2, "note", HEC_TONE_BAD, "%s", words);
-}
-
 void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *s) {
     char caveats[HEC_CAVEATS_MAX][160];
     int count = used(s) ? hec_caveats(s, caveats) : 0, first = s->steps.nonfinite ? 1 : 0;
@@ -80,9 +35,9 @@ void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *s) {
 
 static void put_saving(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f) {
     char words[HEC_SAVES_WORDS];
-    if (hec_saves_words(words, s, f)[0])
+    if (page->all && hec_saves_words(words, s, f)[0])
         hec_page_row(page, 2, "saves", HEC_TONE_BOLD, "%s", words);
-    if (hec_step_saving_words(words, f)[0])
+    if (page->all && hec_step_saving_words(words, f)[0])
         hec_page_row(page, 2, "a step", HEC_TONE_BOLD, "%s", words);
     if (f->rest_seconds < f->step_seconds.best - SAME && hec_rest_words(words, f->rest_seconds, f->rest_joules)[0])
         hec_page_row(page, 2, "then", HEC_TONE_PLAIN, "after the findings above: %s", words);
@@ -127,28 +82,27 @@ static int widest(const char *code) {
     return most;
 }
 
-static void put_advice(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f) {
-    const char *code = hec_finding_code(s, f);
-    put_lever(page, f);
-    if (!code)
-        return;
-    int wide = widest(code);
-    if (wide <= page->columns - 4) /* else `hec explain` shows it */
+static void put_code(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f) {
+    const char *code = f->actionable ? hec_finding_code(s, f) : NULL;
+    int wide = code ? widest(code) : 0;
+    if (code && wide <= page->columns - 4) /* else `hec explain` shows it */
         hec_page_code(page, wide <= page->columns - LABEL_COLUMNS - 2 ? LABEL_COLUMNS + 2 : 4, code);
 }
 
-/* What is not worth acting on gets its title, unless all is asked for. */
+/* Its title; what it rests on, where the first screen has the rest; all of it. */
+enum much { TITLE, BASIS, WHOLE };
+
 static void put_finding(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f, int number,
-                        bool whole, uint64_t chapters) {
-    char label[24], saves[128] = "", words[HEC_FACT_SIZE], devices[HEC_DEVICES_WORDS];
-    text saving;
+                        enum much much, uint64_t chapters) {
+    char label[24], saves[HEC_SAVES_WORDS] = "", words[HEC_FACT_SIZE], devices[HEC_DEVICES_WORDS];
+    text saving, speed;
     enum hec_tone tone = f->cause == HEC_CAUSE_NONE ? HEC_TONE_GOOD : f->actionable ? HEC_TONE_WARN : HEC_TONE_PLAIN;
     snprintf(label, sizeof label, "%s%d", number == 1 ? "Findings  " : "          ", number);
-    if (!whole && hec_saving_words(saving, f)[0])
-        snprintf(saves, sizeof saves, ": %s", saving);
+    if (much == TITLE && hec_saving_words(saving, f)[0])
+        snprintf(saves, sizeof saves, ": %s%s%s", saving, hec_speed_words(speed, s, f)[0] ? "; " : "", speed);
     hec_page_row(page, 0, label, tone, "%s%s (confidence %.2f)%s", hec_finding_devices_words(devices, s, f, chapters),
                  hec_title_words(words, f), f->confidence, saves);
-    if (!whole)
+    if (much == TITLE)
         return;
     put_saving(page, s, f);
     for (int i = 0; i < f->evidence_count; i++)
@@ -156,7 +110,10 @@ static void put_finding(struct hec_page *page, const struct hec_summary *s, cons
                      hec_evidence_words(words, f, &f->evidence[i]));
     for (int i = 0; i < f->line_count; i++)
         put_line(page, i ? "" : "line", &f->lines[i]);
-    put_advice(page, s, f);
+    if (much == WHOLE) {
+        put_lever(page, f);
+        put_code(page, s, f);
+    }
 }
 
 /* It would print as "0 % (0 to 0)". */
@@ -165,7 +122,7 @@ static bool saves_nothing(const struct hec_finding *f) {
     return f->cause != HEC_CAUSE_NONE && isfinite(s->high) && s->high < 0.005;
 }
 
-void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, uint64_t chapters, bool all) {
+void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, uint64_t chapters, bool code_shown) {
     const struct hec_findings *findings = &s->job.findings;
     int shown = 0, more = 0;
     for (int i = 0; i < findings->count; i++) {
@@ -174,14 +131,16 @@ void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, u
             continue;
         if (hec_finding_stands_for(findings, f, chapters))
             continue;
-        if (!all && (shown == SHOWN || (shown && saves_nothing(f)))) {
+        if (!page->all && (shown == SHOWN || (shown && saves_nothing(f)))) {
             more++;
             continue;
         }
         if (!shown)
             hec_page_blank(page);
-        put_finding(page, s, f, ++shown, all || f->actionable || f->cause == HEC_CAUSE_NONE || hec_finding_tells(f),
-                    chapters);
+        bool first = !shown && (f->actionable || f->cause == HEC_CAUSE_NONE || hec_finding_tells(f));
+        put_finding(page, s, f, ++shown, page->all ? WHOLE : first ? BASIS : TITLE, chapters);
+        if (first && !page->all && !code_shown)
+            put_code(page, s, f);
     }
     if (more)
         hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (hec report -v shows all, and all of each)", more);
@@ -219,7 +178,8 @@ void hec_terminal_latency(struct hec_page *page, const struct hec_latency *l) {
             snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s %s (%s)", line[0] ? ", " : "",
                      parts[i].name, hec_format_seconds(seconds, parts[i].seconds),
                      hec_format_share(share, parts[i].seconds / l->total_s));
-    hec_page_blank(page);
+    if (page->all)
+        hec_page_blank(page);
     hec_page_row(page, 0, "Latency", HEC_TONE_PLAIN, "%s a call: %s", hec_format_seconds(seconds, l->total_s), line);
 }
 
@@ -256,59 +216,4 @@ void hec_terminal_classes(struct hec_page *page, const struct hec_device_diagnos
     }
     if (line[0])
         hec_page_row(page, 4, "compute", HEC_TONE_PLAIN, "%s", line);
-}
-
-/* ---- what to type next ---- */
-
-#define COMMAND_LONGEST 160
-#define NEXT_COLUMNS 26 /* longer commands stand alone */
-
-struct next {
-    struct hec_page *page;
-    bool brief;
-    int shown;
-};
-
-/* A command alone can be copied with its line; what it is for stands beside short ones. */
-static void put_next(struct next *n, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void put_next(struct next *n, const char *what, const char *format, ...) {
-    char command[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(command, sizeof command, format, arguments);
-    va_end(arguments);
-    bool alone = n->brief || strlen(command) > NEXT_COLUMNS;
-    hec_page_row(n->page, n->brief ? 2 : 0,
-                 n->shown++ ? ""
-                 : n->brief ? "next"
-                            : "Next",
-                 HEC_TONE_PLAIN, "%-*s%s%s", alone ? 0 : NEXT_COLUMNS, command, alone ? "" : "  ", alone ? "" : what);
-}
-
-void hec_terminal_next(struct hec_page *page, const struct hec_summary *s, bool brief) {
-    const struct hec_finding *top = hec_findings_top(&s->job.findings);
-    struct next n = {page, brief, 0};
-    if (brief && s->file[0])
-        put_next(&n, "", "hec report %s", s->file);
-    if (!s->device_count && !s->imported[0])
-        put_next(&n, "what can be measured here, and how", "hec doctor");
-    if (top)
-        put_next(&n, "its meaning, its signs, its answers", "hec explain %s", hec_cause_name(top->cause));
-    if (top && s->command[0] && !s->imported[0])
-        put_next(&n, "what saves joules here, with proof", "hec try %s%s%s-- %s", s->simulated[0] ? "--sim " : "",
-                 s->simulated, s->simulated[0] ? " " : "",
-                 strlen(s->command) <= COMMAND_LONGEST ? s->command : "COMMAND");
-    if (!brief && used(s))
-        put_next(&n, "busy, host, SM active: in words", "hec explain words");
-}
-
-/* ---- the end of `hec run` ---- */
-
-void hec_terminal_brief_finding(struct hec_page *page, const struct hec_summary *s) {
-    const struct hec_finding *f = hec_findings_top(&s->job.findings);
-    if (!f)
-        return;
-    if (f->line_count)
-        put_line(page, "line", &f->lines[0]);
-    put_lever(page, f);
 }

@@ -14,9 +14,11 @@
 #define MEANING_COLUMNS 110 /* from this width on each state says what it means */
 #define FIGURES_COLUMNS 53  /* in front of that */
 #define LEAST_SHARE 0.0005  /* a row below prints as 0.0 % */
-#define LINES_SHOWN 8
+#define LINES_SHOWN 3
+#define LINES_SHOWN_ALL 8
 #define LINES_LEAST 0.005 /* of the device's time */
-#define MODULES_SHOWN 5
+#define MODULES_SHOWN 2
+#define MODULES_SHOWN_ALL 5
 #define MODULES_LEAST 0.02 /* of the kernels */
 #define LABEL_COLUMNS 13
 #define LINE_COLUMNS 25 /* in front of a line's place, and the room that hec_page_line keeps */
@@ -27,8 +29,8 @@ static void put_title(struct hec_page *page, const struct hec_ledger_device *d, 
     text whole, joules;
     bool known = isfinite(d->joules);
     hec_format_seconds(whole, (double)d->window_ns / 1e9);
-    hec_page_row(page, 0, "Ledger", HEC_TONE_BOLD, "where the time %sof %s went: %s%s%s", known ? "and joules " : "",
-                 device, whole, known ? ", " : "", known ? hec_format_si(joules, d->joules, 4, "J") : "");
+    hec_page_row(page, 0, "Ledger", HEC_TONE_BOLD, "time %sof %s: %s%s%s", known ? "and joules " : "", device, whole,
+                 known ? ", " : "", known ? hec_format_si(joules, d->joules, 4, "J") : "");
 }
 
 static void bar_of(char *bar, const struct hec_page *page, double share) {
@@ -75,7 +77,7 @@ static void put_lines(struct hec_page *page, const struct hec_source_lines *sour
     /* The lines of all idle states, largest first: few, so by repeated search. */
     double last = INFINITY, least = LINES_LEAST * (double)d->window_ns / 1e9;
     int last_at = -1;
-    for (int shown = 0; shown < LINES_SHOWN; shown++) {
+    for (int shown = 0; shown < (page->all ? LINES_SHOWN_ALL : LINES_SHOWN); shown++) {
         int best = -1;
         for (int i = 0; i < source->count; i++) {
             const struct hec_source_line *l = &source->lines[i];
@@ -101,27 +103,9 @@ static void put_lines(struct hec_page *page, const struct hec_source_lines *sour
     }
 }
 
-void hec_terminal_lines(struct hec_page *page, const struct hec_summary *summary) {
-    for (int i = 0; i < summary->device_count; i++)
-        if (summary->devices[i].ledger)
-            return; /* which has them by what the device did */
-    for (int i = 0; i < summary->lines.count && i < LINES_SHOWN; i++) {
-        const struct hec_source_line *l = &summary->lines.lines[i];
-        char place[512];
-        text share;
-        hec_place_words(place, sizeof place, l->file, l->line, l->function,
-                        page->columns - LABEL_COLUMNS - LINE_COLUMNS);
-        if (!i) {
-            hec_page_blank(page);
-            hec_page_line(page, 0, "Program", HEC_TONE_DIM, "%9s  %s", "time", "its main thread is at these lines");
-        }
-        hec_page_line(page, 2, "", HEC_TONE_PLAIN, "%9s  %s", hec_format_share(share, l->share), place);
-    }
-}
-
 static void put_modules(struct hec_page *page, const struct hec_source_modules *modules) {
     int shown = 0;
-    for (int i = 0; i < modules->count && shown < MODULES_SHOWN; i++) {
+    for (int i = 0; i < modules->count && shown < (page->all ? MODULES_SHOWN_ALL : MODULES_SHOWN); i++) {
         const struct hec_source_module *m = &modules->modules[i];
         text share, seconds;
         char name[sizeof m->name];
@@ -154,13 +138,13 @@ void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summar
     if (device->readings.others == HEC_OTHERS_BUSY &&
         (double)d->rows[HEC_STATE_UNKNOWN].ns >= LEAST_SHARE * (double)d->window_ns)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "unknown: launched, and mostly waiting for the others' turns");
-    if (d->basis == HEC_LEDGER_CALLS)
+    if (d->basis == HEC_LEDGER_CALLS && page->all) /* the first screen says so */
         hec_page_row(page, 2, "", HEC_TONE_DIM, "kernels were not seen: --trace=full shows them");
     if (device->watts->why.id)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "no joules: %s", HEC_SAY(&device->watts->why));
     const struct hec_reason *how = &device->watts->how;
     if (how->id && !hec_reason_measured(how)) /* the usual: worth no line */
-        hec_page_row(page, 2, "", HEC_TONE_DIM, "watts %s", HEC_SAY(how));
+        (page->all ? hec_page_row : hec_page_line)(page, 2, "", HEC_TONE_DIM, "watts %s", HEC_SAY(how));
     put_lines(page, &device->source, d);
     put_modules(page, &device->modules);
 }

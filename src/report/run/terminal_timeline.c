@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KERNELS_SHOWN 10
+#define KERNELS_SHOWN 5
+#define KERNELS_SHOWN_ALL 10
 #define ALIKE 0.1 /* ranks of one job make as many steps, but for those at its ends */
 #define BAR_COLUMNS 64
 #define LABEL_COLUMNS 13
@@ -122,10 +123,13 @@ void hec_terminal_device_timeline(struct hec_page *page, const struct hec_device
                      hec_format_share(busy, d->busy_s / d->traced_s), hec_format_seconds(whole, d->traced_s),
                      d->traced_s < 0.999 * d->window_s ? " traced" : "", hec_format_share(compute, s.compute), others);
         put_bar(page, &s);
-        put_hidden(page, d);
+        if (page->all)
+            put_hidden(page, d);
     } else {
         hec_page_row(page, 4, "timeline", HEC_TONE_PLAIN, "next to no activity");
     }
+    if (!page->all)
+        return;
     put_counts(page, d);
     put_waiting(page, d);
     put_copies(page, d);
@@ -176,27 +180,15 @@ void hec_terminal_kernels(struct hec_page *page, const struct hec_summary *summa
         hec_page_row(page, 0, "Kernels", HEC_TONE_BOLD, "of %s, those that took longest",
                      hec_format_gpu(gpu, t->device));
         put_kernel(page, NULL);
-        for (int i = 0; i < t->row_count && i < KERNELS_SHOWN; i++)
+        int most = page->all ? KERNELS_SHOWN_ALL : KERNELS_SHOWN;
+        for (int i = 0; i < t->row_count && i < most; i++)
             put_kernel(page, &t->rows[i]);
-        if (t->row_count > KERNELS_SHOWN)
-            hec_page_row(page, 2, "", HEC_TONE_DIM, "and %d more (--json shows them)", t->row_count - KERNELS_SHOWN);
+        if (t->row_count > most)
+            hec_page_row(page, 2, "", HEC_TONE_DIM, "and %d more (--json shows them)", t->row_count - most);
     }
 }
 
 /* ---- steps ---- */
-
-static const char *found_by(enum hec_step_source source) {
-    static const char *const words[HEC_STEP_SOURCE_COUNT] = {
-        [HEC_STEP_NONE] = "",
-        [HEC_STEP_MARKED] = "marked by the program",
-        [HEC_STEP_OPTIMIZER] = "of the optimizer",
-        [HEC_STEP_MODULE] = "calls of the outermost module",
-        [HEC_STEP_ANNOTATED] = "annotated in the trace",
-        [HEC_STEP_RANGE] = "ranges of the trace",
-        [HEC_STEP_PERIODIC] = "found in the sequence of kernels",
-    };
-    return (unsigned)source < HEC_STEP_SOURCE_COUNT ? words[source] : "";
-}
 
 static void add_words(char *line, size_t size, const char *words, const char *value, const char *after) {
     snprintf(line + strlen(line), size - strlen(line), "%s%s%s%s", line[0] ? "; " : "", words, value, after);
@@ -214,8 +206,9 @@ static void put_steps(struct hec_page *page, const struct hec_step_summary *s, c
     char more[512] = "";
     text value, count, median, p99, confidence;
     hec_page_row(page, 0, label, HEC_TONE_PLAIN, "%s%s %s%s: median %s, p99 %s", of,
-                 hec_format_count(count, (double)s->count), found_by(s->source), confidence_of(confidence, s),
-                 hec_format_seconds(median, s->duration.median), hec_format_seconds(p99, s->duration.p99));
+                 hec_format_count(count, (double)s->count), hec_step_source_words(s->source),
+                 confidence_of(confidence, s), hec_format_seconds(median, s->duration.median),
+                 hec_format_seconds(p99, s->duration.p99));
     if (isfinite(s->samples_per_step)) {
         char unit[80];
         snprintf(unit, sizeof unit, " %s%s each", s->unit[0] ? s->unit : "unit", s->samples_per_step == 1 ? "" : "s");
@@ -254,7 +247,8 @@ void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary
     }
     if (!any)
         return;
-    hec_page_blank(page);
+    if (page->all)
+        hec_page_blank(page);
     put_steps(page, run, "Steps", "");
     for (int i = 0; i < count; i++) {
         char gpu[HEC_FORMAT_SIZE], of[HEC_FORMAT_SIZE + 2];
@@ -266,18 +260,18 @@ void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary
 
 /* ---- trace ---- */
 
-static void put_overhead(struct hec_page *page, const struct hec_trace_cost *t) {
+static void put_overhead(struct hec_page *page, const struct hec_trace_cost *t, const char *label) {
     text overhead, low, high;
     if (t->overhead_unknown)
-        hec_page_row(page, 0, "", HEC_TONE_DIM, "slowdown unknown: no steps were timed before CUPTI was on");
+        hec_page_row(page, 0, label, HEC_TONE_DIM, "slowdown unknown: no steps were timed before CUPTI was on");
     if (!isfinite(t->overhead))
         return;
     if (t->overhead_measured)
-        hec_page_row(page, 0, "", HEC_TONE_DIM, "slowdown %s (%s to %s, measured)",
+        hec_page_row(page, 0, label, HEC_TONE_DIM, "slowdown %s (%s to %s, measured)",
                      hec_format_share(overhead, t->overhead), hec_format_share(low, t->overhead_low),
                      hec_format_share(high, t->overhead_high));
     else
-        hec_page_row(page, 0, "", HEC_TONE_DIM, "slowdown about %s (%s%s%sestimated)",
+        hec_page_row(page, 0, label, HEC_TONE_DIM, "slowdown about %s (%s%s%sestimated)",
                      hec_format_share(overhead, t->overhead), isfinite(t->overhead_high) ? "at most " : "",
                      isfinite(t->overhead_high) ? hec_format_share(high, t->overhead_high) : "",
                      isfinite(t->overhead_high) ? ", " : "");
@@ -291,13 +285,14 @@ void hec_terminal_trace(struct hec_page *page, const struct hec_summary *summary
             hec_page_row(page, 0, "Trace", HEC_TONE_DIM, "%s", HEC_SAY(&t->why));
         return;
     }
-    if (t->records || isfinite(t->coverage))
+    bool cost = (isfinite(t->overhead) || t->overhead_unknown) && !page->all; /* then it says enough */
+    if (!cost && (t->records || isfinite(t->coverage)))
         hec_page_row(page, 0, "Trace", HEC_TONE_DIM, "%s: %s of the time, %s records, %d process%s",
                      hec_trace_mode_name(t->mode), hec_format_share(share, t->coverage),
                      hec_format_count(records, (double)t->records), t->processes, t->processes == 1 ? "" : "es");
-    else
+    else if (!cost)
         hec_page_row(page, 0, "Trace", HEC_TONE_DIM, "none%s%s", t->why.id ? ": " : "", HEC_SAY(&t->why));
-    put_overhead(page, t);
+    put_overhead(page, t, cost ? "Trace" : "");
     if (t->dropped || t->lost || t->bad)
         hec_page_row(page, 0, "", HEC_TONE_WARN, "missing: %s dropped by CUPTI, %s lost on the way, %s made no sense",
                      hec_format_count(dropped, (double)t->dropped), hec_format_count(lost, (double)t->lost),
@@ -305,20 +300,7 @@ void hec_terminal_trace(struct hec_page *page, const struct hec_summary *summary
     if (t->holder[0])
         hec_page_row(page, 0, "", HEC_TONE_WARN, "stood down for %s, which used CUPTI for %s", t->holder,
                      hec_format_seconds(held, t->holder_s));
-    if (t->why.id && hec_summary_traced(summary)) /* else it is said where the kernels are missed */
-        hec_page_row(page, 0, "", HEC_TONE_WARN, "%s", HEC_SAY(&t->why));
-}
-
-void hec_terminal_brief(struct hec_page *page, const struct hec_summary *summary, int lines) {
-    const struct hec_trace_cost *t = &summary->trace;
-    const struct hec_step_summary *s = &summary->steps;
-    text count, median, p99, busy, confidence;
-    if (t->processes && t->holder[0])
-        hec_page_row(page, 2, "trace", HEC_TONE_WARN, "stood down for %s", t->holder);
-    if (s->source != HEC_STEP_NONE && s->count && lines > 0)
-        hec_page_row(page, 2, "steps", HEC_TONE_PLAIN, "%s: median %s, p99 %s%s%s; %s%s",
-                     hec_format_count(count, (double)s->count), hec_format_seconds(median, s->duration.median),
-                     hec_format_seconds(p99, s->duration.p99), isfinite(s->busy_share) ? "; busy " : "",
-                     isfinite(s->busy_share) ? hec_format_share(busy, s->busy_share) : "", found_by(s->source),
-                     confidence_of(confidence, s));
+    bool traced = hec_summary_traced(summary);
+    if (t->why.id && (traced || (page->all && (t->records || isfinite(t->coverage))))) /* else it is said above */
+        hec_page_row(page, 0, "", traced ? HEC_TONE_WARN : HEC_TONE_DIM, "%s", HEC_SAY(&t->why));
 }

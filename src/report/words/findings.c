@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define DOLLARS_SHOWN 0.01
+#define SPEED_SHOWN 1.05
+#define SPEED_MOST 100 /* an end of an interval beyond it is no figure */
 
 typedef char text[HEC_FORMAT_SIZE];
 
@@ -74,6 +76,19 @@ char *hec_saving_words(char out[HEC_FORMAT_SIZE], const struct hec_finding *f) {
     return out;
 }
 
+char *hec_speed_words(char out[HEC_FORMAT_SIZE], const struct hec_summary *s, const struct hec_finding *f) {
+    struct hec_speed speed = hec_finding_speed(s, f);
+    text range = "";
+    out[0] = '\0';
+    if (!(speed.best >= SPEED_SHOWN) || speed.best > SPEED_MOST)
+        return out;
+    if (speed.high <= SPEED_MOST)
+        snprintf(range, sizeof range, " (%.2g to %.2g)", speed.low, speed.high);
+    snprintf(out, HEC_FORMAT_SIZE, "%s about %.2g times as fast%.40s", speed.of_step ? "steps" : "the run", speed.best,
+             range);
+    return out;
+}
+
 char *hec_saves_words(char out[HEC_SAVES_WORDS], const struct hec_summary *s, const struct hec_finding *f) {
     text saving, part;
     out[0] = '\0';
@@ -86,7 +101,9 @@ char *hec_saves_words(char out[HEC_SAVES_WORDS], const struct hec_summary *s, co
     double hours = f->saved_s / 3600 * s->price.dollars_per_gpu_hour;
     double dollars = f->saved_j / HEC_JOULES_PER_KWH * s->price.dollars_per_kwh + (isfinite(hours) ? hours : 0);
     if (dollars >= DOLLARS_SHOWN)
-        snprintf(out + length, (size_t)(HEC_SAVES_WORDS - length), ", %s", hec_format_dollars(part, dollars));
+        length += snprintf(out + length, (size_t)(HEC_SAVES_WORDS - length), ", %s", hec_format_dollars(part, dollars));
+    if (hec_speed_words(part, s, f)[0])
+        snprintf(out + length, (size_t)(HEC_SAVES_WORDS - length), "; %s", part);
     return out;
 }
 
@@ -128,7 +145,8 @@ static bool only_idle(uint32_t states) {
     return states != 0;
 }
 
-/* "the H200 idled 41 % of 62 s, 1.9 kJ of 4.6 kJ"; false: the ledger does not say. */
+/* "the H200 idled 41 % of the loop's 58 s", "... 41 % of 62 s, 1.9 kJ of 4.6 kJ" where the loop is all of it or not known;
+ * false: the ledger does not say. */
 static bool idled(char *out, size_t size, const struct hec_summary *s, const struct hec_finding *f) {
     const struct hec_device_diagnosis *device = hec_summary_device(s, f->device);
     const struct hec_ledger_device *d = device ? device->ledger : NULL;
@@ -136,6 +154,9 @@ static bool idled(char *out, size_t size, const struct hec_summary *s, const str
     double seconds = 0, joules = 0;
     if (!d || !d->window_ns || !only_idle(f->states))
         return false;
+    const struct hec_ledger_device *steady = device->steady;
+    bool loop = steady && steady->window_ns && steady->window_ns < d->window_ns;
+    d = loop ? steady : d;
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
         if (!(f->states & (1u << i)) || !d->rows[i].ns)
             continue;
@@ -144,29 +165,26 @@ static bool idled(char *out, size_t size, const struct hec_summary *s, const str
     }
     double window = (double)d->window_ns / 1e9;
     bool shared = device->readings.others == HEC_OTHERS_BUSY; /* it may have worked for them, and took joules for it */
-    int length = snprintf(out, size, "%s %s %s of %s", hec_device_word(name, s, f->device),
+    int length = snprintf(out, size, "%s %s %s of %s%s", hec_device_word(name, s, f->device),
                           shared ? "had no work from the command" : "idled", hec_format_share(share, seconds / window),
-                          hec_format_seconds(whole, window));
-    if (!shared && isfinite(joules) && isfinite(d->joules))
+                          loop ? "the loop's " : "", hec_format_seconds(whole, window));
+    if (!shared && !loop && isfinite(joules) && isfinite(d->joules))
         snprintf(out + length, size - (size_t)length, ", %s of %s", hec_format_si(part, joules, 2, "J"),
                  hec_format_si(all, d->joules, 3, "J"));
     return true;
 }
 
-static void headline_of_finding(char *out, size_t size, const struct hec_summary *s, const struct hec_finding *f) {
-    char what[256], saves[128] = "", sure[64] = "", title[HEC_FACT_SIZE];
-    text saving;
-    if (hec_saving_words(saving, f)[0])
-        snprintf(saves, sizeof saves, "; fixing it would save about %s", saving);
+static void found_of(char *out, size_t size, const struct hec_summary *s, const struct hec_finding *f) {
+    char what[256], sure[64] = "", title[HEC_FACT_SIZE];
     if (!hec_summary_traced(s))
         snprintf(sure, sizeof sure, " (%s, confidence %.2f)", rests_on(s) + 2, f->confidence);
     if (idled(what, sizeof what, s, f))
-        snprintf(out, size, "%s: %s%s%s", hec_cause_title(f->cause), what, sure, saves);
+        snprintf(out, size, "%s: %s%s", hec_cause_title(f->cause), what, sure);
     else
-        snprintf(out, size, "%s%s%s", hec_title_words(title, f), sure, saves);
+        snprintf(out, size, "%s%s", hec_title_words(title, f), sure);
 }
 
-static void headline_without_finding(char *out, size_t size, const struct hec_summary *s) {
+static void found_nothing(char *out, size_t size, const struct hec_summary *s) {
     int at = 0;
     while (at < s->device_count && !s->devices[at].readings.used)
         at++;
@@ -207,8 +225,7 @@ static void headline_without_finding(char *out, size_t size, const struct hec_su
              hec_format_seconds(whole, window), mostly);
 }
 
-/* Why set-up and loop are not separated, where there is a ledger; false: it is. */
-static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
+bool hec_unsteady_words(char out[160], const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_diagnosis *d = &s->devices[i];
         if (!d->readings.used || !d->ledger || !d->steady || d->steady->window_ns < d->ledger->window_ns)
@@ -217,10 +234,10 @@ static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
         if (d->steps.count && !few && hec_steps_of_window(d->steps.source))
             continue; /* the loop is all there is */
         if (d->steps.count && few)
-            snprintf(out, size, "only %lld step%s: set-up and loop are not separated, and all of the run is judged",
+            snprintf(out, 160, "only %lld step%s: set-up and loop are not separated, and all of the run is judged",
                      (long long)d->steps.count, d->steps.count == 1 ? "" : "s");
         else
-            snprintf(out, size,
+            snprintf(out, 160,
                      "the program reports no steps: set-up and loop are not separated, and all of the run is judged");
         return true;
     }
@@ -272,9 +289,6 @@ int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
     if (hec_summary_failed(s))
         snprintf(out[count++], 160, "the command failed (exit code %d): the run may be only part of what it should be",
                  s->exit_code);
-    if (hec_summary_attached(s))
-        snprintf(out[count++], 160,
-                 "attached from outside: kernels, calls, steps and units of work are what hec run -- COMMAND tells");
     if (hec_summary_unhooked(s))
         snprintf(
             out[count++], 160,
@@ -284,7 +298,7 @@ int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
         snprintf(
             out[count++], 160,
             "a Python reads another PYTHONPATH, or none: HEC's hooks came when CUDA started, and saw nothing before");
-    count += unsteady(out[count], 160, s);
+    count += hec_unsteady_words(out[count], s);
     if (without_counters(s))
         snprintf(out[count++], 160, "without hardware counters driver utilisation and power alone show few causes");
     const struct hec_device_summary *shared = shared_one(s);
@@ -300,12 +314,12 @@ int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
     return count;
 }
 
-void hec_headline(char *out, size_t size, const struct hec_summary *s) {
+void hec_found_words(char *out, size_t size, const struct hec_summary *s) {
     const struct hec_finding *first = s->job.findings.count ? &s->job.findings.list[0] : NULL;
     char why[HEC_FACT_SIZE];
     out[0] = '\0';
     if (hec_findings_top(&s->job.findings))
-        headline_of_finding(out, size, s, first);
+        found_of(out, size, s, first);
     else if (hec_summary_failed(s))
         snprintf(out, size, "the command failed: exit code %d", s->exit_code);
     else if (first && first->cause == HEC_CAUSE_NONE)
@@ -313,9 +327,19 @@ void hec_headline(char *out, size_t size, const struct hec_summary *s) {
                  hec_evidence_words(why, first, &first->evidence[0]), 100 * HEC_FINDING_WORTH,
                  isfinite(s->joules) ? "joules" : "time", rests_on(s));
     else if (first && hec_finding_tells(first))
-        headline_of_finding(out, size, s, first);
+        found_of(out, size, s, first);
     else
-        headline_without_finding(out, size, s);
+        found_nothing(out, size, s);
+}
+
+void hec_headline(char *out, size_t size, const struct hec_summary *s) {
+    const struct hec_finding *top = hec_findings_top(&s->job.findings);
+    text saving, speed;
+    hec_found_words(out, size, s);
+    size_t length = strlen(out);
+    if (top && hec_saving_words(saving, top)[0])
+        snprintf(out + length, size - length, "; fixing it would save about %s%s%s", saving,
+                 hec_speed_words(speed, s, top)[0] ? ", " : "", speed);
 }
 
 /* ---- lines and advice ---- */

@@ -14,7 +14,10 @@ const struct hec_finding *hec_findings_top(const struct hec_findings *findings);
 /* "38 % of the joules (31 to 44)", of the time where the joules are unknown; "" where both are. */
 char *hec_saving_words(char text[HEC_FORMAT_SIZE], const struct hec_finding *finding);
 #define HEC_SAVES_WORDS 256
-/* The same, with the joules, and dollars where they are worth a word: "..., about 1.7 kJ, $0.03"; "" where nothing is saved. */
+/* "steps about 2.4 times as fast (1.9 to 3.1)"; "" where it would hardly be faster, or nobody knows. */
+char *hec_speed_words(char text[HEC_FORMAT_SIZE], const struct hec_summary *summary, const struct hec_finding *finding);
+/* The same, with the joules, and dollars where they are worth a word, and the speed: "..., about 1.7 kJ, $0.03; steps about 2.4 times as
+ * fast (...)"; "" where nothing is saved. */
 char *hec_saves_words(char out[HEC_SAVES_WORDS], const struct hec_summary *summary, const struct hec_finding *finding);
 /* The same of a step: "41 % of its time (33 to 48), 9 % of its joules (5 to 20), by replay"; "": it was not replayed. */
 char *hec_step_saving_words(char out[HEC_SAVES_WORDS], const struct hec_finding *finding);
@@ -26,7 +29,11 @@ enum { HEC_CAVEATS_MAX = 8 };
 /* A loss that is no number, which is the first of the caveats; false: there was none. */
 bool hec_loss_words(char out[160], const struct hec_summary *summary);
 int hec_caveats(const struct hec_summary *summary, char out[HEC_CAVEATS_MAX][160]);
-/* The answer of a report in one sentence; "" where no device was used. */
+/* Why set-up and loop are not separated, where there is a ledger, which is one of the caveats; false: they are. */
+bool hec_unsteady_words(char out[160], const struct hec_summary *summary);
+/* What was found; "" where no device was used. */
+void hec_found_words(char *out, size_t size, const struct hec_summary *summary);
+/* The same with what fixing it would save: the answer of a report in one sentence. */
 void hec_headline(char *out, size_t size, const struct hec_summary *summary);
 /* ".../loader/images.py:41 fetch", in at most `room` columns (>= 16), ASCII: the file loses its first folders. */
 char *hec_place_words(char *out, size_t size, const char *file, int line, const char *function, int room);

@@ -2,10 +2,14 @@
 
 #include "report/run/terminal_device.h"
 #include "report/words/reasons.h"
+#include "report/words/findings.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#define MOSTLY 0.5   /* of the time of set-up that a line took: it is named */
+#define LINE_ROOM 48 /* columns for it */
 
 typedef char text[HEC_FORMAT_SIZE];
 
@@ -27,10 +31,6 @@ char *hec_outcome_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s
         snprintf(outcome, sizeof outcome, "cut off: the run file ends early, its last second or more is missing");
     else if (strcmp(s->stopped, "window") == 0)
         snprintf(outcome, sizeof outcome, "a window of it, by the agent of its node");
-    else if (strcmp(s->stopped, "attached") == 0)
-        snprintf(outcome, sizeof outcome, "attached to it while it ran");
-    else if (strcmp(s->stopped, "ended") == 0)
-        snprintf(outcome, sizeof outcome, "attached to it until it ended");
     else if (s->stopped[0])
         snprintf(outcome, sizeof outcome, "ended by hec after its %s", s->stopped);
     else if (s->exit_code < 0)
@@ -109,16 +109,54 @@ static const char *of_devices(char *out, size_t size, const struct hec_summary *
     return out;
 }
 
+/* ", 969.5 mJ ± 0.7 mJ per sample"; "": not known */
+static const char *each_words(char *out, size_t size, const struct hec_summary *s, const struct hec_unit_summary *u,
+                              bool loop, bool utf8) {
+    double joules = loop ? u->loop_joules_per_unit : u->joules_per_unit;
+    text amount;
+    char of[96];
+    out[0] = '\0';
+    if (!isfinite(joules))
+        return out;
+    hec_format_bounded(amount, joules, loop ? u->loop_joules_per_unit_bound : u->joules_per_unit_bound, "J", utf8);
+    snprintf(out, size, ", %s per %.64s%s", amount, u->name, of_devices(of, sizeof of, s, u));
+    return out;
+}
+
 char *hec_unit_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s, const struct hec_unit_summary *u,
                      bool utf8) {
-    text count, rate, joules;
-    char of[96];
-    bool known = isfinite(u->joules_per_unit);
-    hec_format_bounded(joules, u->joules_per_unit, u->joules_per_unit_bound, "J", utf8);
-    snprintf(out, HEC_SUMMARY_WORDS, "%s %s%s, %s a second%s%s%s%s%s", hec_format_count(count, u->count), u->name,
-             plural(u), hec_format_count(rate, u->per_second), known ? ", " : "", known ? joules : "",
-             known ? " per " : "", known ? u->name : "", known ? of_devices(of, sizeof of, s, u) : "");
+    text count, rate;
+    char each[256];
+    snprintf(out, HEC_SUMMARY_WORDS, "%s %s%s, %s a second%s", hec_format_count(count, u->count), u->name, plural(u),
+             hec_format_count(rate, u->per_second), each_words(each, sizeof each, s, u, false, utf8));
     return out;
+}
+
+char *hec_rate_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s, const struct hec_unit_summary *u,
+                     bool utf8) {
+    text rate;
+    char each[256];
+    if (!isfinite(u->loop_count))
+        return hec_unit_words(out, s, u, utf8);
+    bool known = isfinite(u->loop_joules_per_unit);
+    each_words(each, sizeof each, s, u, known, utf8);
+    snprintf(out, HEC_SUMMARY_WORDS, "%s %s%s a second%s%s", hec_format_count(rate, u->loop_per_second), u->name,
+             plural(u), each, known || !each[0] ? "" : " by the whole run");
+    return out;
+}
+
+char *hec_part_words(char out[HEC_SUMMARY_WORDS], const struct hec_loop *l, enum hec_run_part part) {
+    text seconds, joules;
+    bool known = isfinite(l->joules[part]);
+    snprintf(out, HEC_SUMMARY_WORDS, "%s%s%s", hec_format_seconds(seconds, l->seconds[part]), known ? ", " : "",
+             known ? hec_format_si(joules, l->joules[part], 3, "J") : "");
+    return out;
+}
+
+char *hec_setup_place_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s) {
+    const struct hec_finding_line *l = &s->loop.setup_line;
+    out[0] = '\0';
+    return l->share >= MOSTLY ? hec_place_words(out, HEC_SUMMARY_WORDS, l->file, l->line, l->function, LINE_ROOM) : out;
 }
 
 char *hec_cost_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s) {

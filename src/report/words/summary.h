@@ -13,9 +13,16 @@ int hec_summary_used(const struct hec_summary *summary); /* devices */
 char *hec_outcome_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary);
 /* "3.529 kJ ± 0.004 kJ, mean 196 W of 1.40 kW (14 %), all GPUs used"; why there is none */
 enum hec_energy_known hec_energy_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary, bool utf8);
-/* "2880 samples, 115.8 a second, 969.5 mJ ± 0.7 mJ per sample" */
+/* "2880 samples, 115.8 a second, 969.5 mJ ± 0.7 mJ per sample": of the whole run */
 char *hec_unit_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary,
                      const struct hec_unit_summary *unit, bool utf8);
+/* "182.2 samples a second, 678 mJ ± 36 mJ per sample": of the loop; where it is not known, of the whole run as above */
+char *hec_rate_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary,
+                     const struct hec_unit_summary *unit, bool utf8);
+/* "9.20 s, 4.1 kJ" */
+char *hec_part_words(char out[HEC_SUMMARY_WORDS], const struct hec_loop *loop, enum hec_run_part part);
+/* "train.py:20 main", where most of set-up was; "": not known, or nowhere */
+char *hec_setup_place_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary);
 /* "$0.00010, 367 mg CO2 (defaults: ...)"; "" where the joules are unknown */
 char *hec_cost_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary);
 /* What happened, as it was recorded. */

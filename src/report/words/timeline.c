@@ -19,6 +19,19 @@ const char *hec_copy_host_name(enum hec_copy_host host) {
     return (unsigned)host < HEC_COPY_HOST_COUNT ? names[host] : "other";
 }
 
+const char *hec_step_source_words(enum hec_step_source source) {
+    static const char *const words[HEC_STEP_SOURCE_COUNT] = {
+        [HEC_STEP_NONE] = "",
+        [HEC_STEP_MARKED] = "marked by the program",
+        [HEC_STEP_OPTIMIZER] = "of the optimizer",
+        [HEC_STEP_MODULE] = "calls of the outermost module",
+        [HEC_STEP_ANNOTATED] = "annotated in the trace",
+        [HEC_STEP_RANGE] = "ranges of the trace",
+        [HEC_STEP_PERIODIC] = "found in the sequence of kernels",
+    };
+    return (unsigned)source < HEC_STEP_SOURCE_COUNT ? words[source] : "";
+}
+
 double hec_copy_rate(const struct hec_copy_total *total) {
     return total->seconds > 0 && total->bytes > 0 ? total->bytes / total->seconds : NAN;
 }

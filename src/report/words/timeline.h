@@ -6,7 +6,9 @@
 const char *hec_copy_direction_name(enum hec_copy_direction direction); /* "host_to_device" */
 const char *hec_copy_host_name(enum hec_copy_host host);                /* "pageable", "pinned", "other" */
 
-/* NULL: the device did nothing. */
+/* How steps are known, after their number: "of the optimizer", "calls of the outermost module"; "": there are none. */
+const char *hec_step_source_words(enum hec_step_source source);
+
 /* Bytes a second while copying; NAN unknown. */
 double hec_copy_rate(const struct hec_copy_total *total);
 /* Share of the steps' time that the main thread spent in the loader, NAN unknown. */
