@@ -29,6 +29,7 @@ enum hec_operand {
     HEC_OPERAND_CASE,     /* of hec sim */
     HEC_OPERAND_CAUSE,    /* of hec explain */
     HEC_OPERAND_LEVER,    /* of hec levers */
+    HEC_OPERAND_PROCESS,  /* the id of one */
     HEC_OPERAND_SETTINGS, /* of hec sweep, and a command after "--" */
 };
 

@@ -91,6 +91,9 @@ static void bash_operands(int verb) {
     case HEC_OPERAND_FILE:
         puts("COMPREPLY=($(compgen -f -- \"$cur\")) ;;");
         break;
+    case HEC_OPERAND_PROCESS:
+        puts("COMPREPLY=($(compgen -W \"$(ps -u $UID -o pid=)\" -- \"$cur\")) ;;");
+        break;
     default:
         fputs("COMPREPLY=($(compgen -W \"", stdout);
         print_words(info->operand);
@@ -203,6 +206,9 @@ static void zsh_operands(enum hec_operand operand) {
         break;
     case HEC_OPERAND_FILE:
         puts(" \\\n        '*:file:_files' ;;");
+        break;
+    case HEC_OPERAND_PROCESS:
+        puts(" \\\n        '1:process:_pids' ;;");
         break;
     default:
         printf(" \\\n        '1:%s:(", operand == HEC_OPERAND_CASE    ? "case"

@@ -93,7 +93,7 @@ static void man_head(const char *title, const char *line) {
 static void man_tail(void) {
     puts(
         ".SH EXIT STATUS\n"
-        ".B hec run\nreturns the command's own status, 128+N when signal N ended it, 127 when it was not found and 126 "
+        ".B hec run\nends as the command does: with its status or by the signal that ended it, 127 when it was not found and 126 "
         "when it could not be run.\n.BR \"hec ab\" , \" hec try\" \" and \" \"hec sweep\"\nreturn 0 whatever is shown, 1 when the "
         "command failed (of a sweep: in every setting), 127 and 126 as hec run, and 128+N after signal N.\n.BR \"hec check\" \" and \" "
         "\"hec verify\"\nsay theirs in their descriptions.\nOther verbs return 0 on success, 2 on wrong usage, and the status of "

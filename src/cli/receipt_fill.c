@@ -15,11 +15,6 @@ _Static_assert((int)HEC_RECEIPT_CACHES_TRIALS == HEC_CACHES_TRIALS &&
                    (int)HEC_RECEIPT_CACHES_FRESH == HEC_CACHES_FRESH && (int)HEC_RECEIPT_CACHES_USER == HEC_CACHES_USER,
                "report may not know act");
 
-static void add_words(struct hec_receipt *r, struct hec_receipt_words *to, char *const *words) {
-    for (; words && *words; words++)
-        hec_receipt_add_word(r, to, *words);
-}
-
 void hec_receipt_fill_units(struct hec_receipt *r, const struct hec_args *args) {
     for (int i = 0; i < args->given_count; i++)
         if (args->given[i].option == HEC_OPT_UNITS)
@@ -50,8 +45,8 @@ void hec_receipt_begin(struct hec_receipt *r, const struct hec_ab *ab, const str
     snprintf(r->hec_version, sizeof r->hec_version, "%s", HEC_VERSION);
     if (getcwd(folder, sizeof folder))
         hec_receipt_set(r, &r->folder, folder);
-    add_words(r, &r->command[0], ab->command[0]);
-    add_words(r, &r->command[1], ab->command[1]);
+    for (int side = 0; side < 2; side++)
+        hec_receipt_add_command(r, side, ab->command[side]);
     for (int i = 0; levers && i < levers->count; i++) {
         snprintf(word, sizeof word, "%s%s%s", levers->list[i].row->name, levers->list[i].value[0] ? "=" : "",
                  levers->list[i].value);

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/with.h"
 #include "jobs/jobs.h"
+#include "launch/child.h"
 #include "launch/environ.h"
 #include "launch/inject.h"
 #include "launch/session.h"
@@ -159,7 +160,7 @@ static int observe(struct run *run) {
         print_report(run, session, result.path);
     hec_session_close(session);
     fflush(NULL);
-    _exit(result.exit_status); /* an abandoned driver thread must not hold the exit up */
+    hec_child_end_as(result.signal, result.exit_status); /* an abandoned driver thread must not hold the exit up */
 }
 
 /* COMMAND takes this process's place: nothing of HEC stands between it and who started it. Returns where it cannot be run. */

@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,14 +20,41 @@
 
 /* ---- before ---- */
 
-static void say_command(const struct hec_receipt *receipt, int side) {
+static int say_command(const struct hec_receipt *receipt, int side) {
     struct hec_buf line;
-    char clean[1024];
-    hec_buf_init(&line, 1 << 20);
+    hec_buf_init(&line, 64u << 20);
     hec_receipt_command(&line, receipt, side);
-    fprintf(stderr, "hec: %c: %s\n", "AB"[side],
-            hec_text_clean(clean, sizeof clean, hec_buf_text(&line), line.length, true));
+    char *clean = hec_buf_error(&line) < 0 ? NULL : malloc(line.length + 1);
+    if (clean)
+        fprintf(stderr, "hec: %c: %s\n", "AB"[side],
+                hec_text_clean(clean, line.length + 1, hec_buf_text(&line), line.length, true));
     hec_buf_free(&line);
+    free(clean);
+    return clean ? HEC_OK : HEC_ERR_NOMEM;
+}
+
+/* Nothing of a receipt is run that was not shown whole, and agreed to: by --yes, or an answer at the terminal. */
+static int ask(const struct hec_args *args, const struct hec_receipt *receipt) {
+    char answer[8] = "";
+    if (!hec_receipt_has_commands(receipt)) {
+        hec_error(
+            "verify: a word of its commands was withheld, as it looks like a secret: run `hec ab` with the whole commands");
+        return HEC_ERR_USAGE;
+    }
+    for (int side = 0; side < 2; side++)
+        if (say_command(receipt, side) < 0)
+            return HEC_ERR_NOMEM;
+    if (hec_args_has(args, HEC_OPT_YES))
+        return HEC_OK;
+    if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
+        hec_error("verify: --replay runs these commands, which came with the receipt: --yes, if you know them");
+        return HEC_ERR_USAGE;
+    }
+    fprintf(stderr, "hec: run these commands? [y/N] ");
+    if (fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
+        return HEC_OK;
+    hec_error("verify: not run");
+    return HEC_ERR_USAGE;
 }
 
 static void warn_of(const char *name, const char *then, const char *now) {
@@ -109,12 +137,12 @@ static int replay_receipt(struct hec_experiment_run *run, const struct hec_recei
     hec_experiment_follow(run, receipt);
     if (err < 0 || (err = hec_experiment_options(run)) < 0 || (err = hec_experiment_path(run)) < 0)
         return hec_err_exit_status(err);
+    if ((err = ask(&run->args, receipt)) < 0)
+        return hec_err_exit_status(err);
     run->ab.plan = receipt->plan;
     run->options.session.hooks = receipt->hooks;
-    for (int side = 0; side < 2; side++) {
+    for (int side = 0; side < 2; side++)
         run->ab.command[side] = receipt->command[side].list;
-        say_command(receipt, side);
-    }
     for (int i = 0; i < receipt->levers.count; i++)
         if ((err = hec_lever_set_add(&levers, receipt->levers.list[i], &why)) < 0) {
             hec_error("verify: %s", why.text);

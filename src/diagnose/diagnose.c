@@ -310,7 +310,7 @@ static int end_findings(struct hec_build *b, struct hec_why *why) {
 
 /* ---- the whole ---- */
 
-/* NULL: there is nothing to do, or another one does it (INFERRED, MODULES and CALLS are of STATES). */
+/* NULL: there is nothing to do, or another one does it (INFERRED, LINES, MODULES and CALLS are of STATES). */
 static const struct hec_stage_functions stages[HEC_STAGE_COUNT] = {
     [HEC_STAGE_RUN] = {hec_run_read, NULL},          [HEC_STAGE_HOST] = {begin_host, NULL},
     [HEC_STAGE_DEVICES] = {begin_devices, NULL},     [HEC_STAGE_TRACE] = {begin_trace, end_trace},

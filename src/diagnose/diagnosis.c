@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "diagnose/build.h"
 #include "diagnose/states/inferred/inferred.h"
+#include "diagnose/states/program_lines.h"
 #include "diagnose/states/stacks.h"
 #include "diagnose/timeline/pass.h"
 #include "diagnose/result.h"
@@ -53,6 +54,7 @@ struct found {
 struct hec_diagnosis_builder {
     struct hec_inferred *inferred;
     struct hec_source_modules_builder *modules;
+    struct hec_program_lines_builder *lines;
     struct build main;
 };
 
@@ -426,6 +428,8 @@ int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view
                         struct hec_diagnosis_builder **out, struct hec_pass_consumer *consumers) {
     struct hec_diagnosis_builder *b = *out = calloc(1, sizeof *b);
     int err = b ? hec_inferred_begin(pass, &b->inferred, &consumers[HEC_STAGE_INFERRED]) : HEC_ERR_NOMEM;
+    if (!err && !(b->lines = hec_program_lines_begin(&pass->tables, &consumers[HEC_STAGE_LINES])))
+        err = HEC_ERR_NOMEM;
     if (!err && !(b->modules = hec_source_modules_begin(&pass->tables, &consumers[HEC_STAGE_MODULES])))
         err = HEC_ERR_NOMEM;
     if (!err) {
@@ -453,6 +457,10 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, struct hec_meter *meter, 
             shared |= hec_device_bit(out->devices[i].readings.device.index);
     b->modules = NULL;
     int err = hec_source_modules_end(modules, HEC_DIAGNOSIS_MODULES, &found.modules);
+    if (!err) {
+        err = hec_program_lines_end(b->lines, HEC_DIAGNOSIS_LINES, &out->lines);
+        b->lines = NULL;
+    }
     if (!err)
         err = hec_inferred_decide(b->inferred, meter, shared, &any, why);
     if (!err && any) { /* what CUPTI saw is not all */
@@ -488,6 +496,7 @@ void hec_diagnosis_abandon(struct hec_diagnosis_builder *b) {
         return;
     discard(&b->main);
     hec_source_modules_abandon(b->modules);
+    hec_program_lines_abandon(b->lines);
     hec_inferred_free(b->inferred);
     free(b);
 }

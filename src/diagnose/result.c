@@ -36,6 +36,7 @@ void hec_summary_free(struct hec_summary *summary) {
     free(summary->kernels);
     free(summary->steps.losses);
     free(summary->steps.gradients);
+    hec_source_lines_free(&summary->lines);
     hec_findings_free(&summary->job.findings);
     free(summary->job.ranks);
     hec_view_free(summary->view);

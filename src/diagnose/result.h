@@ -20,6 +20,8 @@
 
 #include <stddef.h>
 
+#include <string.h>
+
 /* The dossier of one device: all that is known of it in a run. What hangs on a pointer is the dossier's own. */
 /* What telemetry says of the time after the last activity of a device that a trace shows. */
 struct hec_after {
@@ -168,13 +170,15 @@ struct hec_summary {
     char cpu[96], os[96], kernel[96], pytorch[48], python[24];
     char framework[24]; /* beside PyTorch, through which it uses its devices ("jax"); empty: unknown */
     double seconds;
-    int exit_code;      /* -1: unknown, the run was cut off */
-    char stopped[16];   /* hec ended the command after its "steps" or "time"; empty: it ended by itself */
-    bool complete;      /* false: hec was killed; the last second may be missing */
-    bool in_progress;   /* not complete, because it goes on */
-    char simulated[64]; /* profile of the simulated GPU; empty on real hardware */
-    int loader_workers; /* that the program's data loaders have; -1 unknown, or they differ */
-    char imported[32];  /* what the run was imported from ("kineto"); empty: it was measured */
+    int exit_code; /* -1: unknown, the run was cut off */
+    char stopped
+        [16]; /* hec ended the command after its "steps" or "time", or was there for a "window", "attached" to it, or so
+                           until it "ended"; empty: it ended by itself */
+    bool complete;                        /* false: hec was killed; the last second may be missing */
+    bool in_progress;                     /* not complete, because it goes on */
+    char simulated[64];                   /* profile of the simulated GPU; empty on real hardware */
+    int loader_workers;                   /* that the program's data loaders have; -1 unknown, or they differ */
+    char imported[32];                    /* what the run was imported from ("kineto"); empty: it was measured */
     struct hec_reason energy_unavailable; /* why there is no device at all; none when there is one */
     struct hec_device_diagnosis *devices; /* malloc'ed */
     int device_count;
@@ -198,6 +202,7 @@ struct hec_summary {
     int kernel_count;
     struct hec_step_summary steps;   /* that the run goes by */
     int64_t stacks;                  /* samples of call stacks */
+    struct hec_source_lines lines;   /* where its main threads were (program_lines.h) */
     struct hec_steady_blocks blocks; /* of the steady part */
     struct hec_loop loop;
     struct hec_job_diagnosis job; /* last of all, from what is above */
@@ -207,6 +212,11 @@ struct hec_summary {
 /* A Python kept HEC's hooks out, and no other Python loaded them. */
 static inline bool hec_summary_unhooked(const struct hec_summary *s) {
     return s->hooks_out && !s->python[0];
+}
+
+/* hec came to a program that ran already, and saw what can be seen from outside. */
+static inline bool hec_summary_attached(const struct hec_summary *s) {
+    return strcmp(s->stopped, "attached") == 0 || strcmp(s->stopped, "ended") == 0;
 }
 
 /* The command ended with a status other than 0, by itself. */

@@ -6,10 +6,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/mempolicy.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -237,4 +240,17 @@ void hec_child_wait(struct hec_child *child, bool all) {
     }
     if (all)
         child->end_ns = hec_clock_mono_ns();
+}
+
+void hec_child_end_as(int signal, int exit_code) {
+    if (signal) {
+        sigset_t set;
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* the child has left one, if any */
+        sigemptyset(&set);
+        sigaddset(&set, signal);
+        sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+        raise(signal); /* to this thread: another would be too late */
+        pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    }
+    _exit(exit_code);
 }

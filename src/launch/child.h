@@ -51,3 +51,7 @@ int hec_child_start(struct hec_child *child, char **argv, char **envp, struct he
 
 /* Pass signals on and wait until the command has ended; with all, until its last descendant has. */
 void hec_child_wait(struct hec_child *child, bool all);
+
+/* End this process as a child did: by the same signal, so that a shell ends its loop at Ctrl-C; else, or where the signal cannot end
+ * it, with exit_code. Flush before. */
+_Noreturn void hec_child_end_as(int signal, int exit_code);

@@ -42,6 +42,16 @@ static const char *visible_devices(pid_t pid, char text[ENVIRONMENT_MAX]) {
     return NULL;
 }
 
+/* Until the time is up, it has ended, or the user has enough of it. */
+static void wait_attached(const struct hec_running_options *options, int64_t until_ns) {
+    int64_t now_ns;
+    while ((now_ns = hec_clock_mono_ns()) < until_ns && !(options->stop && *options->stop) &&
+           !hec_intake_process_ended(options->root, options->pid_fd)) {
+        int64_t left_ms = (until_ns - now_ns) / HEC_NS_PER_MS + 1;
+        poll(NULL, 0, left_ms < TICK_MS ? (int)left_ms : TICK_MS);
+    }
+}
+
 /* Until the time is up, or all have ended. */
 static void wait_for_end(const struct hec_running_options *options, int64_t until_ns) {
     int64_t now_ns;
@@ -69,17 +79,19 @@ static void describe(const struct hec_running_options *options, const struct hec
     hec_facts_machine(sink);
     hec_facts_wall_time(hec_clock_wall_ns(), started);
     hec_sink_meta(sink, "started", "%s", started);
-    hec_sink_meta(sink, "window", "1");
+    if (!options->attached)
+        hec_sink_meta(sink, "window", "1");
     if (options->simulated)
         hec_sink_meta(sink, "simulated", "%s", options->simulated);
     hec_sink_meta(sink, "start_mono_ns", "%lld", (long long)start_ns);
 }
 
-static void conclude(const struct hec_sink *sink, int64_t duration_ns) {
+static void conclude(const struct hec_running_options *options, const struct hec_sink *sink, int64_t duration_ns) {
     struct rusage self;
     getrusage(RUSAGE_SELF, &self);
     hec_sink_meta(sink, "duration_ns", "%lld", (long long)duration_ns);
-    hec_sink_meta(sink, "stopped", "window");
+    bool ended = options->attached && hec_intake_process_ended(options->root, options->pid_fd);
+    hec_sink_meta(sink, "stopped", "%s", ended ? "ended" : options->attached ? "attached" : "window");
     hec_sink_meta(sink, "self_cpu_seconds", "%.6f",
                   (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
                       (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6);
@@ -103,7 +115,8 @@ int hec_running_record(const struct hec_running_options *options, struct hec_ima
                                            .rings = options->rings,
                                            .trace_mode = HEC_TRACE_AUTO,
                                            .visible_devices = visible_devices(options->root, environment)};
-    if ((err = hec_recorder_start(hec_collectors_of(HEC_OBSERVER_WINDOW), &observe, sink, &recorder, why)) < 0) {
+    if ((err = hec_recorder_start(hec_collectors_of(options->attached ? HEC_OBSERVER_ATTACHED : HEC_OBSERVER_WINDOW),
+                                  &observe, sink, &recorder, why)) < 0) {
         hec_writer_close(writer, NULL, NULL);
         return err;
     }
@@ -114,12 +127,16 @@ int hec_running_record(const struct hec_running_options *options, struct hec_ima
     hec_recorder_set_root(recorder, options->root);
     describe(options, sink, start_ns);
     hec_flusher_start(writer, &flusher, &ignored);
-    wait_for_end(options, start_ns + (int64_t)(options->seconds * (double)HEC_NS_PER_S));
+    int64_t until_ns = start_ns + (int64_t)(options->seconds * (double)HEC_NS_PER_S);
+    if (options->attached)
+        wait_attached(options, until_ns);
+    else
+        wait_for_end(options, until_ns);
     int64_t end_ns = hec_clock_mono_ns();
     hec_recorder_stop(recorder, end_ns, STOP_NS);
     if (flusher)
         hec_flusher_stop(flusher);
-    conclude(sink, end_ns - start_ns);
+    conclude(options, sink, end_ns - start_ns);
     *seconds = (double)(end_ns - start_ns) / (double)HEC_NS_PER_S;
     err = hec_writer_finish(writer, why);
     if (err == HEC_OK)

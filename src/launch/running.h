@@ -1,13 +1,20 @@
-/* A window of a job that runs already: what a run of it would have recorded in that time. The job is not touched. */
+/* A window of a job that runs already: what a run of it would have recorded in that time, or what can be seen of a process that
+ * reports nothing. Neither is touched. */
 #pragma once
 
 #include "observe/collector.h"
 #include "store/image.h"
 
+#include <signal.h>
+#include <stdbool.h>
+
 struct hec_running_options {
     const struct hec_observe_ring *rings; /* of its processes */
     int ring_count;
-    pid_t root; /* the process that stands above the others; 0: not known */
+    pid_t root;    /* the process that stands above the others; 0: not known */
+    bool attached; /* to root, which hands over no rings; pid_fd: of it */
+    int pid_fd;
+    const volatile sig_atomic_t *stop; /* attached: ends it when it is not 0; NULL: nothing does */
     double seconds;
     const char *job;                   /* its id: what the run is called */
     const char *simulated, *nvml_path; /* NULL: real */

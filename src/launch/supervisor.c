@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,19 +57,6 @@ static void clean(void) {
     hec_layer_sweep(&supervisor.layers);
     for (size_t i = 0; supervisor.folders && supervisor.folders[i]; i++)
         hec_scratch_sweep(supervisor.folders[i]);
-}
-
-static _Noreturn void end_as(const struct hec_child *worker) {
-    if (worker->signal) {
-        sigset_t set;
-        setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* the worker has left one, if any */
-        signal(worker->signal, SIG_DFL);
-        sigemptyset(&set);
-        sigaddset(&set, worker->signal);
-        raise(worker->signal);
-        sigprocmask(SIG_UNBLOCK, &set, NULL);
-    }
-    _exit(worker->exit_code);
 }
 
 /* Held for good by the thread that finds the supervisor gone: nobody else starts a process any more, or ends this one. */
@@ -153,7 +139,7 @@ int hec_supervisor_start(const struct hec_layer_options *layers, const char *con
         hec_child_wait(&worker, false);
         hec_descendants_kill(true);
         clean();
-        end_as(&worker);
+        hec_child_end_as(worker.signal, worker.exit_code);
     }
     int errnum = worker.pid < 0 ? errno : 0;
     hec_child_release(&worker);

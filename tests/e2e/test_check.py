@@ -77,13 +77,38 @@ def test_changed_receipts_do_not_hold(made):
 
 def test_replay(made):
     hec, place = made
-    done = hec("verify", "--replay", *place, "-o", "again.json", "ab.json", timeout=120)
+    done = hec("verify", "--replay", "--yes", *place, "-o", "again.json", "ab.json", timeout=120)
     assert done.returncode in (0, 1) and "replay:  saved: B takes" in done.stdout, done.stderr
     assert "hec: A: " in done.stderr and hec("verify", "again.json").returncode == 0
     again = json.loads((hec.folder / "again.json").read_text())
     assert again["plan"] == json.loads((hec.folder / "ab.json").read_text())["plan"]
+    done = hec("verify", "--replay", *place, "ab.json")
+    assert done.returncode == 2 and "--yes" in done.stderr and "fp32 --marks" in done.stderr and not done.stdout
     done = hec("verify", "--replay", "base.json")
     assert done.returncode == 2 and "no verdict to replay" in done.stderr
+
+
+def test_a_replay_shows_all_that_it_would_run(made):
+    hec, place = made
+    payload = "true " + "x" * 1500 + "; touch ran"
+    done = hec("ab", "--sim", "h200", *place, "-n", 2, "--warm-up", 0, "-o", "long.json", "--", "true", ":::", "sh", "-c", payload)
+    assert done.returncode in (0, 1), done.stderr
+    (hec.folder / "ran").unlink(missing_ok=True)
+    done = hec("verify", "--replay", "--in-place", "long.json")
+    assert done.returncode == 2 and "touch ran" in done.stderr and not (hec.folder / "ran").exists()
+
+
+def test_a_receipt_keeps_no_secrets(made):
+    hec, place = made
+    secrets = {"SLURM_JWT": "eyJhbGciOiJIUzI1NiJ9.SECRET", "HF_ENDPOINT": "https://bob:SECRET@hub.example/", "HF_TOKEN": "SECRET"}
+    done = hec("ab", "--sim", "h200", *place, "-n", 2, "--warm-up", 0, "-o", "secret.json", "--", "true", ":::",
+               "sh", "-c", "true", "--password", "SECRET", env=secrets)
+    assert done.returncode in (0, 1), done.stderr
+    text = (hec.folder / "secret.json").read_text()
+    assert "SECRET" not in text
+    assert json.loads(text)["withheld"] == ["word 5 of command B", "HF_ENDPOINT", "HF_TOKEN"]
+    done = hec("verify", "--replay", "--yes", "--in-place", "secret.json")
+    assert done.returncode == 2 and "withheld" in done.stderr
 
 
 @pytest.mark.parametrize("command, status, words", [(TRAIN, 0, "within: "), (SLOW, 1, "regressed: ")])

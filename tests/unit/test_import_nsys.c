@@ -250,6 +250,13 @@ TEST(test_foreign_databases) {
         assert_int_equal(import_database(), HEC_ERR_CORRUPT);
         assert_non_null(strstr(imported.why.text, "primary key"));
     }
+    for (int stored = 0; stored < 2; stored++) { /* an expression of the file's would be computed for each name */
+        make("", "");
+        run("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT GENERATED ALWAYS AS (hex(id)) %s)",
+            stored ? "STORED" : "VIRTUAL");
+        assert_int_equal(import_database(), HEC_ERR_CORRUPT);
+        assert_non_null(strstr(imported.why.text, "of its own"));
+    }
     make("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)", "PRAGMA application_id=1212498770");
     assert_int_equal(import_database(), HEC_ERR_CORRUPT);
     assert_non_null(strstr(imported.why.text, "hec report"));

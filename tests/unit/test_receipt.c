@@ -205,6 +205,102 @@ TEST(environment) {
     SAYS_NOT("geheim");
 }
 
+/* What is left of a value; a secret has none of its own left. */
+TEST(without_secrets) {
+    static const struct {
+        const char *value, *kept;
+    } rows[] = {
+        {"https://bob:geheim@hub.example/x?a=b@c", "https://[withheld]@hub.example/x?a=b@c"},
+        {"a https://ghu16C7e@git.example b", "a https://[withheld]@git.example b"},
+        {"ssh://git@github.com/a/b.git", "ssh://git@github.com/a/b.git"},
+        {"Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc-_1", "Authorization: Bearer [withheld]"},
+        {"hf_abcdefghijkl", "[withheld]"},
+        {"hf_hub", "hf_hub"},
+        {"--x=sk-proj-0123456789", "--x=[withheld]"},
+        {"AKIAIOSFODNN7EXAMPLE", "[withheld]"},
+        {"key wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "key wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"},
+        {"p8Kx2QvTz7Lm4RbW9cYd1", "[withheld]"},
+        {"0123456789abcdef0123456789abcdef01234567", "[withheld]"},
+        {"meta-llama/Meta-Llama-3.1-8B-Instruct", "meta-llama/Meta-Llama-3.1-8B-Instruct"},
+        {"DistributedDataParallel", "DistributedDataParallel"},
+        {"GPU-5e3fa1b2-0000-1111-2222-333344445555", "GPU-5e3fa1b2-0000-1111-2222-333344445555"},
+        {"expandable_segments:True,max_split_size_mb:128", "expandable_segments:True,max_split_size_mb:128"},
+        {"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"},
+        {"import torch; print(torch.ones(1000000))", "import torch; print(torch.ones(1000000))"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int withheld = 0;
+        char *kept = hec_receipt_without_secrets(rows[i].value, &withheld);
+        assert_string_equal(kept, rows[i].kept);
+        assert_int_equal(withheld > 0, strcmp(rows[i].value, rows[i].kept) != 0);
+        free(kept);
+    }
+}
+
+TEST(names_of_secrets) {
+    static const char *const secret[] = {
+        "SLURM_JWT=abcdefgh", "HF_TOKEN=x",   "CUDA_PASS=hunter22", "NCCL_PWD=x",         "VLLM_API_KEY=k",
+        "TORCH_COOKIE=c",     "OMP_BEARER=b", "XLA_DSN=d",          "TF_USE_SIGNATURE=s", "PYTHON_REGISTRY_PAT=p"};
+    static const char *const kept[] = {"OMP_NUM_THREADS=4", "PYTHONPATH=/a:/b",   "TOKENIZERS_PARALLELISM=false",
+                                       "SLURM_JOB_ID=77",   "LD_LIBRARY_PATH=/c", "TORCH_COMPILE_DEBUG=1"};
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < (side ? sizeof kept / sizeof kept[0] : sizeof secret / sizeof secret[0]); i++) {
+            const char *word = side ? kept[i] : secret[i];
+            struct hec_receipt one = {.error = HEC_OK};
+            hec_receipt_add_environment(&one, (char *const[]){(char *)(uintptr_t)word, NULL});
+            assert_int_equal(one.environment.count, side);
+            hec_receipt_free(&one);
+        }
+}
+
+TEST(commands_without_secrets) {
+    static const char *const words[] = {"env",
+                                        "HF_TOKEN=hf_x1y2z3w4",
+                                        "python3",
+                                        "train.py",
+                                        "--api-key",
+                                        "abcdef",
+                                        "--tokenizer",
+                                        "bert-base-cased",
+                                        "--password",
+                                        "x",
+                                        "--max-tokens",
+                                        "128",
+                                        "--key-dim",
+                                        "64",
+                                        "--token",
+                                        "50256",
+                                        "--wandb-key=k1k2k3",
+                                        NULL};
+    static const char *const left[] = {"env",
+                                       "HF_TOKEN=[withheld]",
+                                       "python3",
+                                       "train.py",
+                                       "--api-key",
+                                       "[withheld]",
+                                       "--tokenizer",
+                                       "bert-base-cased",
+                                       "--password",
+                                       "[withheld]",
+                                       "--max-tokens",
+                                       "128",
+                                       "--key-dim",
+                                       "64",
+                                       "--token",
+                                       "50256",
+                                       "--wandb-key=[withheld]"};
+    struct hec_receipt one = {.error = HEC_OK};
+    hec_receipt_add_command(&one, 1, (char *const *)(uintptr_t)words);
+    assert_int_equal(one.command[1].count, sizeof left / sizeof left[0]);
+    for (int i = 0; i < one.command[1].count; i++)
+        assert_string_equal(one.command[1].list[i], left[i]);
+    assert_int_equal(one.withheld.count, 4);
+    assert_string_equal(one.withheld.list[1], "word 6 of command B");
+    assert_false(hec_receipt_has_commands(&one));
+    hec_receipt_free(&one);
+}
+
 /* docs/receipt.schema.json is what `hec verify --schema` prints, and names what is written. */
 TEST(schema) {
     free(made(3));

@@ -11,7 +11,8 @@
 #define PLACES_MAX 200000
 #define LINES_MAX 65536    /* bytes of a table of lines */
 #define ANYWHERE INT32_MIN /* a module that is imported: its line does not matter */
-#define IMPORTS "<frozen importlib"
+#define FROZEN "<frozen "
+#define IMPORTS FROZEN "importlib"
 #define HOOKS "/hec/_hooks/"
 
 /* ---- code objects ---- */
@@ -89,7 +90,7 @@ static uint32_t code_of(struct hec_python_names *n, const struct hec_python *pyt
         !code_room(n))
         return 0;
     code.imports = strncmp(file, IMPORTS, sizeof IMPORTS - 1) == 0;
-    code.generated = file[0] == '<' || file[0] == '\0';
+    code.generated = (file[0] == '<' && strncmp(file, FROZEN, sizeof FROZEN - 1) != 0) || file[0] == '\0';
     code.module = strcmp(function, "<module>") == 0;
     code.ours = strstr(file, HOOKS) != NULL;
     code.file = file[0] ? n->sink->trace_name(n->sink->context, file) : 0;

@@ -98,7 +98,7 @@ static bool list(struct hec_stacks_sampler *s, int64_t now_ns) {
     for (int i = s->thread_count; i-- > 0;)
         if (!s->threads[i].listed)
             forget(s, i);
-    s->listed_ns = now_ns;
+    s->listed_ns = s->thread_count ? now_ns : 0; /* it begins: at any moment there is one */
     return true;
 }
 

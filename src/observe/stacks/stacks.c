@@ -199,7 +199,7 @@ static int64_t next_look(const struct stacks *s, int64_t latest_ns) {
 
 static int64_t stacks_poll(void *self, int64_t now_ns) {
     struct stacks *s = self;
-    double period = s->cost_ns / HEC_STACKS_COST_MAX;
+    double period = (s->cost_ns + HEC_STACKS_WAKE_NS) / HEC_STACKS_COST_MAX;
     int64_t period_ns = period > (double)HEC_STACKS_PERIOD_NS ? (int64_t)period : HEC_STACKS_PERIOD_NS;
     refresh(s, now_ns);
     bool any = read_all(s, now_ns, period_ns);

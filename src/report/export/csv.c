@@ -36,12 +36,14 @@ static int flush(struct csv *csv, size_t above) {
     return err;
 }
 
+/* Names come from programs and traces of others. What begins like a formula gets an apostrophe, so that no spreadsheet computes it. */
 static void put_text(struct hec_buf *out, const char *text) {
-    if (!strpbrk(text, ",\"\r\n")) {
+    bool formula = *text && strchr("=+-@\t\r", *text);
+    if (!formula && !strpbrk(text, ",\"\r\n")) {
         hec_buf_puts(out, text);
         return;
     }
-    hec_buf_puts(out, "\"");
+    hec_buf_puts(out, formula ? "\"'" : "\"");
     for (const char *c = text; *c; c++)
         hec_buf_add(out, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
     hec_buf_puts(out, "\"");

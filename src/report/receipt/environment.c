@@ -1,20 +1,12 @@
-/* What of an environment a receipt keeps: receipt/environment.def. */
+/* What of an environment and of commands a receipt keeps: receipt/environment.def. */
 #include "report/receipt/receipt.h"
 
-#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const variables_kept[] = {
 #define HEC_RECEIPT_VARIABLE(name) name,
-#define HEC_RECEIPT_SECRET(part)
-#include "report/receipt/environment.def"
-#undef HEC_RECEIPT_VARIABLE
-#undef HEC_RECEIPT_SECRET
-};
-static const char *const secrets[] = {
-#define HEC_RECEIPT_VARIABLE(name)
-#define HEC_RECEIPT_SECRET(part) part,
 #include "report/receipt/environment.def"
 };
 
@@ -28,22 +20,12 @@ static bool matters(const char *name) {
     return false;
 }
 
-/* TOKENIZERS_PARALLELISM is in the table as a whole, and no secret. */
-static bool is_secret(const char *name) {
-    char upper[256];
-    size_t length = 0;
-    for (; length < sizeof upper - 1 && name[length]; length++)
-        upper[length] = (char)toupper((unsigned char)name[length]);
-    upper[length] = '\0';
-    if (name[length])
-        return true; /* nothing that anybody set for good */
+/* One that is in the table as a whole is none: TOKENIZERS_PARALLELISM. */
+static bool is_secret(const char *name, const char *value) {
     for (size_t i = 0; i < sizeof variables_kept / sizeof variables_kept[0]; i++)
         if (strcmp(name, variables_kept[i]) == 0)
             return false;
-    for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++)
-        if (strstr(upper, secrets[i]))
-            return true;
-    return false;
+    return hec_receipt_is_secret(name, strlen(name), value, false);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -56,10 +38,15 @@ static void add_variable(struct hec_receipt *receipt, const char *variable) {
     if (equals && !name)
         receipt->error = HEC_ERR_NOMEM;
     if (name && name[0] && matters(name)) {
-        if (is_secret(name))
+        int withheld = is_secret(name, equals + 1);
+        char *value = withheld ? NULL : hec_receipt_without_secrets(equals + 1, &withheld);
+        if (withheld)
             hec_receipt_add_word(receipt, &receipt->withheld, name);
-        else
-            hec_receipt_add_fact(receipt, &receipt->environment, name, equals + 1);
+        if (value)
+            hec_receipt_add_fact(receipt, &receipt->environment, name, value);
+        else if (!withheld)
+            receipt->error = HEC_ERR_NOMEM;
+        free(value);
     }
     free(name);
 }
@@ -78,4 +65,49 @@ void hec_receipt_add_environment(struct hec_receipt *receipt, char *const *varia
     for (size_t i = 0; i < count; i++)
         add_variable(receipt, sorted[i]);
     free(sorted);
+}
+
+/* Withheld of a word of a command, as the receipt says it. */
+static void note_word(struct hec_receipt *receipt, int side, int at) {
+    char text[64];
+    snprintf(text, sizeof text, "word %d of command %c", at + 1, "AB"[side]);
+    hec_receipt_add_word(receipt, &receipt->withheld, text);
+}
+
+/* The value in "--name=value", and where the name is a word by itself, the next word. */
+static size_t value_at(const char *word) {
+    size_t name = strcspn(word, "=");
+    return word[name] && !memchr(word, ' ', name) && !memchr(word, '/', name) ? name + 1 : 0;
+}
+
+void hec_receipt_add_command(struct hec_receipt *receipt, int side, char *const *words) {
+    const char *before = ""; /* an option whose value the next word may be */
+    for (int i = 0; words && words[i]; i++) {
+        const char *word = words[i];
+        size_t value = value_at(word);
+        int withheld = 0;
+        char *kept = NULL;
+        if (value && hec_receipt_is_secret(word, value - 1, word + value, true))
+            withheld = asprintf(&kept, "%.*s" HEC_RECEIPT_WITHHELD, (int)value, word) > 0;
+        else if (before[0] && word[0] != '-' && hec_receipt_is_secret(before, strlen(before), word, true))
+            withheld = asprintf(&kept, "%s", HEC_RECEIPT_WITHHELD) > 0;
+        else
+            kept = hec_receipt_without_secrets(word, &withheld);
+        if (!kept)
+            receipt->error = HEC_ERR_NOMEM;
+        else
+            hec_receipt_add_word(receipt, &receipt->command[side], kept);
+        if (withheld)
+            note_word(receipt, side, i);
+        before = word[0] == '-' && !value ? word : "";
+        free(kept);
+    }
+}
+
+bool hec_receipt_has_commands(const struct hec_receipt *receipt) {
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < receipt->command[side].count; i++)
+            if (strstr(receipt->command[side].list[i], HEC_RECEIPT_WITHHELD))
+                return false;
+    return true;
 }

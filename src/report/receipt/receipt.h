@@ -101,6 +101,17 @@ void hec_receipt_add_fact(struct hec_receipt *receipt, struct hec_receipt_facts 
                           const char *value);
 /* Of NAME=VALUE, NULL at the end, those that matter, in order of their names; secrets by name alone. */
 void hec_receipt_add_environment(struct hec_receipt *receipt, char *const *variables);
+/* The words of command A (0) or B (1), NULL at the end, without what looks like a secret. words NULL: none. */
+void hec_receipt_add_command(struct hec_receipt *receipt, int side, char *const *words);
+/* Whether they can be run as they are: nothing of them is withheld. */
+bool hec_receipt_has_commands(const struct hec_receipt *receipt);
+
+#define HEC_RECEIPT_WITHHELD "[withheld]" /* in the place of a secret */
+/* Whether a name, of a variable or of an option of a command, says that its value is a secret. */
+bool hec_receipt_is_secret(const char *name, size_t length, const char *value, bool option);
+/* A copy, with HEC_RECEIPT_WITHHELD in place of what looks like a secret: who logs in in a URL, what begins like a token of a
+ * known service, what was drawn at random. *withheld: is increased for each. The caller frees it. NULL: no memory. */
+char *hec_receipt_without_secrets(const char *value, int *withheld);
 void hec_receipt_add_tried(struct hec_receipt *receipt, const struct hec_receipt_tried *tried);
 void hec_receipt_add_trial(struct hec_receipt *receipt, const struct hec_experiment_trial *trial);
 

@@ -188,6 +188,7 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     for (int i = 0; i < summary->device_count; i++)
         if (chapters & hec_device_bit(summary->devices[i].readings.device.index))
             hec_terminal_ledger(&page, summary, &summary->devices[i]);
+    hec_terminal_lines(&page, summary);
     hec_terminal_findings(&page, summary, chapters, code_shown);
     hec_terminal_scale_out(&page, &summary->job.findings);
     hec_terminal_latency(&page, &summary->job.findings.latency);

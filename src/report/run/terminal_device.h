@@ -23,6 +23,8 @@ void hec_terminal_classes(struct hec_page *page, const struct hec_device_diagnos
 
 /* Rows of one device: what its time went to, gaps, launches, copies; timeline NULL: none. */
 void hec_terminal_device_timeline(struct hec_page *page, const struct hec_device_timeline *timeline);
+/* Where the program is, of a run of which no device's activities are known (terminal_ledger.c). */
+void hec_terminal_lines(struct hec_page *page, const struct hec_summary *summary);
 /* What each state of one device took, and the lines that held it up (terminal_ledger.c). */
 void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summary,
                          const struct hec_device_diagnosis *device);

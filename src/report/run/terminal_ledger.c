@@ -103,6 +103,24 @@ static void put_lines(struct hec_page *page, const struct hec_source_lines *sour
     }
 }
 
+void hec_terminal_lines(struct hec_page *page, const struct hec_summary *summary) {
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].ledger)
+            return; /* which has them by what the device did */
+    for (int i = 0; i < summary->lines.count && i < LINES_SHOWN; i++) {
+        const struct hec_source_line *l = &summary->lines.lines[i];
+        char place[512];
+        text share;
+        hec_place_words(place, sizeof place, l->file, l->line, l->function,
+                        page->columns - LABEL_COLUMNS - LINE_COLUMNS);
+        if (!i) {
+            hec_page_blank(page);
+            hec_page_line(page, 0, "Program", HEC_TONE_DIM, "%9s  %s", "time", "its main thread is at these lines");
+        }
+        hec_page_line(page, 2, "", HEC_TONE_PLAIN, "%9s  %s", hec_format_share(share, l->share), place);
+    }
+}
+
 static void put_modules(struct hec_page *page, const struct hec_source_modules *modules) {
     int shown = 0;
     for (int i = 0; i < modules->count && shown < (page->all ? MODULES_SHOWN_ALL : MODULES_SHOWN); i++) {

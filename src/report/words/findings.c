@@ -289,6 +289,9 @@ int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
     if (hec_summary_failed(s))
         snprintf(out[count++], 160, "the command failed (exit code %d): the run may be only part of what it should be",
                  s->exit_code);
+    if (hec_summary_attached(s))
+        snprintf(out[count++], 160,
+                 "attached from outside: kernels, calls, steps and units of work are what hec run -- COMMAND tells");
     if (hec_summary_unhooked(s))
         snprintf(
             out[count++], 160,

@@ -31,6 +31,10 @@ char *hec_outcome_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s
         snprintf(outcome, sizeof outcome, "cut off: the run file ends early, its last second or more is missing");
     else if (strcmp(s->stopped, "window") == 0)
         snprintf(outcome, sizeof outcome, "a window of it, by the agent of its node");
+    else if (strcmp(s->stopped, "attached") == 0)
+        snprintf(outcome, sizeof outcome, "attached to it while it ran");
+    else if (strcmp(s->stopped, "ended") == 0)
+        snprintf(outcome, sizeof outcome, "attached to it until it ended");
     else if (s->stopped[0])
         snprintf(outcome, sizeof outcome, "ended by hec after its %s", s->stopped);
     else if (s->exit_code < 0)

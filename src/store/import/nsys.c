@@ -83,8 +83,12 @@ static int check_strings(struct hec_nsys *n) {
         "SELECT 1 FROM (SELECT count(*) AS keys, max(name) AS name, max(upper(type)) AS type FROM "
         "pragma_table_info(?1) WHERE pk>0) WHERE keys=1 AND name='id' AND type='INTEGER'";
     bool keyed = n->has_strings && has_row(n, one_key, "StringIds");
+    list_columns(n, "StringIds");
     if (n->failed)
         return damaged(n, n->failed, "sqlite_master");
+    if (n->has_strings && !has_column(n, "value"))
+        return hec_fail(n->why, HEC_ERR_CORRUPT,
+                        "%s: the table StringIds has no column `value` of its own, as exports have it", n->file->path);
     if (n->has_strings && !keyed)
         return hec_fail(n->why, HEC_ERR_CORRUPT, "%s: the table StringIds has no primary key, as exports have it",
                         n->file->path);

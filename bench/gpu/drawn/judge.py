@@ -1,0 +1,159 @@
+"""What HEC said of a drawn program against what was measured of it. Results in, verdicts out: no files, no processes."""
+import math
+import statistics
+
+from grammar import FAULTS, fix_of
+
+COUNTS = 0.10  # of the joules: a cause that must be named
+CLAIMED, BROUGHT = 0.05, 0.02  # claimed at least so much, and less than that measured: a false claim
+HEALTHY = 0.05  # nothing saves as much: there is nothing to find
+AS_GOOD = 0.03  # as good as the largest
+WITHIN = 0.12
+SLACK = 0.005
+WAITS = 0.2  # of a server's time, in which nobody asks: that is true of it too
+
+
+def saving(truth, arm, what="joules"):
+    """(saved of each unit of work, its standard error), of turns in pairs."""
+    pairs = [1 - after[what] / before[what] for before, after in zip(truth["base"], truth[arm])]
+    mean = 1 - sum(turn[what] for turn in truth[arm]) / sum(turn[what] for turn in truth["base"])
+    return mean, statistics.stdev(pairs) / math.sqrt(len(pairs)) if len(pairs) > 1 else 0.0
+
+
+def measured(result, what="joules"):
+    """Inefficiency -> (saved by its fix alone, error), of what was measured."""
+    arms = {name: fix_of(result["spec"], name) for name in result["spec"]["faults"]}
+    return {name: saving(result["truth"], arm, what) for name, arm in arms.items() if arm in result["truth"]}
+
+
+def truth_of(result, cause, what="joules"):
+    """(saved, error, by what) of what is called by this cause; None: nothing of it was measured."""
+    found = [(*of, name) for name, of in measured(result, what).items() if cause in FAULTS[name].causes]
+    found += [(*saving(result["truth"], f"probe-{cause}", what), "probe")] if f"probe-{cause}" in result["truth"] else []
+    return max(found, default=None)
+
+
+def claims(result):
+    """[(cause, low, best, high, of)]: joules that HEC says a fix saves, of a step's where it says so, else of the whole run's."""
+    for finding in result["findings"]:
+        if finding["cause"] == "none":
+            continue
+        predicted = finding["predicted"]
+        step = (predicted.get("step") or {}).get("joules_fraction")
+        whole = predicted.get("joules_fraction")
+        if step and step[1] is not None:
+            yield (finding["cause"], *step, "step")
+        elif whole and whole[1] is not None:
+            yield (finding["cause"], *whole, "run")
+
+
+def share_of(result, of):
+    """What a saving of the loop is of what the claim is of."""
+    joules = result.get("joules")
+    if of == "step" or not joules:
+        return 1.0
+    a_unit = statistics.mean(turn["joules"] for turn in result["truth"]["base"])
+    return min(1.0, a_unit * result["printed"]["units"] / joules)
+
+
+def first_right(result):
+    """Whether the first finding is right of this program."""
+    first = next((finding for finding in result["findings"] if finding["actionable"] or finding["cause"] == "quiet"), None)
+    cause = first["cause"] if first and first["cause"] != "none" else None
+    saved = {name: of[0] for name, of in measured(result).items()}
+    largest = max(saved.values(), default=0.0)
+    if cause == "quiet":
+        return result.get("waits", 0.0) >= WAITS
+    true = truth_of(result, cause) if cause else None
+    if largest < HEALTHY:
+        return cause is None or bool(true and true[0] >= HEALTHY)
+    return bool(true and true[0] >= largest - AS_GOOD)
+
+
+def verdict(result):
+    """One program: what is right, what was missed, what was claimed without truth."""
+    said, named = [], {finding["cause"] for finding in result["findings"] if finding["actionable"]}
+    for cause, low, best, high, of in claims(result):
+        true = truth_of(result, cause)
+        part = share_of(result, of)
+        row = {"cause": cause, "low": low, "best": best, "high": high, "of": of}
+        if true:
+            saved, error = true[0] * part, true[1] * part
+            row |= {"saved": saved, "error": error, "by": true[2], "false": best >= CLAIMED and saved < BROUGHT * part,
+                    "holds": low - SLACK - error <= saved <= high + SLACK + error}
+        said.append(row)
+    due = {name: of[0] for name, of in measured(result).items() if of[0] >= COUNTS}
+    return {"first_right": first_right(result), "claims": said,
+            "due": {name: bool(named & set(FAULTS[name].causes)) for name in due}}
+
+
+def wilson(right, count, z=1.96):
+    """The 95 % interval of a share."""
+    if not count:
+        return None
+    share, square = right / count, z * z
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    half = z / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count * count))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def totals(results):
+    """[(what, right, count, wanted)] of all programs that ran; the median error, in points, or None."""
+    judged = [result["judged"] for result in results if "judged" in result]
+    due = [named for verdict in judged for named in verdict["due"].values()]
+    spoken = [row for verdict in judged for row in verdict["claims"] if row["best"] >= CLAIMED]
+    known = [row for row in spoken if "saved" in row]
+    errors = [abs(row["best"] - row["saved"]) for row in known]
+    rows = [("first finding right", sum(verdict["first_right"] for verdict in judged), len(judged), ">= 90 %"),
+            ("causes of >= 10 % of the joules named", sum(due), len(due), ">= 85 %"),
+            ("false claims (of >= 5 %, < 2 % measured)", sum(row["false"] for row in known), len(known), "<= 3 %"),
+            ("predicted within 12 points", sum(error <= WITHIN for error in errors), len(errors), ">= 90 %"),
+            ("intervals that hold", sum(row["holds"] for row in known), len(known), "85 to 95 %")]
+    return rows, 100 * statistics.median(errors) if errors else None
+
+
+def unjudged(results):
+    """(seed, cause, claimed) of claims of 5 % and more that nothing measured tells of."""
+    return [(result["seed"], row["cause"], row["best"]) for result in results if "judged" in result
+            for row in result["judged"]["claims"] if row["best"] >= CLAIMED and "saved" not in row]
+
+
+def percent(value):
+    return f"{100 * value:.0f} %"
+
+
+def what_is(spec):
+    sizes = [f"{spec['framework']} {spec['model']} {spec['loop']}", spec["precision"], f"batch {spec['batch']}"]
+    return ", ".join(sizes)
+
+
+def table(results):
+    """Markdown: a row a program, then the totals."""
+    lines = ["| seed | program | saved by each fix | first finding | right | claims (measured) | missed |",
+             "| --- | --- | --- | --- | --- | --- | --- |"]
+    for result in results:
+        if "judged" not in result:
+            continue
+        verdict = result["judged"]
+        true = ", ".join(f"{name} {percent(of[0])}" for name, of in measured(result).items()) or "none"
+        first = result["findings"][0]["cause"] if result["findings"] else "none given"
+        said = ", ".join(f"{row['cause']} {percent(row['best'])} ({percent(row['saved']) if 'saved' in row else 'not measured'})"
+                         + (" FALSE" if row.get("false") else "") for row in verdict["claims"] if row["best"] >= CLAIMED)
+        missed = ", ".join(name for name, named in verdict["due"].items() if not named)
+        lines.append(f"| {result['seed']} | {what_is(result['spec'])} | {true} | {first} | {'yes' if verdict['first_right'] else 'NO'} | {said} | "
+                     f"{missed} |")
+    rows, median = totals(results)
+    lines += ["", "| figure | measured | 95 % interval | wanted |", "| --- | --- | --- | --- |"]
+    for what, right, count, wanted in rows:
+        interval = wilson(right, count)
+        lines.append(f"| {what} | {right} of {count}" + (f", {percent(right / count)} | {percent(interval[0])} to {percent(interval[1])} "
+                                                         if count else " | ") + f"| {wanted} |")
+    lines.append(f"| median error of predicted joules | {'' if median is None else f'{median:.1f} points'} | | <= 5 points |")
+    lines += [""] + [f"- not judged: {seed}: {cause}, claims {percent(best)}" for seed, cause, best in unjudged(results)]
+    lines += [f"- not run: {result['seed']}: {what_is(result['spec'])}: {last_line(result['failed'])}" for result in results if "failed" in result]
+    return "\n".join(lines) + "\n"
+
+
+def last_line(text):
+    """Of an error: the last line with words."""
+    return next((line for line in reversed(text.splitlines()) if any(letter.isalpha() for letter in line)), text)[-200:]

@@ -1,0 +1,69 @@
+"""Programs in CuPy."""
+from parts import Flags, filled, host_code, indented, program, reported
+
+IMPORTS = "import cupy\nimport numpy\n"
+# Each: (what is kept, a step that gives `values`)
+STEPS = {
+    "chain": ("state = cupy.random.standard_normal(ITEMS, dtype=cupy.float32)\n",
+              "for _ in range(DEPTH):\n    state = @RELAX@(state)\n@BARRIER@values = state[:8]\n"),
+    "jacobi": ("grid = cupy.random.standard_normal((ITEMS, ITEMS), dtype=cupy.float32)\n",
+               "for _ in range(DEPTH):\n    inner = (grid[1:-1, :-2] + grid[1:-1, 2:] + grid[:-2, 1:-1] + grid[2:, 1:-1]) * 0.25\n"
+               "    grid[1:-1, 1:-1] = inner\n@BARRIER@values = grid[1, :8]\n"),
+    "solver": ("points = cupy.random.standard_normal((ITEMS, 16), dtype=cupy.float32)\n"
+               "targets = cupy.random.standard_normal((ITEMS, 1), dtype=cupy.float32)\nridge = 0.1 * cupy.eye(ITEMS, dtype=cupy.float32)\n",
+               "products = points @ points.T\nsquares = cupy.diagonal(products)\n"
+               "distances = squares[:, None] + squares[None, :] - 2 * products\n"
+               "factor = cupy.linalg.cholesky(cupy.exp(-distances / 32) + ridge)\n"
+               "values = cupy.diagonal(factor)[:8] + targets[:8, 0]\n"),
+    "scatter": ("weights = cupy.random.standard_normal(ITEMS, dtype=cupy.float32)\n"
+                "targets = cupy.random.randint(0, ITEMS // 8, ITEMS)\n",
+                "heard = cupy.zeros(ITEMS // 8, dtype=cupy.float32)\nfor _ in range(DEPTH):\n"
+                "    cupy.add.at(heard, targets, weights * heard[targets] + weights)\n    heard = cupy.tanh(heard)\n@BARRIER@values = heard[:8]\n"),
+}
+RELAX = '''def relax(state):
+    inner = 0.79788456 * (state + 0.044715 * state * state * state)
+    return state + 0.1 * (0.5 * state * (1 + cupy.tanh(inner)) - state)
+'''
+DOCS = {"chain": "A field that relaxes, in CuPy.", "jacobi": "Heat in a plate, in CuPy.", "solver": "Covariances and their factors, in CuPy.",
+        "scatter": "Messages on a graph, in CuPy."}
+
+
+def probe_of(spec, cause):
+    return cause if cause == "sync" and spec["report_every"] == 1 else None
+
+
+def source(spec, without=frozenset(), probe=None):
+    flags = Flags(spec, without, probe)
+    functions, host_setup, places = host_code(flags)
+    setup, step = STEPS[flags["model"]]
+    barrier = "    cupy.cuda.get_current_stream().synchronize()\n" if flags.has("barriers") else ""
+    step = filled(step, RELAX="relax", BARRIER=barrier)
+    relax = "" if flags["model"] != "chain" else ("" if flags.has("unfused") or not flags.drawn("unfused") else "@cupy.fuse()\n") + RELAX
+    loop, after = places.get("host_before", ""), ""
+    if flags.drawn("pageable"):
+        count = max(1, flags.knobs["pageable"] // 4)
+        setup += f"extra = numpy.ones({count}, numpy.float32)\ntotal = cupy.zeros((), cupy.float32)\nplace = cupy.empty({count}, cupy.float32)\n"
+        if not flags.has("pageable"):
+            setup += (f"locked = numpy.frombuffer(cupy.cuda.alloc_pinned_memory({4 * count}), numpy.float32, {count})\nlocked[...] = extra\n"
+                      "extra = locked\n")
+        loop += "place.set(extra)\ntotal += place.sum()\n"
+    if flags.drawn("chatty"):
+        setup += filled("rows = list(numpy.ones((@N@, 64), numpy.float32))\nseen = cupy.zeros((), cupy.float32)\n", N=flags.knobs["chatty"])
+        loop += ("block = cupy.stack([cupy.asarray(row) for row in rows])\n" if flags.has("chatty")
+                 else "block = cupy.asarray(numpy.stack(rows))\n") + "seen += block.sum()\n"
+    if flags.drawn("round_trip"):
+        setup += filled("memory = cupy.ones(@N@, cupy.float32)\n", N=max(1, flags.knobs["round_trip"] // 4))
+        after += "kept = cupy.asnumpy(memory)\nmemory = cupy.asarray(kept) * 0.999\n" if flags.has("round_trip") else "memory = memory * 0.999\n"
+    if flags.drawn("reads"):
+        setup += "history = []\n"
+        after += (filled("for place_read in range(@N@):\n    history.append(float(values[place_read % len(values)]))\n", N=flags.knobs["reads"])
+                  if flags.has("reads") else "if step % 64 == 0:\n    history.extend(values.tolist())\n")
+    if flags.has("no_pool"):
+        setup += "cupy.cuda.set_allocator(None)\n"
+    loop += step + places.get("host_after", "") + places.get("logging", "") + after
+    loop += reported(flags, "shown.append(float(values.mean()))\n")
+    loop += "if not progress.step(1):\n    break\nstep += 1\n"
+    constants = f"ITEMS = {spec['items']}\nDEPTH = {spec['depth']}\n"
+    main = ("def main(progress):\n" + indented(setup + host_setup + "shown = []\nstep = 0\nwhile True:\n" + indented(loop)
+                                               + "print(\"last\", shown[-1:], file=sys.stderr)\n"))
+    return program(DOCS[flags["model"]], IMPORTS, [constants, relax, functions, main])

@@ -1,0 +1,118 @@
+/* What looks like a secret, and a receipt, made to be shown to others, does not keep: receipt/environment.def. */
+#include "report/receipt/receipt.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define TOKEN_LEAST 20u /* characters in a row of which no word of a language has so many of all kinds */
+#define HEX_LEAST 32u   /* 128 bits */
+#define TOKEN_BITS 3.5  /* a character, of what is drawn at random: 4.1 for 20 of 62; of words in one: 3.3 and less */
+#define PREFIX_REST 8u  /* characters after a known prefix */
+#define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+enum where { ANYWHERE, AS_WORD, AS_LAST_WORD };
+static const struct {
+    const char *text;
+    enum where where;
+    size_t least;
+} names[] = {
+#define HEC_RECEIPT_SECRET(part, where, least) {part, where, least},
+#include "report/receipt/environment.def"
+};
+static const char *const prefixes[] = {
+#define HEC_RECEIPT_SECRET_PREFIX(text) text,
+#include "report/receipt/environment.def"
+};
+
+/* Whether the words of a name (HF_TOKEN, --api-key) have it as they are to. option: of a command, where a part is not enough:
+ * --tokenizer and --max-tokens name no secret. */
+static bool has_name(const char *name, size_t length, size_t row, bool option) {
+    const char *text = names[row].text;
+    size_t size = strlen(text), first = strcspn(name, NAME_CHARACTERS);
+    for (size_t i = first; i + size <= length; i++) {
+        bool begins = i == first || !isalnum((unsigned char)name[i - 1]);
+        bool ends = i + size == length || !isalnum((unsigned char)name[i + size]);
+        if (strncasecmp(name + i, text, size) != 0)
+            continue;
+        if (names[row].where == ANYWHERE && !option)
+            return true;
+        if (begins && ends && (names[row].where != AS_LAST_WORD || (i + size == length && i > first)))
+            return true;
+    }
+    return false;
+}
+
+bool hec_receipt_is_secret(const char *name, size_t length, const char *value, bool option) {
+    size_t size = strlen(value);
+    bool number = size > 0 && strspn(value, "+-.0123456789eE") == size;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (has_name(name, length, i, option) && (!option || (size >= names[i].least && !number)))
+            return true;
+    return false;
+}
+
+/* Drawn at random: digits, small and capital letters in a row, or hexadecimal digits. */
+static bool is_random(const char *word, size_t length) {
+    size_t counts[128] = {0}, digits = 0, small = 0, capital = 0, hex = 0;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)word[i];
+        counts[c & 127]++;
+        digits += isdigit(c) != 0;
+        small += islower(c) != 0;
+        capital += isupper(c) != 0;
+        hex += isxdigit(c) != 0;
+    }
+    if (length >= HEX_LEAST && hex == length && digits > 0 && digits < length)
+        return true;
+    double bits = 0;
+    for (int c = 0; c < 128; c++)
+        if (counts[c])
+            bits -= (double)counts[c] / (double)length * log2((double)counts[c] / (double)length);
+    return length >= TOKEN_LEAST && digits > 0 && small > 0 && capital > 0 && bits >= TOKEN_BITS;
+}
+
+/* So many characters from here on are a token; 0: none. */
+static size_t token_at(const char *text) {
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        size_t size = strlen(prefixes[i]);
+        size_t rest = strncmp(text, prefixes[i], size) == 0 ? strspn(text + size, NAME_CHARACTERS "_-.") : 0;
+        if (rest >= PREFIX_REST)
+            return size + rest;
+    }
+    size_t length = strspn(text, NAME_CHARACTERS "+");
+    return is_random(text, length) ? length + strspn(text + length, NAME_CHARACTERS "+/_=-") : 0;
+}
+
+/* "user:password@" or "token@" after "://": so many characters; 0: there is none, or no more than a name in small letters. */
+static size_t user_at(const char *text) {
+    size_t host = strcspn(text, "/?# \t\n\"'"), length = 0;
+    for (size_t i = 0; i < host; i++)
+        length = text[i] == '@' ? i : length;
+    return length > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz") < length ? length : 0;
+}
+
+char *hec_receipt_without_secrets(const char *value, int *withheld) {
+    struct hec_buf out;
+    hec_buf_init(&out, 64u << 20);
+    bool begins = true; /* a word */
+    for (const char *at = value; *at;) {
+        size_t secret = begins ? token_at(at) : 0;
+        if (at >= value + 3 && strncmp(at - 3, "://", 3) == 0 && user_at(at))
+            secret = user_at(at);
+        if (secret) {
+            hec_buf_puts(&out, HEC_RECEIPT_WITHHELD);
+            ++*withheld;
+        } else {
+            secret = 1;
+            hec_buf_add(&out, at, 1);
+        }
+        at += secret;
+        begins = !isalnum((unsigned char)at[-1]);
+    }
+    char *text = hec_buf_error(&out) < 0 ? NULL : strdup(hec_buf_text(&out));
+    hec_buf_free(&out);
+    return text;
+}

@@ -1,0 +1,173 @@
+"""The judge of bench/gpu/drawn on made results, and its grammar: what it draws, and that each fix changes the program and nothing else."""
+import copy
+import pathlib
+import random
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "gpu" / "drawn"))
+import grammar
+import judge
+import writers
+
+
+def turns(joules):
+    return [{"seconds": 0.01, "joules": joules * (1 + error)} for error in (-0.001, 0.0, 0.001)]
+
+
+def finding(cause, low, best, high, actionable=True, of="step"):
+    step = {"joules_fraction": [low, best, high]} if of == "step" else None
+    return {"cause": cause, "actionable": actionable, "predicted": {"joules_fraction": [low, best, high], "step": step}}
+
+
+def result(truth, *findings, **more):
+    """A program of which each fix saves what is said; those of probes are named so."""
+    faults = {name: None for name in truth if not name.startswith("probe-")}
+    spec = {"seed": 1, "framework": "torch", "model": "mlp", "loop": "train", "precision": "bf16", "batch": 8, "faults": faults}
+    arms = {"base": turns(4.0)} | {grammar.fix_of(spec, name) if name in faults else name: turns(4.0 * (1 - saved)) for name, saved in truth.items()}
+    made = {"seed": 1, "spec": spec, "truth": arms, "findings": list(findings), "headline": "", "printed": {"units": 100}, "joules": 800.0, **more}
+    made["judged"] = judge.verdict(made)
+    return made
+
+
+NONE = {"cause": "none", "actionable": True, "predicted": {"joules_fraction": None, "step": None}}
+
+
+@pytest.mark.parametrize("truth, findings, right", [
+    ({"reads": 0.3}, [finding("sync", 0.2, 0.3, 0.4)], True),
+    ({"reads": 0.3}, [finding("host", 0.2, 0.3, 0.4)], False),  # another cause
+    ({"reads": 0.3}, [NONE], False),  # called healthy
+    ({"reads": 0.3}, [], False),  # nothing said
+    ({"reads": 0.3}, [finding("host", 0.1, 0.2, 0.3, actionable=False), finding("sync", 0.2, 0.3, 0.4)], True),
+    ({"reads": 0.3, "pageable": 0.28}, [finding("copy", 0.2, 0.3, 0.4)], True),  # as good as the largest
+    ({"reads": 0.3, "pageable": 0.2}, [finding("copy", 0.2, 0.3, 0.4)], False),  # the smaller one first
+    ({"small_batch": 0.6}, [finding("launch", 0.2, 0.3, 0.4)], True),  # one inefficiency, two names
+    ({"padding": 0.4}, [NONE], False),  # no cause of HEC is about it: missed all the same
+    ({}, [NONE], True),
+    ({}, [], True),
+    ({}, [finding("memory", 0.05, 0.1, 0.2)], False),  # nothing tells that it is so
+    ({"probe-memory": 0.2}, [finding("memory", 0.05, 0.1, 0.2)], True),
+    ({"probe-memory": 0.01}, [finding("memory", 0.05, 0.1, 0.2)], False),
+    ({"reads": 0.01}, [NONE], True),  # there, and too little to count
+])
+def test_first_finding(truth, findings, right):
+    assert result(truth, *findings)["judged"]["first_right"] is right
+
+
+@pytest.mark.parametrize("waits, right", [(0.5, True), (0.1, False)])
+def test_a_server_that_waits_for_requests(waits, right):
+    quiet = {"cause": "quiet", "actionable": False, "predicted": {"joules_fraction": None, "step": None}}
+    assert result({}, quiet, waits=waits)["judged"]["first_right"] is right
+
+
+def test_due_causes():
+    judged = result({"reads": 0.3, "pageable": 0.11, "logging": 0.09}, finding("sync", 0.2, 0.3, 0.4))["judged"]
+    assert judged["due"] == {"reads": True, "pageable": False}
+
+
+@pytest.mark.parametrize("saved, best, false", [(0.01, 0.06, True), (0.01, 0.04, False), (0.03, 0.3, False), (-0.1, 0.05, True)])
+def test_false_claims(saved, best, false):
+    row, = result({"reads": saved}, finding("sync", 0.0, best, 0.5))["judged"]["claims"]
+    assert row["false"] is false
+
+
+@pytest.mark.parametrize("interval, holds", [((0.2, 0.25, 0.29), False), ((0.2, 0.25, 0.299), True), ((0.31, 0.4, 0.5), False), ((0.1, 0.2, 0.6), True)])
+def test_intervals(interval, holds):
+    row, = result({"reads": 0.3}, finding("sync", *interval))["judged"]["claims"]
+    assert row["holds"] is holds
+
+
+def test_a_claim_of_the_whole_run_is_compared_with_its_share():
+    row, = result({"reads": 0.3}, finding("sync", 0.1, 0.15, 0.2, of="run"))["judged"]["claims"]
+    assert row["saved"] == pytest.approx(0.15)  # 100 units of 4 J of 800 J
+
+
+def test_what_nothing_measures_is_not_judged():
+    made = result({"reads": 0.3}, finding("sync", 0.2, 0.3, 0.4), finding("comm", 0.1, 0.2, 0.3))
+    assert judge.unjudged([made]) == [(1, "comm", 0.2)]
+    rows, _ = judge.totals([made])
+    assert [row[2] for row in rows] == [1, 1, 1, 1, 1]  # counted nowhere
+
+
+def test_totals_can_fail():
+    good = result({"reads": 0.3}, finding("sync", 0.25, 0.3, 0.35))
+    bad = result({"reads": 0.3, "pageable": 0.0}, finding("copy", 0.4, 0.5, 0.6))
+    failed = {"seed": 3, "spec": good["spec"], "failed": "Traceback\nRuntimeError: out of memory"}
+    rows, median = judge.totals([good, bad, failed])
+    assert [(row[1], row[2]) for row in rows] == [(1, 2), (1, 2), (1, 2), (1, 2), (1, 2)] and median == pytest.approx(25)
+    text = judge.table([good, bad, failed])
+    assert "FALSE" in text and "not run: 3" in text and "out of memory" in text and "1 of 2, 50 %" in text
+    assert "of 0" in judge.table([])
+
+
+def test_wilson():
+    assert judge.wilson(0, 0) is None
+    low, high = judge.wilson(90, 100)
+    assert low == pytest.approx(0.8256, abs=1e-3) and high == pytest.approx(0.9448, abs=1e-3)
+    assert judge.wilson(0, 10)[0] == 0 and judge.wilson(10, 10)[1] == pytest.approx(1)
+
+
+# ---- the grammar, on fresh seeds ----
+
+@pytest.fixture(scope="module")
+def drawn():
+    seeds = [random.SystemRandom().getrandbits(40) for _ in range(150)]
+    print("seeds", seeds)
+    return [grammar.draw(seed) for seed in seeds]
+
+
+def test_a_seed_is_a_program(drawn):
+    for spec in drawn:
+        again = grammar.draw(spec["seed"])
+        assert again == spec
+        before = copy.deepcopy(spec)
+        assert writers.source(grammar.sized(spec, 0.01, 0.002)) == writers.source(grammar.sized(again, 0.01, 0.002))
+        assert spec == before
+
+
+def test_each_fix_changes_the_program(drawn):
+    for spec in drawn:
+        spec = grammar.sized(spec, 0.01, 0.002)
+        texts = {name: writers.source(spec, without) for name, without in grammar.fixes(spec).items()}
+        assert len(set(texts.values())) == len(texts), spec
+        for text in texts.values():
+            if spec["framework"] != "cuda":
+                compile(text, str(spec["seed"]), "exec")
+        assert all(not set("@") & set(line.replace(" @ ", "").lstrip().lstrip("@")) for text in texts.values() for line in text.splitlines()), spec
+
+
+def test_probes_change_the_program(drawn):
+    probes = 0
+    for spec in drawn:
+        spec = grammar.sized(spec, 0.01, 0.002)
+        for cause in ("batch", "precision", "memory", "launch", "sync", "data", "copy"):
+            if writers.probe_of(spec, cause):
+                probes += 1
+                assert writers.source(spec, probe=cause) != writers.source(spec), (spec, cause)
+    assert probes
+
+
+def test_names_do_not_tell(drawn):
+    """What a program reads like says nothing of what is wrong with it."""
+    for spec in drawn:
+        text = writers.source(grammar.sized(spec, 0.01, 0.002)).lower()
+        for word in ("planted", "inefficien", "fault", "slow", "wasteful", "pageable", "chatty", "eager", "starv"):
+            assert word not in text, (spec, word)
+
+
+def test_shares_are_sizes(drawn):
+    for spec in drawn:
+        small, large = (grammar.sized(spec, step, 0.0)["knobs"] for step in (0.002, 0.02))
+        assert sum(share or 0 for share in spec["faults"].values()) <= grammar.SHARES_TOGETHER + 0.01
+        for name, share in spec["faults"].items():
+            assert (name in small) == (share is not None), spec
+        for name in small.keys() & {"reads", "chatty", "logging", "host_before", "host_after"}:
+            assert small[name] <= large[name]
+
+
+def test_each_cause_once(drawn):
+    for spec in drawn:
+        causes = [grammar.FAULTS[name].causes[:1] for name in spec["faults"]]
+        named = [cause for cause in causes if cause]
+        assert len(set(named)) == len(named), spec
