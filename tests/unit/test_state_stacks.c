@@ -115,8 +115,12 @@ static void kernel(int64_t start, int64_t end, uint32_t by) {
     fake_tl_launched(a, start * MS - 5000, start * MS, by);
 }
 
+static void sample_of(uint32_t track, int64_t at, uint32_t frame) {
+    fake_tl_add(&t, HEC_ACTIVITY_STACK, track, at * MS, (at + 10) * MS)->name = frame;
+}
+
 static void sample(int64_t at, uint32_t frame) {
-    fake_tl_add(&t, HEC_ACTIVITY_STACK, thread, at * MS, (at + 10) * MS)->name = frame;
+    sample_of(thread, at, frame);
 }
 
 static int take_piece(void *context, int index, const struct hec_state_piece *p) {
@@ -178,6 +182,29 @@ TEST(only_of_the_thread_that_launches) {
     kernel(10, 100, second_thread);
     sample(110, get);
     kernel(200, 1000, second_thread); /* another thread held the device up, and nobody looked at it */
+    expect("startup 0, compute 10, host 100, compute 200");
+}
+
+/* A server's main thread waits for its workers, which wait for requests. */
+TEST(a_worker_that_launches_explains) {
+    uint32_t get = STACK(LIB "/queue.py:get", LIB "/threading.py:wait"), join = STACK(LIB "/threading.py:join");
+    for (int at = 0; at < 1000; at += 10) {
+        sample_of(thread, at, join);
+        sample_of(second_thread, at + 1, get);
+    }
+    kernel(10, 100, second_thread);
+    kernel(200, 1000, second_thread);
+    expect("startup 0, compute 10, requests 100, compute 200");
+}
+
+/* A thread of C that calls Python now and then, as autograd's do. */
+TEST(a_thread_that_seldom_runs_python_explains_nothing) {
+    uint32_t get = STACK(LIB "/queue.py:get", LIB "/threading.py:wait"), own = STACK("/home/ann/program.py:decode");
+    sample_of(second_thread, 5, get);
+    for (int at = 0; at < 1000; at += 10)
+        sample(at, own);
+    kernel(10, 100, second_thread);
+    kernel(200, 1000, second_thread);
     expect("startup 0, compute 10, host 100, compute 200");
 }
 
