@@ -67,8 +67,9 @@ static void search_sections(const struct search *s, const Elf64_Shdr *sections, 
     char *names = names_at < count ? names_of(s->file, &sections[names_at]) : NULL;
     for (size_t i = 0; i < count; i++) {
         const Elf64_Shdr *section = &sections[i];
-        if ((section->sh_type == SHT_DYNSYM || section->sh_type == SHT_SYMTAB) && section->sh_link < count &&
-            section->sh_entsize == sizeof(Elf64_Sym))
+        /* the larger table has what the other lacks: it is not read where that has the first symbol */
+        bool wanted = section->sh_type == SHT_DYNSYM || (section->sh_type == SHT_SYMTAB && !s->symbols[0].address);
+        if (wanted && section->sh_link < count && section->sh_entsize == sizeof(Elf64_Sym))
             search_table(s, section, &sections[section->sh_link]);
         if (names && section->sh_name < sections[names_at].sh_size)
             take(s, names + section->sh_name, section->sh_addr);

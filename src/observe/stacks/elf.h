@@ -17,8 +17,7 @@ struct hec_elf_symbol {
     uint64_t address; /* as in the file; 0: it has no such symbol */
 };
 
-#define HEC_ELF_SYMBOLS_MAX 8
-
-/* Fills the addresses of `count` symbols, and *base with the address that the file's first byte has when it is loaded where it
+/* Of `count` symbols the first is the one that counts: where it is found among those that others may use, no further table is
+ * read. Fills the addresses of `count` symbols, and *base with the address that the file's first byte has when it is loaded where it
  * says. Also finds ".SECTION" names, as symbols. False: it is no such file. */
 bool hec_elf_find(const struct hec_elf_file *file, struct hec_elf_symbol *symbols, size_t count, uint64_t *base);

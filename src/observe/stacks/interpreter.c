@@ -68,29 +68,32 @@ struct candidate {
     unsigned long inode;
 };
 
+/* Why nothing came; errno is that of the read. */
+static int unreadable(const struct hec_python_process *process, struct hec_why *why) {
+    if (errno == ESRCH || errno == EFAULT)
+        return hec_fail(why, errno == ESRCH ? HEC_ERR_LOST : HEC_ERR_NOTFOUND, "process %d changes", (int)process->pid);
+    return hec_fail(why, HEC_ERR_PERMISSION, "the memory of process %d may not be read: %s", (int)process->pid,
+                    strerror(errno));
+}
+
 static int lay_out(struct hec_python_process *process, uint64_t version_at, const char *path, struct hec_why *why) {
     struct hec_python *python = &process->python;
     unsigned char told[HEC_PYTHON_TOLD_BYTES];
-    uint64_t version = 0;
+    uint64_t version;
     int minor = minor_of(path);
+    if (!hec_memory_read(&process->memory, python->runtime, told, sizeof told))
+        return unreadable(process, why);
     if (version_at) {
         if (!hec_memory_read(&process->memory, version_at, &version, sizeof version))
-            return hec_fail(why, errno == EPERM ? HEC_ERR_PERMISSION : HEC_ERR_LOST,
-                            "the memory of process %d cannot be read: %s", (int)process->pid, strerror(errno));
+            return unreadable(process, why);
         minor = version >> 24 == 3 ? (int)(version >> 16 & 0xff) : 0;
     }
-    bool known = minor >= HEC_PYTHON_MINOR_TOLD
-                     ? hec_memory_read(&process->memory, python->runtime, told, sizeof told) &&
-                           hec_python_layout_told(told, sizeof told, &python->layout)
-                     : hec_python_layout_of(minor, &python->layout);
-    if (!known)
-        return hec_fail(why, HEC_ERR_UNSUPPORTED,
-                        "process %d is a Python whose stacks are not known how to read (%s 3.%d)", (int)process->pid,
-                        path, minor);
-    if (!hec_memory_read(&process->memory, python->runtime, &version, sizeof version))
-        return hec_fail(why, errno == EPERM ? HEC_ERR_PERMISSION : HEC_ERR_LOST,
-                        "the memory of process %d cannot be read: %s", (int)process->pid, strerror(errno));
-    return HEC_OK;
+    bool known = minor >= HEC_PYTHON_MINOR_TOLD ? hec_python_layout_told(told, sizeof told, &python->layout)
+                                                : hec_python_layout_of(minor, &python->layout);
+    return known ? HEC_OK
+                 : hec_fail(why, HEC_ERR_UNSUPPORTED,
+                            "process %d is a Python whose stacks are not known how to read (%.160s, 3.%d)",
+                            (int)process->pid, path, minor);
 }
 
 static int look(struct hec_python_process *process, const struct candidate *c, struct hec_why *why) {
@@ -129,7 +132,19 @@ bool hec_python_process_uses_device(pid_t pid) {
     return found;
 }
 
-/* The program's file, and files named like an interpreter, where they begin; the number of them, -1: no such process. */
+/* By its first argument, which everybody may read. */
+static bool is_called_python(pid_t pid) {
+    char path[64], name[PATH_MAX] = "";
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    FILE *file = fopen(path, "re");
+    size_t length = file ? fread(name, 1, sizeof name - 1, file) : 0;
+    if (file)
+        fclose(file);
+    name[length] = '\0';
+    return strstr(name, "python") != NULL;
+}
+
+/* The program's file, and files named like an interpreter, where they begin; the number of them, -1: see errno. */
 static int candidates(struct hec_python_process *process, struct candidate *out, int room) {
     char path[64], program[PATH_MAX], *line = malloc(LINE_BYTES);
     snprintf(path, sizeof path, "/proc/%d/exe", (int)process->pid);
@@ -154,11 +169,12 @@ static int candidates(struct hec_python_process *process, struct candidate *out,
         out[count].inode = inode;
         strcpy(out[count++].path, file);
     }
-    bool there = maps != NULL;
+    int error = errno;
     if (maps)
         fclose(maps);
     free(line);
-    return there ? count : -1;
+    errno = error;
+    return maps ? count : -1;
 }
 
 static int32_t inner_pid(pid_t pid) {
@@ -182,6 +198,8 @@ int hec_python_process_open(pid_t pid, struct hec_python_process *process, struc
     struct candidate *list = malloc(CANDIDATES_MAX * sizeof *list);
     int count = list ? candidates(process, list, CANDIDATES_MAX) : 0;
     int err = count < 0 ? HEC_ERR_LOST : HEC_ERR_NOTFOUND;
+    if (count < 0 && (errno == EACCES || errno == EPERM) && is_called_python(pid))
+        err = unreadable(process, why);
     for (int i = 0; i < count && err == HEC_ERR_NOTFOUND; i++)
         err = look(process, &list[i], why);
     free(list);

@@ -6,11 +6,13 @@
 #include "observe/stacks/sampler.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define EVENTS_MAX 20
+#define YAMA "/proc/sys/kernel/yama/ptrace_scope"
 #define LOOK_FIRST_NS                                                                                                  \
     (5 * HEC_NS_PER_MS) /* how often at first, and at last, it is looked for an interpreter in a process */
 #define LOOK_LAST_NS (5 * HEC_NS_PER_S)
@@ -153,7 +155,7 @@ static void look(struct stacks *s, struct looked_into *p, int64_t now_ns) {
 static void lose(struct looked_into *p, const struct hec_sink *sink, int64_t now_ns) {
     hec_stacks_sampler_free(&p->sampler);
     hec_stacks_sampler_init(&p->sampler, sink);
-    p->readable = false;
+    p->readable = p->uses_device = false;
     p->look_ns = p->since_ns = now_ns;
 }
 
@@ -229,6 +231,31 @@ static void stacks_close(void *self) {
     free(s);
 }
 
+/* What keeps hec from reading the memory of what it starts: a filter of system calls, or Yama. */
+static void stacks_check(const struct hec_observe_options *options, struct hec_check_list *list) {
+    char scope[8] = "0", byte = 1, copy;
+    const struct iovec from = {&byte, 1}, to = {&copy, 1};
+    (void)options;
+    FILE *file = fopen(YAMA, "re");
+    if (file) {
+        if (!fgets(scope, sizeof scope, file))
+            scope[0] = '0';
+        fclose(file);
+    }
+    bool reads = process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1;
+    if (reads && (scope[0] < '2' || (scope[0] == '2' && geteuid() == 0))) {
+        hec_check_add(list, "stacks", "from outside", HEC_CHECK_OK,
+                      "of CPython 3.%d to 3.%d, in every thread and process", HEC_PYTHON_MINOR_FIRST,
+                      HEC_PYTHON_MINOR_LAST);
+        return;
+    }
+    struct hec_check *check = hec_check_add(
+        list, "stacks", "from outside", HEC_CHECK_MISSING, "%s: the hooks sample the main thread instead",
+        reads ? "kernel.yama.ptrace_scope forbids to read a child's memory" : "process_vm_readv is forbidden here");
+    snprintf(check->remedy, sizeof check->remedy, "%s",
+             reads ? "CAP_SYS_PTRACE, or ptrace_scope 1" : "a container whose seccomp profile allows it");
+}
+
 const struct hec_collector hec_collector_stacks = {
     .name = "stacks",
     .lane = HEC_LANE_STACKS,
@@ -236,4 +263,5 @@ const struct hec_collector hec_collector_stacks = {
     .poll = stacks_poll,
     .finish = stacks_finish,
     .close = stacks_close,
+    .check = stacks_check,
 };
