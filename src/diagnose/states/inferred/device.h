@@ -200,8 +200,11 @@ struct hec_inferred_share {
 
 void hec_inferred_share_init(struct hec_inferred_share *share);
 void hec_inferred_share_free(struct hec_inferred_share *share);
-/* Intervals, in ascending order of their ends: before the first part. The last one never ends. 0 or HEC_ERR_NOMEM. */
-int hec_inferred_share_interval(struct hec_inferred_share *share, int64_t end_ns, double level);
+struct hec_meter;
+/* What telemetry says of a process on a device, before the first part: chooses the source. meter NULL: there is none. 0, HEC_ERR_NOMEM or
+ * what the input returned. */
+int hec_inferred_share_read(struct hec_inferred_share *share, const struct hec_inferred_use *use,
+                            struct hec_meter *meter, struct hec_why *why);
 /* Forgets the parts, keeps the intervals. */
 void hec_inferred_share_begin(struct hec_inferred_share *share, enum hec_inferred_variant variant);
 /* In the order of time. */

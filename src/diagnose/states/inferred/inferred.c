@@ -3,20 +3,15 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/trace.h"
-#include "diagnose/meter/meter.h"
+#include "diagnose/states/inferred/kept.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* What states are made of (state.h). */
-#define KEPT_BLOCK 16384
-#define KEPT_MOST (1u << 22)                   /* records, 256 MB: a run of more is read again */
-#define READING_LEAST_NS (400 * HEC_NS_PER_MS) /* closer ones are put together */
-#define LAUNCHES_LEAST 100
 #define SLICE_NS HEC_NS_PER_MS /* while launching, busy and idle take turns so often */
 #define SLICES_MOST 1024
-#define INTERVALS_MOST 100000
 #define PAUSE_NS 100000 /* and so long are pauses in it: shorter than what counts as the program's own work */
 #define PENDING_MOST 262144
 #define NOISE_NS 1000 /* busy for less is nothing */
@@ -43,9 +38,8 @@ struct hec_inferred {
     struct hec_pass view; /* the same, as it is reported: its tables and survey are those of `from` but for tracks */
     struct hec_timeline_input input;
     struct hec_inferred_survey survey;
-    bool keeps, cut; /* cut: there was more than could be kept */
-    struct hec_activity **kept;
-    size_t kept_count, block_count;
+    bool keeps;
+    struct hec_kept kept;
     struct machine *machines;
     size_t machine_count;
     enum hec_inferred_variant variant;
@@ -358,16 +352,11 @@ static const struct hec_inferred_limits limits_of[] = {
 static int replay(struct hec_inferred *f, uint32_t kinds,
                   int (*visit)(void *to, const struct hec_activity *activities, size_t count), void *to,
                   struct hec_why *why) {
-    int err = 0;
-    if (!f->keeps || f->cut) {
-        const struct hec_timeline_input *input = f->from->input;
-        err = input->activities ? input->activities(input->context, kinds, visit, to, why) : 0;
-        return err == HEC_ERR_NOTFOUND ? 0 : err;
-    }
-    for (size_t done = 0; done < f->kept_count && !err; done += KEPT_BLOCK)
-        err = visit(to, f->kept[done / KEPT_BLOCK],
-                    f->kept_count - done < KEPT_BLOCK ? f->kept_count - done : KEPT_BLOCK);
-    return err;
+    const struct hec_timeline_input *input = f->from->input;
+    if (f->keeps && !f->kept.cut)
+        return hec_kept_visit(&f->kept, visit, to);
+    int err = input->activities ? input->activities(input->context, kinds, visit, to, why) : 0;
+    return err == HEC_ERR_NOTFOUND ? 0 : err;
 }
 
 /* All of the run, reported (kinds to visit) or gathered. */
@@ -405,68 +394,6 @@ static int activities(void *context, uint32_t kinds,
     return run(f, true, kinds, why);
 }
 
-/* ---- telemetry ---- */
-
-struct readings {
-    struct hec_inferred_share *share;
-    int64_t from_ns, last_ns;
-    double sum, weight;
-    int err;
-};
-
-static void take_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
-    struct readings *r = context;
-    int64_t length = r->last_ns == INT64_MIN ? HEC_NS_PER_S / 2 : t_ns - r->last_ns;
-    if (!valid || length <= 0 || r->err)
-        return;
-    r->sum += (double)value / 1e3 * (double)length;
-    r->weight += (double)length;
-    r->last_ns = t_ns;
-    if (r->weight < (double)READING_LEAST_NS)
-        return;
-    r->err = hec_inferred_share_interval(r->share, t_ns, r->sum / r->weight);
-    r->sum = r->weight = 0;
-}
-
-static int read_levels(struct hec_meter *meter, enum hec_metric metric, int device, struct hec_inferred_share *share,
-                       struct hec_why *why) {
-    struct readings r = {.share = share, .last_ns = INT64_MIN};
-    int err = meter ? hec_meter_read(meter, metric, device, take_reading, &r, why) : 0;
-    return err ? err : r.err;
-}
-
-static int find_source(struct hec_meter *meter, struct machine *m, struct hec_why *why) {
-    struct hec_inferred_share *share = &m->share;
-    const struct hec_inferred_use *use = m->use;
-    int err = read_levels(meter, HEC_GPM_GR_ACTIVE, use->device, share, why);
-    bool engine = share->count > 1;
-    share->source = HEC_INFERRED_ENGINE;
-    if (err || (engine && !share->shared))
-        return err;
-    share->waited = use->rest_ns > 0 ? use->waited_ns / use->rest_ns : 0;
-    if (use->launches >= LAUNCHES_LEAST) {
-        share->source = HEC_INFERRED_LAUNCHES;
-        share->launch_ns = use->busy_ns / use->launches;
-    }
-    if (engine) /* of all processes on the device: what this one does is no more */
-        return 0;
-    share->count = 0;
-    if (share->source == HEC_INFERRED_LAUNCHES) {
-        int64_t length = (use->process->last_ns - use->process->first_ns) / INTERVALS_MOST;
-        length = length > HEC_NS_PER_S ? length : HEC_NS_PER_S;
-        for (int64_t t = use->process->first_ns; t < use->process->last_ns && !err; t += length)
-            err = hec_inferred_share_interval(share, t + length, NAN);
-        return err;
-    }
-    share->source = HEC_INFERRED_USE;
-    err = read_levels(meter, HEC_GPU_UTIL, use->device, share, why);
-    if (err || share->count > 1)
-        return err;
-    share->count = 0;
-    share->source = HEC_INFERRED_NOTHING;
-    return hec_inferred_share_interval(share, INT64_MAX, NAN);
-}
-
 /* ---- what is kept ---- */
 
 /* A tracer in mode full or graph sees all that its process asks of a device; so does one whose windows leave next to nothing
@@ -480,42 +407,10 @@ static bool may_be_inferred(struct hec_inferred_survey *s, int64_t end_ns) {
     return by_mode && by_windows;
 }
 
-static void drop(struct hec_inferred *f) {
-    for (size_t i = 0; i < f->block_count; i++)
-        free(f->kept[i]);
-    free(f->kept);
-    f->kept = NULL;
-    f->block_count = f->kept_count = 0;
-}
-
-static int keep(struct hec_inferred *f, const struct hec_activity *a, size_t count) {
-    for (size_t i = 0; i < count && !f->cut; i++) {
-        if (!(hec_stages[HEC_STAGE_INFERRED].kinds & HEC_ACTIVITY_BIT(a[i].kind)))
-            continue;
-        if (f->kept_count == KEPT_MOST) {
-            f->cut = true;
-            drop(f);
-        } else if (f->kept_count == f->block_count * KEPT_BLOCK) {
-            struct hec_activity **grown = realloc(f->kept, (f->block_count + 1) * sizeof(struct hec_activity *));
-            if (!grown)
-                return HEC_ERR_NOMEM;
-            f->kept = grown;
-            if (!(f->kept[f->block_count] = malloc(KEPT_BLOCK * sizeof *a)))
-                return HEC_ERR_NOMEM;
-            f->block_count++;
-        }
-        if (!f->cut) {
-            f->kept[f->kept_count / KEPT_BLOCK][f->kept_count % KEPT_BLOCK] = a[i];
-            f->kept_count++;
-        }
-    }
-    return 0;
-}
-
 static int take_all(void *context, const struct hec_activity *a, size_t count) {
     struct hec_inferred *f = context;
     int err = hec_inferred_survey_take(&f->survey, a, count);
-    return !err && f->keeps ? keep(f, a, count) : err;
+    return !err && f->keeps ? hec_kept_add(&f->kept, hec_stages[HEC_STAGE_INFERRED].kinds, a, count) : err;
 }
 
 /* ---- the whole ---- */
@@ -597,12 +492,12 @@ int hec_inferred_decide(struct hec_inferred *f, struct hec_meter *meter, uint64_
         if (m->use->process->inferred) {
             *any = true;
             m->share.shared = m->use->device >= 0 && m->use->device < HEC_DEVICE_MAX && shared >> m->use->device & 1;
-            err = find_source(meter, m, why);
+            err = hec_inferred_share_read(&m->share, m->use, meter, why);
         }
     }
     if (*any && !err)
         return make_view(f);
-    drop(f);
+    hec_kept_free(&f->kept);
     return err;
 }
 
@@ -617,7 +512,7 @@ void hec_inferred_free(struct hec_inferred *f) {
     }
     free(f->machines);
     free(f->pending);
-    drop(f);
+    hec_kept_free(&f->kept);
     hec_inferred_survey_free(&f->survey);
     free(f);
 }

@@ -1,5 +1,7 @@
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/list.h"
+#include "diagnose/meter/meter.h"
 #include "diagnose/physics.h"
 #include "diagnose/states/inferred/device.h"
 
@@ -16,6 +18,9 @@
 #define LAUNCH_PART 0.25
 #define SHARED_PART 0.5 /* the same beside others: with one as busy, what takes turns takes up to twice as long */
 #define USE_BAND 0.05
+#define READING_LEAST_NS (400 * HEC_NS_PER_MS) /* closer ones are put together */
+#define LAUNCHES_LEAST 100
+#define INTERVALS_MOST 100000
 /* Excess of what was read over all that calls allow: from there on waiting for a stream has not drained the device. */
 #define EXCESS_GUESS 0.10
 #define EXCESS_MOST 0.02
@@ -33,11 +38,71 @@ void hec_inferred_share_free(struct hec_inferred_share *s) {
     memset(s, 0, sizeof *s);
 }
 
-int hec_inferred_share_interval(struct hec_inferred_share *s, int64_t end_ns, double level) {
+/* In ascending order of their ends; the last one never ends. */
+static int add_interval(struct hec_inferred_share *s, int64_t end_ns, double level) {
     if (!hec_list_room(s->list, s->count, s->capacity, 64))
         return HEC_ERR_NOMEM;
     s->list[s->count++] = (struct hec_inferred_interval){.end_ns = end_ns, .level = level};
     return 0;
+}
+
+struct readings {
+    struct hec_inferred_share *share;
+    int64_t from_ns, last_ns;
+    double sum, weight;
+    int err;
+};
+
+static void take_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
+    struct readings *r = context;
+    int64_t length = r->last_ns == INT64_MIN ? HEC_NS_PER_S / 2 : t_ns - r->last_ns;
+    if (!valid || length <= 0 || r->err)
+        return;
+    r->sum += (double)value / 1e3 * (double)length;
+    r->weight += (double)length;
+    r->last_ns = t_ns;
+    if (r->weight < (double)READING_LEAST_NS)
+        return;
+    r->err = add_interval(r->share, t_ns, r->sum / r->weight);
+    r->sum = r->weight = 0;
+}
+
+static int read_levels(struct hec_meter *meter, enum hec_metric metric, int device, struct hec_inferred_share *share,
+                       struct hec_why *why) {
+    struct readings r = {.share = share, .last_ns = INT64_MIN};
+    int err = meter ? hec_meter_read(meter, metric, device, take_reading, &r, why) : 0;
+    return err ? err : r.err;
+}
+
+int hec_inferred_share_read(struct hec_inferred_share *share, const struct hec_inferred_use *use,
+                            struct hec_meter *meter, struct hec_why *why) {
+    int err = read_levels(meter, HEC_GPM_GR_ACTIVE, use->device, share, why);
+    bool engine = share->count > 1;
+    share->source = HEC_INFERRED_ENGINE;
+    if (err || (engine && !share->shared))
+        return err;
+    share->waited = use->rest_ns > 0 ? use->waited_ns / use->rest_ns : 0;
+    if (use->launches >= LAUNCHES_LEAST) {
+        share->source = HEC_INFERRED_LAUNCHES;
+        share->launch_ns = use->busy_ns / use->launches;
+    }
+    if (engine) /* of all processes on the device: what this one does is no more */
+        return 0;
+    share->count = 0;
+    if (share->source == HEC_INFERRED_LAUNCHES) {
+        int64_t length = (use->process->last_ns - use->process->first_ns) / INTERVALS_MOST;
+        length = length > HEC_NS_PER_S ? length : HEC_NS_PER_S;
+        for (int64_t t = use->process->first_ns; t < use->process->last_ns && !err; t += length)
+            err = add_interval(share, t + length, NAN);
+        return err;
+    }
+    share->source = HEC_INFERRED_USE;
+    err = read_levels(meter, HEC_GPU_UTIL, use->device, share, why);
+    if (err || share->count > 1)
+        return err;
+    share->count = 0;
+    share->source = HEC_INFERRED_NOTHING;
+    return add_interval(share, INT64_MAX, NAN);
 }
 
 void hec_inferred_share_begin(struct hec_inferred_share *s, enum hec_inferred_variant variant) {
