@@ -2,6 +2,7 @@
 #include "report/json_schema.h"
 
 #include "report/json_print.h"
+#include "report/words/causes.h"
 
 #include <string.h>
 
@@ -49,12 +50,15 @@ static json_t *schema_of(const struct hec_json_row *row) {
 static json_t *object_of(const struct hec_json_row *row, const struct hec_json_row *end, bool older) {
     json_t *required = json_array(), *properties = json_object();
     json_t *type = row->maybe ? json_pack("[s,s]", "object", "null") : json_string("object");
-    json_t *object = json_pack("{s:o, s:s, s:b, s:o, s:o}", "type", type, "description", row->meaning,
+    char meaning[HEC_LIMIT_WORDS];
+    json_t *object = json_pack("{s:o, s:s, s:b, s:o, s:o}", "type", type, "description",
+                               hec_limit_words(meaning, sizeof meaning, HEC_CAUSE_COUNT, row->meaning),
                                "additionalProperties", 0, "required", required, "properties", properties);
     for (row++; row < end && row->kind != BEGIN; row++) {
         json_t *schema = schema_of(row);
         if (row->meaning[0])
-            json_object_set_new(schema, "description", json_string(row->meaning));
+            json_object_set_new(schema, "description",
+                                json_string(hec_limit_words(meaning, sizeof meaning, HEC_CAUSE_COUNT, row->meaning)));
         json_object_set_new(properties, row->key, schema);
         if (!older || !row->maybe)
             json_array_append_new(required, json_string(row->key));

@@ -636,6 +636,8 @@ TEST(test_explain) {
     char words[HEC_LIMIT_WORDS];
     hec_limit_words(words, sizeof words, HEC_CAUSE_COPY, "{COPY_LEAST}, {STATE_SMALL_BYTES}, {FINDING_SURE}.");
     assert_string_equal(words, "5 %, 64 KiB, 0.3.");
+    assert_string_equal(hec_limit_words(words, sizeof words, HEC_CAUSE_COUNT, "{NAME}={FINDING_WORTH}, {}, {"),
+                        "{NAME}=5 %, {}, {");
     assert_string_equal(hec_limit_words(words, 9, HEC_CAUSE_DATA, "at most {STATE_SMALL_BYTES}"), "at most ");
     assert_int_equal(hec_report_explain(HEC_CAUSE_COUNT, true, &style, page()), 0);
     parse();

@@ -87,12 +87,15 @@ char *hec_limit_words(char *out, size_t size, enum hec_cause cause, const char *
     size_t at = 0;
     out[0] = '\0';
     while (*words && at < size) {
-        size_t plain = strcspn(words, "{"), id = words[plain] ? strcspn(words + plain + 1, "}") : 0;
-        const struct hec_limit *l = id ? find(cause, words + plain + 1, id) : NULL;
+        size_t plain = strcspn(words, "{"), id = strcspn(words + plain, "}");
+        const struct hec_limit *l = id > 1 ? find(cause, words + plain + 1, id - 1) : NULL;
+        id += words[plain + id] == '}';
         at += (size_t)snprintf(out + at, size - at, "%.*s", (int)plain, words);
         if (l && at < size)
             at += (size_t)snprintf(out + at, size - at, "%g%s%s", hec_limit_printed(l), l->unit[0] ? " " : "", l->unit);
-        words += plain + (id ? id + 2 : 0);
+        else if (at < size)
+            at += (size_t)snprintf(out + at, size - at, "%.*s", (int)id, words + plain);
+        words += plain + id;
     }
     return out;
 }

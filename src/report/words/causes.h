@@ -28,7 +28,7 @@ struct hec_limit {
 const struct hec_limit *hec_limit_next(enum hec_cause cause, const struct hec_limit *after);
 double hec_limit_printed(const struct hec_limit *limit); /* in its unit */
 
-/* Words with each {ID} replaced by that limit as it is printed of the cause, or else of any: "5 %". */
+/* Words with each {ID} replaced by that limit as it is printed of the cause, or else of any: "5 %". Other braces stay. */
 char *hec_limit_words(char *out, size_t size, enum hec_cause cause, const char *words);
 #define HEC_LIMIT_WORDS 1024
 
