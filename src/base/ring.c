@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -25,6 +26,31 @@ static size_t bytes_of(uint64_t records) {
 
 static bool capacity_valid(uint64_t records) {
     return records >= HEC_RING_RECORDS_MIN && records <= HEC_RING_RECORDS_MAX && (records & (records - 1)) == 0;
+}
+
+/* By pairs, for programs have a RANK of their own as well (of a matrix); what starts closest to the process first. */
+static const char *const ranks[][2] = {{"RANK", "WORLD_SIZE"},
+                                       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                       {"PMI_RANK", "PMI_SIZE"},
+                                       {"SLURM_PROCID", "SLURM_NTASKS"}};
+enum { RANKS_MOST = 1 << 20 };
+
+/* -1: the variable is not there, or is no number that a rank can have. */
+static int32_t number_in(const char *variable) {
+    const char *text = getenv(variable);
+    int32_t value = text && *text ? 0 : -1;
+    for (; value >= 0 && *text; text++)
+        value = *text < '0' || *text > '9' || value > RANKS_MOST ? -1 : value * 10 + (*text - '0');
+    return value;
+}
+
+int32_t hec_ring_rank(void) {
+    for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
+        int32_t rank = number_in(ranks[i][0]), size = number_in(ranks[i][1]);
+        if (size > 1 && rank >= 0 && rank < size && size <= RANKS_MOST)
+            return rank;
+    }
+    return -1;
 }
 
 int hec_ring_create(uint32_t records, enum hec_ring_role role, struct hec_ring *ring, int *fd) {
@@ -51,6 +77,7 @@ int hec_ring_create(uint32_t records, enum hec_ring_role role, struct hec_ring *
     header->records = records;
     header->role = (uint32_t)role;
     header->pid = (uint32_t)getpid();
+    header->rank = (uint32_t)(hec_ring_rank() + 1);
     ring->header = header;
     ring->slots = (struct hec_ring_record *)((char *)map + HEC_RING_HEADER_BYTES);
     ring->mask = records - 1;
@@ -240,6 +267,7 @@ int hec_ring_map(int fd, struct hec_ring_reader *reader) {
         .mask = header.records - 1,
         .bytes = bytes,
         .role = header.role,
+        .rank = header.rank <= RANKS_MOST ? (int32_t)header.rank - 1 : -1,
     };
     return HEC_OK;
 }

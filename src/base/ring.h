@@ -132,6 +132,7 @@ struct hec_ring_header {
     uint32_t records; /* capacity, a power of two */
     uint32_t role;
     uint32_t pid;                  /* as the writer sees itself */
+    uint32_t rank;                 /* that it is of its job, and one; 0: unknown */
     _Alignas(64) uint64_t head;    /* next position to reserve (writers) */
     _Alignas(64) uint64_t tail;    /* next position to read (reader) */
     _Alignas(64) uint64_t dropped; /* records lost because the ring was full (writers) */
@@ -171,6 +172,10 @@ struct hec_ring {
  * close. HEC_ERR_USAGE, HEC_ERR_NOMEM, HEC_ERR_UNSUPPORTED (no memfd or seals here). */
 int hec_ring_create(uint32_t records, enum hec_ring_role role, struct hec_ring *ring, int *fd);
 
+/* The rank that this process is of a job of several, as what started it says in the environment: torchrun, Open MPI, MPICH, Slurm.
+ * -1: nothing says so. A ring is made with it. */
+int32_t hec_ring_rank(void);
+
 /* Hand fd over to whoever listens at path. Never blocks, raises no SIGPIPE. HEC_ERR_NOTFOUND when nobody listens. */
 int hec_ring_send(const char *path, enum hec_ring_role role, uint32_t tag, int fd);
 /* What HEC_RING_ENV_JOB says; NULL or no number: 0. */
@@ -206,6 +211,7 @@ struct hec_ring_reader {
     uint64_t skipped;     /* reserved slots that were never committed */
     uint64_t lost_before; /* dropped by writers before the window */
     uint32_t role;
+    int32_t rank;  /* as the writer says; -1 unknown */
     bool borrowed; /* for a window: the ring outlives this reader */
 };
 

@@ -146,7 +146,7 @@ static int end_trace(struct hec_build *b, struct hec_why *why) {
 
 static int begin_job(struct hec_build *b, struct hec_why *why) {
     (void)why;
-    return hec_job_ranks(&b->pass.tables, &b->out->job);
+    return hec_job_ranks(&b->pass.tables, b->out->imported[0], &b->out->job);
 }
 
 static int end_job(struct hec_build *b, struct hec_why *why) {

@@ -10,7 +10,20 @@
 /* More are left out: a file that names a process for each of its 65536 tracks would take seconds. */
 #define RANKS_MAX 4096
 
-int hec_job_ranks(const struct hec_timeline_tables *tables, struct hec_job_diagnosis *job) {
+/* A process that a rank starts has its environment, with its number: which of them is the rank is not known. */
+static void forget_heirs(struct hec_job_diagnosis *job) {
+    for (int i = 0; i < job->rank_count; i++) {
+        bool again = false;
+        for (int k = i + 1; k < job->rank_count; k++)
+            if (job->ranks[k].number == job->ranks[i].number) {
+                job->ranks[k].number = -1;
+                again = true;
+            }
+        job->ranks[i].number = again ? -1 : job->ranks[i].number;
+    }
+}
+
+int hec_job_ranks(const struct hec_timeline_tables *tables, bool imported, struct hec_job_diagnosis *job) {
     for (size_t i = 0; i < tables->track_count; i++) {
         const struct hec_track *t = &tables->tracks[i];
         int at = 0;
@@ -29,6 +42,8 @@ int hec_job_ranks(const struct hec_timeline_tables *tables, struct hec_job_diagn
         }
         job->ranks[at].devices |= hec_device_bit(t->device);
     }
+    if (!imported)
+        forget_heirs(job);
     return 0;
 }
 

@@ -52,7 +52,7 @@ struct hec_device_diagnosis {
  * is to be a unit of the same place. */
 struct hec_rank {
     int32_t pid;
-    int32_t number;   /* of the job; -1: the recording does not say */
+    int32_t number;   /* of the job, as its environment or the imported trace says; -1: neither does */
     uint64_t devices; /* bits (1 << hec_device.index) of those it has streams on */
 };
 /* The rank whose process alone uses a device; -1: it is not known. */

@@ -22,8 +22,9 @@ static void close_ring(struct hec_ring_reader *ring, int pid_fd) {
 }
 
 struct hec_peer *hec_peer_new(struct hec_peers *peers, const struct hec_intake_ring *arrived, int64_t now_ns) {
-    struct hec_peer *peer =
-        peers->count < HEC_PEERS_MAX ? peers->kind->make(peers->run, arrived->pid, peers->count, now_ns) : NULL;
+    struct hec_peer *peer = peers->count < HEC_PEERS_MAX
+                                ? peers->kind->make(peers->run, arrived->pid, arrived->ring.rank, peers->count, now_ns)
+                                : NULL;
     if (peer) {
         *peer = (struct hec_peer){.ring = arrived->ring, .pid = arrived->pid, .pid_fd = arrived->pid_fd};
     } else {

@@ -31,8 +31,8 @@ struct hec_peers_kind {
     int64_t finish_ns;               /* at the end, for what processes that outlive the command still write */
     enum hec_event_kind lost;        /* the event that records were lost */
     const char *things, *records;    /* what a process hands over, in notes: "traces", "records of the trace" */
-    /* NULL: no memory. others: how many there are. The module sets the first member. */
-    struct hec_peer *(*make)(void *run, pid_t pid, int others, int64_t now_ns);
+    /* NULL: no memory. rank: of its job, -1 unknown; others: how many there are. The module sets the first member. */
+    struct hec_peer *(*make)(void *run, pid_t pid, int32_t rank, int others, int64_t now_ns);
     /* One record, valid or not; now_ns is when it was read. */
     void (*take)(void *run, struct hec_peer *peer, const struct hec_ring_record *record, int64_t now_ns);
     /* The ring was read: give out what need not wait. */

@@ -38,14 +38,14 @@ def test_every_record_is_kept_once(hec):
 
 
 def test_processes_and_devices(hec):
-    """Each process arrives; CUDA's device 0 of a process that sees only GPU 1 is GPU 1."""
-    both = f"{PROGRAM} kernels=300 device=0 & {PROGRAM} kernels=300 device=1; wait"
-    path = run(hec, "--trace=full", program=("sh", "-c", both))
+    """Each process arrives, with its rank; CUDA's device 0 of a process that sees only GPU 1 is GPU 1."""
+    both = f"RANK=0 {PROGRAM} kernels=300 device=1 & RANK=1 {PROGRAM} kernels=300 device=0; wait"
+    path = run(hec, "--trace=full", program=("sh", "-c", both), env={"WORLD_SIZE": "2"})
     assert counts(path)["kernel"] == 600
-    assert sorted(rows(path, "select device_index from track where kind = 'stream'")) == [(0,), (1,)]
+    assert sorted(rows(path, "select device_index, rank from track where kind = 'stream'")) == [(0, 1), (1, 0)]
     assert len(rows(path, "select pid from tracer")) == 2
     path = run(hec, "--trace=full", program=(PROGRAM, "kernels=50"), env={"CUDA_VISIBLE_DEVICES": "1"})
-    assert rows(path, "select device_index from track where kind = 'stream'") == [(1,)]
+    assert rows(path, "select device_index, rank from track where kind = 'stream'") == [(1, None)]
 
 
 @pytest.mark.parametrize("how", ["fork=1", "fork=2", "exec=1"])

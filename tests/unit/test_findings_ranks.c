@@ -133,10 +133,16 @@ TEST(test_serial_all_reduces) {
     assert_true(count(HEC_CAUSE_MEMORY) <= 1);
 }
 
-/* Rank 1 has three times the work of rank 0. */
-TEST(test_straggler) {
-    char headline[512];
+static void number(int first, int second) {
+    for (uint32_t i = 0; i < timeline.track_count; i++)
+        timeline.tracks[i].rank = timeline.tracks[i].pid == 7 ? first : second;
+}
+
+/* The second has three times the work of the first; their numbers as the recording has them, -1: none. */
+static const char *straggle(int first, int second) {
+    static char headline[512];
     begin(7.7);
+    number(first, second);
     for (int step = 0; step < STEPS; step++) {
         int64_t began = ranks[0].host;
         for (int i = 0; i < RANKS; i++)
@@ -151,11 +157,21 @@ TEST(test_straggler) {
     assert_int_equal(count(HEC_CAUSE_STRAGGLER), 1);
     assert_int_equal(f->devices, 3);
     hec_headline(headline, sizeof headline, &summary);
-    assert_non_null(strstr(headline, "GPU 1 holds up the others: GPU 0 waits"));
-    for (int i = 0; i < RANKS; i++) /* as an import says it */
-        summary.job.ranks[i].number = 4 + i;
-    hec_headline(headline, sizeof headline, &summary);
-    assert_non_null(strstr(headline, "rank 5 (GPU 1) holds up the others: rank 4 (GPU 0) waits"));
+    return headline;
+}
+
+TEST(test_straggler) {
+    assert_non_null(strstr(straggle(-1, -1), "GPU 1 holds up the others: GPU 0 waits"));
+}
+
+TEST(test_straggler_of_ranks) {
+    assert_non_null(strstr(straggle(4, 5), "rank 5 (GPU 1) holds up the others: rank 4 (GPU 0) waits"));
+}
+
+/* Processes that a rank started have its number too: it is nobody's then. */
+TEST(test_straggler_of_heirs) {
+    assert_non_null(strstr(straggle(4, 4), "GPU 1 holds up the others: GPU 0 waits"));
+    assert_int_equal(summary.job.ranks[0].number, -1);
 }
 
 static void two_alike(int world_size) {

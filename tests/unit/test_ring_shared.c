@@ -5,6 +5,8 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -50,6 +52,46 @@ TEST(records_arrive_in_order_over_many_laps) {
     }
     assert_int_equal(next, 10 * SMALL);
     assert_int_equal(hec_ring_lost(&pair.reader), 0);
+    pair_free(&pair);
+}
+
+/* A ring has the rank of the process that made it, as its environment says it. */
+TEST(rings_have_the_rank_of_their_process) {
+    static const struct {
+        const char *variables[5];
+        int32_t rank;
+    } cases[] = {
+        {{"RANK=3", "WORLD_SIZE=8"}, 3},
+        {{"WORLD_SIZE=8", "RANK=0"}, 0},
+        {{"OMPI_COMM_WORLD_RANK=5", "OMPI_COMM_WORLD_SIZE=6"}, 5},
+        {{"PMI_SIZE=2", "PMI_RANK=1"}, 1},
+        {{"SLURM_PROCID=1", "SLURM_NTASKS=2", "RANK=7", "WORLD_SIZE=8"}, 7}, /* torchrun's, which Slurm started */
+        {{"SLURM_PROCID=1", "SLURM_NTASKS=2", "RANK=16"}, 1},                /* of a matrix, perhaps */
+        {{"RANK=16"}, -1},
+        {{"RANK=0", "WORLD_SIZE=1"}, -1}, /* a job of one rank */
+        {{"RANK=8", "WORLD_SIZE=8"}, -1},
+        {{"RANK=-1", "WORLD_SIZE=8"}, -1},
+        {{"RANK=1x", "WORLD_SIZE=8"}, -1},
+        {{"RANK=", "WORLD_SIZE=8"}, -1},
+        {{"RANK=2000000", "WORLD_SIZE=2000001"}, -1},
+        {{"RANK=99999999999999999999", "WORLD_SIZE=99999999999999999999"}, -1},
+        {{NULL}, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        clearenv();
+        for (const char *const *v = cases[i].variables; *v; v++)
+            assert_int_equal(putenv((char *)(uintptr_t)*v), 0);
+        struct pair pair = pair_new(SMALL);
+        assert_int_equal(pair.reader.rank, cases[i].rank);
+        pair_free(&pair);
+    }
+    struct pair pair;
+    int fd;
+    assert_int_equal(hec_ring_create(SMALL, HEC_RING_MARKS, &pair.writer, &fd), HEC_OK);
+    pair.writer.header->rank = UINT32_MAX; /* as a hostile process says it */
+    assert_int_equal(hec_ring_map(fd, &pair.reader), HEC_OK);
+    assert_int_equal(pair.reader.rank, -1);
+    close(fd);
     pair_free(&pair);
 }
 

@@ -19,13 +19,14 @@ void hec_marks_run_init(struct hec_marks_run *run, const struct hec_sink *sink, 
     hec_marks_rates_init(run->rates, now_ns);
 }
 
-static struct hec_peer *make(void *context, pid_t pid, int others, int64_t now_ns) {
+static struct hec_peer *make(void *context, pid_t pid, int32_t rank, int others, int64_t now_ns) {
     struct hec_marks_run *run = context;
     struct hec_marks_peer *peer = calloc(1, sizeof *peer);
     if (!peer)
         return NULL;
     hec_marks_timeline_init(&peer->timeline, pid, run->rates, now_ns);
     peer->timeline.sink = run->sink;
+    peer->timeline.rank = rank;
     hec_ring_names_init(&peer->names, others < PEERS_RICH ? HEC_MARKS_NAMES_MAX : HEC_MARKS_NAMES_FEW,
                         HEC_MARKS_TEXT_BYTES - 1);
     return &peer->process;

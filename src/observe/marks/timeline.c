@@ -42,6 +42,7 @@ void hec_marks_rates_init(struct hec_marks_bucket all[HEC_MARKS_RATE_COUNT], int
 void hec_marks_timeline_init(struct hec_marks_timeline *timeline, int32_t pid, struct hec_marks_bucket *all,
                              int64_t now_ns) {
     timeline->pid = pid;
+    timeline->rank = -1;
     timeline->all = all;
     for (int i = 0; i < HEC_MARKS_RATE_COUNT; i++)
         fill(&timeline->rate[i].bucket, rates[i].per_s, now_ns);
@@ -58,7 +59,7 @@ static bool allowed(struct hec_marks_timeline *timeline, enum hec_marks_rate rat
 
 static uint32_t track_of(struct hec_marks_timeline *timeline, uint32_t tid) {
     const struct hec_sink *sink = timeline->sink;
-    struct hec_track track = {.pid = timeline->pid, .rank = -1, .device = HEC_DEVICE_NONE};
+    struct hec_track track = {.pid = timeline->pid, .rank = timeline->rank, .device = HEC_DEVICE_NONE};
     if (tid == 0) {
         track.kind = HEC_TRACK_PROCESS;
         if (timeline->process_track == 0)

@@ -29,8 +29,8 @@ struct hec_marks_bucket {
 struct hec_marks_timeline {
     const struct hec_sink *sink;
     struct hec_marks_bucket *all; /* by rate: of the run */
-    int32_t pid;
-    uint32_t process_track; /* 0: not yet made */
+    int32_t pid, rank;            /* rank -1: unknown */
+    uint32_t process_track;       /* 0: not yet made */
     struct {
         uint32_t tid, track; /* tid 0: free */
     } thread[2 * HEC_MARKS_THREADS_MAX];

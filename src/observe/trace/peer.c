@@ -10,7 +10,7 @@
 #define RECORDS_MAX (1u << 20) /* 64 MB */
 #define REPORT_NS HEC_NS_PER_S
 
-static struct hec_peer *make(void *context, pid_t pid, int others, int64_t now_ns) {
+static struct hec_peer *make(void *context, pid_t pid, int32_t rank, int others, int64_t now_ns) {
     struct hec_trace_run *run = context;
     struct hec_tracer before = run->ended;
     struct hec_trace_peer *peer = hec_trace_resize(&run->budget, NULL, 0, sizeof *peer);
@@ -20,6 +20,7 @@ static struct hec_peer *make(void *context, pid_t pid, int others, int64_t now_n
         return NULL;
     memset(peer, 0, sizeof *peer);
     peer->tracks.pid = pid;
+    peer->tracks.rank = rank;
     if (before.pid && before.pid == pid)
         peer->before = before;
     peer->tracer = (struct hec_tracer){.pid = pid,

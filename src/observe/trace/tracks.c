@@ -259,7 +259,7 @@ static struct hec_trace_track *find(struct hec_trace_tracks *tracks, struct hec_
 
 static uint32_t sink_track(const struct hec_trace_tracks *tracks, struct hec_trace_run *run, struct hec_track *track) {
     track->pid = tracks->pid;
-    track->rank = -1;
+    track->rank = tracks->rank;
     if (track->kind != HEC_TRACK_STREAM)
         track->device = -1;
     if (track->kind != HEC_TRACK_STREAM)

@@ -64,6 +64,7 @@ struct hec_trace_track {
 
 struct hec_trace_tracks {
     pid_t pid;
+    int32_t rank; /* -1 unknown */
     struct hec_trace_track *list;
     uint32_t count, capacity;
     struct hec_trace_map by_key;

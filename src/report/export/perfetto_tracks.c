@@ -61,8 +61,9 @@ static void end(struct hec_proto *proto, struct description d) {
     hec_proto_end(proto, d.packet);
 }
 
+/* Of one process a part of the tracks may be from before it had its rank. */
 static bool same_process(const struct hec_track *a, const struct hec_track *b) {
-    return a->pid == b->pid && a->rank == b->rank;
+    return a->pid == b->pid && (a->rank == b->rank || a->rank < 0 || b->rank < 0);
 }
 
 /* The first track of the same process stands for it. */
