@@ -251,3 +251,13 @@ def test_a_terminal_gets_no_page(hec, words):
     done = subprocess.run([hec.path, *words[:at], "--html", *words[at:]], cwd=hec.folder, stdout=screen.fd, stderr=subprocess.PIPE, text=True, timeout=60)
     screen.end()
     assert done.returncode == 2 and "terminal" in done.stderr and ("-o" in done.stderr or "> FILE" in done.stderr)
+
+
+def test_page_of_an_import_without_steps(hec):
+    """What is replayed is what was recorded, not the time until the clock ends; and no counter is said to be missing on the card."""
+    hec.ok("import", "-q", "-o", "r.hec", GOLDEN.parent / "data" / "kineto" / "event_sync_multi_stream.json.gz")
+    found = page(hec, "report", "r.hec")
+    (report,), (view,) = found.data["reports"], found.data["views"]
+    assert report["steps"]["count"] == 0 and 0 < view["replay"]["recorded"]["seconds"] <= report["run"]["seconds"]
+    assert all(device["compute"]["why"] != "this device has no hardware counters that can be read while it works"
+               for device in report["devices"] if device["compute"])

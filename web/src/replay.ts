@@ -40,13 +40,13 @@ function drawn(replay: Replay, step: ReplayedStep, title: string): Element {
         lane("host", step.host, replay.names, 0), lane(`GPU ${replay.device}`, step.device, replay.names, 1, step.device_percent))));
 }
 
-export function replayed(replay: Replay): HTMLElement | null {
+export function replayed(replay: Replay, steps: boolean): HTMLElement | null {
     const { recorded, answered } = replay, many = replay.answers > 1, less = 1 - answered.seconds / recorded.seconds;
     const there = replay.names.filter((name, i) => Object.hasOwn(PARTS, name) && [recorded, answered].some((s) => s.host.includes(i) || s.device.includes(i)));
-    return section("replay", "A step, and its replay",
+    return section("replay", steps ? "A step, and its replay" : "The run, and its replay",
         drawn(replay, recorded, "As recorded"),
         drawn(replay, answered, many ? `With the answers to ${replay.answers} findings` : "With the answer to the finding"),
-        h("ul", { class: "legend", "aria-label": "Parts of a step" }, there.map((name) =>
+        h("ul", { class: "legend", "aria-label": "What is done" }, there.map((name) =>
             h("li", {}, h("span", { class: "swatch", "--swatch": state_swatch(PARTS[name]?.like ?? "") }), PARTS[name]?.title ?? name))),
         note(less > 0 ? `${share(less)} less time, by replay` : "By replay", " of the recorded schedule: a prediction, nothing that was measured. ",
             "Where the host is ahead of the device, it is at a later step than the device. A cell has the colour of what is done most in it; on the device it is as high as the cell is used."));

@@ -18,9 +18,9 @@ type Device = Report["devices"][number];
 function of_device(report: Report, view: View | null, device: Device): Child[] {
     const detail = view?.detail?.lanes.length ? view.detail : null;
     return [
-        ledger(device), findings(report), view?.replay ? replayed(view.replay) : null, view ? over_time(view, device) : null,
+        ledger(device), findings(report), view?.replay ? replayed(view.replay, report.steps.count > 0) : null, view ? over_time(view, device) : null,
         detail ? section("detail", "A few steps in detail", lanes(detail)) : null,
-        steps(report, view, device), source(device), classes(device), roofline(device), kernels(report, device), modules(device), energy(device),
+        steps(report, view, device), source(device), classes(device), roofline(device, report.run.imported !== null), kernels(report, device), modules(device), energy(device),
     ];
 }
 

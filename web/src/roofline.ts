@@ -54,7 +54,8 @@ function chart(all: readonly Point[]): Element {
             point_label(x(p.intensity), y(p.flops), 7 + 8 * Math.sqrt(p.share), p.name, { right: WIDE, bottom: TALL - BOTTOM }, taken)]));
 }
 
-export function roofline(device: Device): HTMLElement | null {
+export function roofline(device: Device, imported: boolean): HTMLElement | null {
+    if (imported) return null; // a trace has no counters, whatever its device has
     const all = points(device), source = device.kernel_classes.find((c) => c.roofline)?.roofline?.source;
     if (!all.length) return device.compute?.why ? section("roofline", "Roofline", note(device.compute.why)) : null;
     return section("roofline", "Roofline", wide("Roofline", chart(all)),

@@ -45,17 +45,28 @@ export function summary(report: Report): HTMLElement {
         ["Mean power", watts(mean), known(mean) && limit ? `${share(mean / limit)} of ${watts(limit)}` : null],
     ];
     if (units && !units.is_default) {
-        const [each, within] = with_bound(units.joules_per_unit, units.joules_per_unit_bound, "J");
-        rows.push([`Energy per ${units.name}`, each, within], [`${units.name}s per second`, si(units.per_second, "", 4), `${count(units.count)} ${units.name}s`]);
+        const of = units.loop ?? units, where = units.loop ? ", in the loop" : "";
+        const [each, within] = with_bound(of.joules_per_unit, of.joules_per_unit_bound, "J");
+        rows.push([`Energy per ${units.name}`, each, [within, where]], [`${units.name}s per second`, si(of.per_second, "", 4), `${count(of.count)} ${units.name}s${where}`]);
     }
     rows.push(["Cost", known(totals.dollars) ? `$${totals.dollars < 0.01 ? totals.dollars.toFixed(5) : totals.dollars.toFixed(2)}` : "—",
         `${si(totals.grams_co2, "g")} CO₂${totals.price.dollars_per_kwh_is_default ? ", default prices" : ""}`]);
     return h("section", { class: "top", "aria-labelledby": "answer" },
         h("p", { class: "command" }, code(run.command)),
-        h("h1", { id: "answer" }, sentence(headline_of(report))),
+        screen(report),
         report.caveats.map((text) => h("p", { class: "caveat" }, text)),
         run.simulated ? h("p", { class: "caveat" }, "Simulated GPU: ", code(run.simulated)) : null,
-        figures(rows));
+        figures(rows.filter(([, figure]) => figure !== "—" && figure !== "")));
+}
+
+/** The first screen, as the terminal has it: the answer is the page's heading. */
+function screen(report: Report): Child {
+    const rows = report.screen ?? [], typed = new Set(["prove", "more"]);
+    const heading = (text: string): HTMLElement => h("h1", { id: "answer" }, sentence(text));
+    return [rows.some((r) => r.row === "found") ? null : heading(headline_of(report)),
+        h("dl", { class: "screen" }, rows.map((r) => h("div", {}, h("dt", {}, r.row), h("dd", {},
+            r.row === "found" ? heading(r.text) : typed.has(r.row) ? code(r.text) : r.text,
+            r.code ? h("pre", { tabindex: 0 }, h("code", {}, r.code)) : null))))];
 }
 
 /** Small multiples: the power of each device on the scale of all. */

@@ -17,7 +17,10 @@ const status = (page) => page.locator("#time .zoom .status").textContent();
 
 test("the answer, the figures and every section of the run are there", async () => {
     const tab = await open(browser, path), { page } = tab, [report] = pages.data_of(path).reports;
-    assert.equal((await page.locator("h1").textContent()).toLowerCase(), report.headline.toLowerCase());
+    assert.equal((await page.locator("h1").textContent()).toLowerCase(), report.screen.find((r) => r.row === "found").text.toLowerCase());
+    assert.ok(report.headline.startsWith(report.screen.find((r) => r.row === "found").text));
+    assert.deepEqual(await page.locator(".screen dt").allTextContents(), report.screen.map((r) => r.row), "the terminal's rows, in its order");
+    assert.ok(1 + report.screen.length + await page.locator(".screen pre").evaluateAll((all) => all.reduce((n, pre) => n + pre.textContent.trimEnd().split("\n").length, 0)) <= 15);
     assert.match(await page.locator(".figures").textContent(), /5\.274 kJ.*± 0\.004 kJ.*21\.8 s.*242 W/);
     for (const id of ["ledger", "findings", "time", "detail", "steps", "source", "classes", "kernels", "energy", "provenance"])
         assert.equal(await page.locator(`#${id} h2`).count(), 1, id);

@@ -74,12 +74,25 @@ static const struct hec_step_list *narrow(struct hec_schedule *out, const struct
     return found;
 }
 
+/* The stretch as far as there are calls: without windows and steps it has no end of its own. */
+static void whole_stretch(struct hec_schedule *out) {
+    int64_t first_ns = out->to_ns, last_ns = out->from_ns;
+    for (size_t i = 0; i < out->count; i++) {
+        first_ns = out->calls[i].begin_ns < first_ns ? out->calls[i].begin_ns : first_ns;
+        last_ns = out->calls[i].end_ns > last_ns ? out->calls[i].end_ns : last_ns;
+    }
+    out->step_from_ns = first_ns > out->from_ns ? first_ns : out->from_ns;
+    out->step_to_ns = last_ns < out->to_ns ? last_ns : out->to_ns;
+}
+
 /* Of the steps in the stretch the one whose length is nearest to their mean. */
 static void choose_step(struct hec_schedule *out, const struct hec_step_list *steps) {
+    if (out->steps == 0) {
+        whole_stretch(out);
+        return;
+    }
     out->step_from_ns = out->from_ns;
     out->step_to_ns = out->to_ns;
-    if (out->steps == 0)
-        return;
     int64_t mean_ns = (out->to_ns - out->from_ns) / out->steps, best_ns = INT64_MAX;
     for (size_t i = 1; i < steps->count; i++) {
         int64_t from_ns = steps->list[i - 1].end_ns, to_ns = steps->list[i].end_ns;

@@ -507,9 +507,9 @@ void hec_class_profile_none(const struct hec_device_summary *device, const struc
     memset(out, 0, sizeof *out);
     out->device = ledger->device;
     fill_peaks(device, peaks, out);
-    out->counters = device->others != HEC_OTHERS_IDLE ? HEC_COUNTERS_SHARED
-                    : device->device.has_gpm == 0     ? HEC_COUNTERS_NONE
-                                                      : HEC_COUNTERS_UNREAD;
+    out->counters = device->others != HEC_OTHERS_IDLE                                         ? HEC_COUNTERS_SHARED
+                    : device->device.has_gpm == 0 && device->energy.method != HEC_ENERGY_NONE ? HEC_COUNTERS_NONE
+                                                                                              : HEC_COUNTERS_UNREAD;
     unknown_row(&out->all, &out->peaks);
     out->all.seconds = compute->seconds;
     out->all.share = compute->ns > 0 ? 1 : 0;

@@ -83,6 +83,8 @@ static void put_do(struct hec_screen *screen, const struct hec_summary *s, const
                 hec_place_words(place, sizeof place, f->lines[0].file, f->lines[0].line, f->lines[0].function,
                                 PLACE_COLUMNS));
         add(out, "", "%s", hec_lever_words(lever, f));
+        if (f->cause == HEC_CAUSE_NONE && s->job.findings.scale_out.verdict == HEC_SCALE_OUT)
+            add(out, ": ", "%s", hec_scale_words(lever, &s->job.findings.scale_out));
         const char *code = f->actionable ? hec_finding_code(s, f) : NULL;
         int lines = 0;
         for (const char *c = code; c && *c; c++)
