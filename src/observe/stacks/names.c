@@ -201,21 +201,32 @@ static void ask(const struct hec_python_stack *stack, int from, struct asked *as
     }
 }
 
-/* Their code objects, in one read; false: torn. */
+/* Where the code object of a frame is among those that are read; *count: it is a new one. */
+static int piece_of(struct hec_python_scratch *s, uint64_t code, size_t size, int *count) {
+    int at = 0;
+    while (at < *count && (uintptr_t)s->pieces[at].iov_base != code)
+        at++;
+    if (at == *count)
+        s->pieces[(*count)++] = hec_memory_piece(code, size);
+    return at;
+}
+
+/* Their code objects, each read once, all in one read; false: torn. */
 static bool find_codes(struct hec_python_names *n, const struct hec_python *python, const struct hec_memory *memory,
                        struct hec_python_scratch *s, const struct hec_python_stack *stack, struct asked *asked) {
-    size_t size = python->layout.code_bytes, count = 0, at = 0;
+    size_t size = python->layout.code_bytes;
+    int at[HEC_PYTHON_DEPTH_MAX], count = 0;
     for (int i = 0; i < asked->count; i++)
         if (at_depth(stack, asked->depth[i])->code)
-            s->pieces[count++] = hec_memory_piece(at_depth(stack, asked->depth[i])->code, size);
-    if (count > 0 && memory->read(memory->context, s->pieces, count, s->bytes) != count * size)
+            at[i] = piece_of(s, at_depth(stack, asked->depth[i])->code, size, &count);
+    if (count > 0 && memory->read(memory->context, s->pieces, (size_t)count, s->bytes) != (size_t)count * size)
         return false;
     for (int i = 0; i < asked->count; i++) {
         const struct hec_python_frame *frame = at_depth(stack, asked->depth[i]);
         asked->code[i] = 0;
         if (!frame->code)
             continue;
-        asked->code[i] = code_of(n, python, memory, frame->code, s->bytes + size * at++);
+        asked->code[i] = code_of(n, python, memory, frame->code, s->bytes + size * (size_t)at[i]);
         if (!asked->code[i] || !within(&python->layout, &n->codes[asked->code[i] - 1], frame->instruction))
             return false;
     }

@@ -19,8 +19,8 @@
 #define LOOK_SHARE 8                          /* in between: after so much of the time since it came */
 #define DEVICE_FIRST_NS (250 * HEC_NS_PER_MS) /* the same for the driver of a GPU, in one that is readable */
 #define DEVICE_LAST_NS (60 * HEC_NS_PER_S)
+#define COST_FIRST_NS 10000
 #define NOBODY_NS (200 * HEC_NS_PER_MS) /* no Python is known: whether a process has come */
-#define PREEMPTED_NS HEC_NS_PER_MS      /* a reading that took longer was not at work all the time */
 
 struct looked_into {
     struct hec_process_entry entry;
@@ -42,7 +42,7 @@ struct stacks {
     uint64_t seen;
     pid_t root;
     int64_t flushed_ns, opened; /* opened: processes that were readable */
-    double cost_ns;             /* of one reading, in the mean */
+    double cost_ns;             /* of one reading, the median */
 };
 
 static int stacks_open(const struct hec_observe_options *options, const struct hec_sink *sink, void **self,
@@ -52,6 +52,7 @@ static int stacks_open(const struct hec_observe_options *options, const struct h
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory for stacks");
     s->options = options;
     s->out.sink = sink;
+    s->cost_ns = COST_FIRST_NS;
     s->reporter = (struct hec_reporter){sink, EVENTS_MAX, "stacks"};
     *self = s;
     return HEC_OK;
@@ -199,6 +200,13 @@ static int64_t next_look(const struct stacks *s, int64_t latest_ns) {
     return latest_ns;
 }
 
+/* Towards the median: the mean would hold what others did while this thread was preempted. */
+static void learn_cost(struct stacks *s, int64_t took_ns) {
+    double step = s->cost_ns / 64 + 50;
+    s->cost_ns += (double)took_ns > s->cost_ns ? step : -step;
+    s->cost_ns = s->cost_ns > 0 ? s->cost_ns : 0;
+}
+
 static int64_t stacks_poll(void *self, int64_t now_ns) {
     struct stacks *s = self;
     double period = (s->cost_ns + HEC_STACKS_WAKE_NS) / HEC_STACKS_COST_MAX;
@@ -209,9 +217,8 @@ static int64_t stacks_poll(void *self, int64_t now_ns) {
         hec_stacks_flush(&s->out);
         s->flushed_ns = now_ns;
     }
-    int64_t took_ns = hec_clock_mono_ns() - now_ns;
-    if (any && took_ns < PREEMPTED_NS)
-        s->cost_ns += ((double)took_ns - s->cost_ns) / 64;
+    if (any)
+        learn_cost(s, hec_clock_mono_ns() - now_ns);
     return any ? now_ns + period_ns : next_look(s, now_ns + NOBODY_NS);
 }
 

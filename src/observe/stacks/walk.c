@@ -9,6 +9,7 @@
     4096 /* frames of 3.11 and later lie in a stack of their own: read as one where they are no further apart */
 #define RUN_BYTES (64u * 1024)
 #define WINDOW_BYTES 2048 /* read below a frame that was not expected: those that called it lie there */
+#define ROOM_BYTES 1024
 #define PAGE UINT64_C(4096)
 #define TAGS UINT64_C(3)
 
@@ -57,6 +58,12 @@ static bool plan(struct hec_python_scratch *s, uint64_t address, size_t size) {
     return true;
 }
 
+/* What the innermost frame has called meanwhile lies behind it: as far as it is on the same page, which is there. */
+static uint64_t with_room(uint64_t end) {
+    uint64_t page_end = (end + PAGE - 1) & ~(PAGE - 1);
+    return page_end - end < ROOM_BYTES ? page_end : end + ROOM_BYTES;
+}
+
 /* The frames of the interpreter's own stack, or those of C's. */
 static void plan_frames(const struct hec_python_layout *l, const struct hec_python_stack *stack, bool of_c,
                         struct hec_python_scratch *s) {
@@ -74,6 +81,8 @@ static void plan_frames(const struct hec_python_layout *l, const struct hec_pyth
             return;
         low = at;
         high = at + l->frame_bytes;
+        if (i == 0 && l->minor >= 11 && !of_c)
+            high = with_room(high);
     }
     if (high)
         plan(s, low, high - low);
