@@ -13,8 +13,6 @@
     0.99 /* of mean and end, by two spreads each: an honest B fails in 4 % at most, however narrow the margin */
 #define STARTS 0.999 /* of the start, which differs most between honest runs */
 #define FALL_LEAST 3 /* standard deviations between reruns that A's loss must fall by */
-#define FALL_SHARE                                                                                                     \
-    0.01 /* of itself, likewise: reruns that are alike bit for bit make any fall look large, even one below bf16's rounding */
 
 static bool all_finite(const struct hec_trajectory *t, int count, int values) {
     for (int k = 0; k < count; k++)
@@ -90,7 +88,7 @@ static void judge_loss(const struct hec_trajectory *a, int count_a, const struct
     q->scale = mean(start, 0, count_a) - mean(end, 0, count_a);
     double variance = spread(end, count_a, room).variance * count_a;
     if (!(q->scale > 0) || q->scale < FALL_LEAST * sqrt(variance) ||
-        q->scale < FALL_SHARE * fabs(mean(start, 0, count_a))) {
+        q->scale < HEC_QUALITY_FALL_LEAST * fabs(mean(start, 0, count_a))) {
         q->why = HEC_QUALITY_A_FLAT;
         return;
     }

@@ -29,6 +29,8 @@ enum hec_quality_part { HEC_QUALITY_START, HEC_QUALITY_MEAN, HEC_QUALITY_END, HE
 
 #define HEC_QUALITY_VALUES_LEAST 20
 #define HEC_QUALITY_MARGIN 0.1 /* where none is given */
+/* Of itself, that A's loss must fall by: reruns that are alike bit for bit make any fall look large, even one below bf16's rounding. */
+#define HEC_QUALITY_FALL_LEAST 0.01
 #define HEC_QUALITY_GRADIENTS                                                                                          \
     1.25 /* times as large or as small as A's: reruns in other formats differ by some percent */
 #define HEC_QUALITY_PART_GRADIENTS 2.0 /* the same of a part, which differs more */

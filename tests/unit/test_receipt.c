@@ -353,6 +353,10 @@ TEST(words) {
         char sentence[HEC_QUALITY_SENTENCE];
         assert_true(strlen(hec_quality_sentence(sentence, &q)) > strlen("cannot judge: because"));
     }
+    q.why = HEC_QUALITY_A_FLAT;
+    assert_quality(
+        q, "cannot judge: the loss of A does not fall by 1 % of itself and more than its reruns differ by; longer "
+           "trials would help");
     struct hec_receipt paid = {.unit = "sample", .result = {.joules = {true, 2.34e6, 2e6, INFINITY}}};
     char line[HEC_RECEIPT_LINE];
     assert_string_equal(hec_receipt_paid(line, &paid),

@@ -61,10 +61,9 @@ static const char *more_words(const struct hec_quality *q) {
         return "less than two trials of A have losses; more pairs would help";
     case HEC_QUALITY_A_NOT_FINITE:
         return "losses of A itself are not finite";
-    case HEC_QUALITY_A_FLAT:
-        return "the loss of A does not fall by 1 % of itself and more than its reruns differ by; longer trials would help";
     case HEC_QUALITY_SPREAD:
         return "reruns differ too much for this margin; more pairs would help, or a wider margin";
+    case HEC_QUALITY_A_FLAT: /* it has a number */
     case HEC_QUALITY_WITHIN:
     case HEC_QUALITY_NOT_FINITE:
     case HEC_QUALITY_OFF:
@@ -108,7 +107,13 @@ char *hec_quality_sentence(char out[HEC_QUALITY_SENTENCE], const struct hec_qual
     static const char *const where[] = {"at its start", "on average", "at its end"};
     text mean, end, margin;
     snprintf(margin, sizeof margin, "the margin is %.3g %%", 100 * q->margin);
-    if (q->verdict == HEC_QUALITY_CANNOT_JUDGE)
+    if (q->why == HEC_QUALITY_A_FLAT)
+        snprintf(
+            out, HEC_QUALITY_SENTENCE,
+            "cannot judge: the loss of A does not fall by %g %% of itself and more than its reruns differ by; longer "
+            "trials would help",
+            100 * HEC_QUALITY_FALL_LEAST);
+    else if (q->verdict == HEC_QUALITY_CANNOT_JUDGE)
         snprintf(out, HEC_QUALITY_SENTENCE, "cannot judge: %s", more_words(q));
     else if (q->why == HEC_QUALITY_NOT_FINITE)
         snprintf(out, HEC_QUALITY_SENTENCE, "fail: losses of B are not finite, those of A are");
