@@ -1,9 +1,11 @@
 """`hec explain`: every cause that a report may name is explained, for people and as JSON."""
 import json
+import re
+import shutil
 
 import pytest
 
-from conftest import BINARY, Hec, schema
+from conftest import BINARY, GOLDEN, Hec, schema
 
 CAUSES = schema("report")["$defs"]["finding"]["properties"]["cause"]["enum"]
 
@@ -63,6 +65,35 @@ def test_words_of_the_reports(hec):
     assert done.returncode == 0 and max(map(len, done.stdout.splitlines())) <= 80
     words = " ".join(done.stdout.split())
     assert all(f"{row['word']} {row['meaning']}" in words for row in known["words"])
+
+
+LABEL = re.compile(r"^(?: {0,4})([A-Za-z][A-Za-z' ?]*?)\d*\s*$")
+HEADS = ["time", "share", "energy", "mean power", "driver utilisation", "SM active", "occupancy", "tensor", "DRAM", "memory", "PCIe in",
+         "PCIe out", "NVLink in", "NVLink out", "count", "mean", "max occ", "launched by", "glimpse", "inferred", "CUPTI", "rough", "estimated",
+         "by replay", "pageable", "pinned", "confidence", "set-up", "unit"]
+
+
+def test_every_word_of_a_report_is_known(hec):
+    """The labels of all golden reports and the names in the schema's tables, one by one."""
+    defs = schema("report")["$defs"]
+    asked = {name for kind, field in (("screen_row", "row"), ("ledger_row", "state"), ("kernel_class", "class"), ("event", "kind"))
+             for name in defs[kind]["properties"][field]["enum"]} | {name for name in defs["device"]["properties"]["ledger_basis"]["enum"] if name}
+    for path in sorted(GOLDEN.glob("*.hec")):
+        shutil.copy(path, hec.folder)
+        for line in hec.ok("report", "-v", "--color=never", path.name, env={"COLUMNS": "80", "LC_ALL": "C.UTF-8"}).stdout.splitlines():
+            label = LABEL.match(line[:13]) if len(line) > 13 and line[12] == " " else None
+            asked |= {label[1].strip(" ?")} if label else set()
+    assert {"Ledger", "because", "outside", "timeline", "Host", "CPU energy", "Scale out"} <= asked
+    for word in sorted(asked | set(HEADS)):
+        done = hec("explain", *word.split())
+        assert done.returncode == 0 and len(done.stdout) > 20, word
+
+
+def test_a_word_alone(hec):
+    done = hec("explain", "sm", "ACTIVE")
+    assert done.returncode == 0 and "at least one warp resident" in " ".join(done.stdout.split()) and "occupancy" not in done.stdout
+    assert [row["word"] for row in json.loads(hec("explain", "--json", "CUPTI").stdout)["words"]] == ["CUPTI"]
+    assert hec("explain", "device_lost").stdout == hec("explain", "device lost").stdout
 
 
 def test_unknown_cause_is_one_sentence_with_the_names(hec):

@@ -7,6 +7,7 @@
 #include "report/json_print.h"
 #include "report/page.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -127,32 +128,81 @@ static const char *meaning_of(size_t i, char out[HEC_LIMIT_WORDS]) {
     return hec_limit_words(out, HEC_LIMIT_WORDS, HEC_CAUSE_COUNT, words[i].meaning);
 }
 
-static int print_words_json(struct hec_buf *out) {
-    char meaning[HEC_LIMIT_WORDS];
-    json_t *list = json_array(), *states = json_array();
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s}", "word", words[i].word, "meaning", meaning_of(i, meaning)));
-    for (enum hec_state s = 0; s < HEC_STATE_COUNT; s++)
-        json_array_append_new(states, json_pack("{s:s, s:s, s:b}", "state", hec_state_name(s), "meaning",
-                                                hec_state_meaning(s), "busy", !hec_state_idle(s)));
-    return hec_json_print(json_pack("{s:s, s:o, s:o}", "schema", HEC_WORDS_SCHEMA, "words", list, "states", states),
-                          out);
+/* What happened to a run has its meanings beside its names. */
+static const struct {
+    const char *name, *meaning;
+} events[] = {
+#define HEC_EVENT(id, name, meaning) {name, meaning},
+#include "model/event.def"
+};
+
+/* In any case; names of the JSON have _ for spaces. */
+static bool same(const char *asked, const char *word) {
+    for (; *asked && *word; asked++, word++)
+        if (tolower((unsigned char)*asked) != tolower((unsigned char)*word) && !(*asked == ' ' && *word == '_') &&
+            !(*asked == '_' && *word == ' '))
+            return false;
+    return !*asked && !*word;
 }
 
-int hec_report_words(bool json, const struct hec_report_style *style, struct hec_buf *out) {
-    struct hec_page page;
+static json_t *word_of(const char *word, const char *meaning) {
+    return json_pack("{s:s, s:s}", "word", word, "meaning", meaning);
+}
+
+static json_t *state_of(enum hec_state s) {
+    return json_pack("{s:s, s:s, s:b}", "state", hec_state_name(s), "meaning", hec_state_meaning(s), "busy",
+                     !hec_state_idle(s));
+}
+
+static bool asked_for(const char *only, const char *word) {
+    return !only || same(only, word);
+}
+
+/* only NULL: all but the events, which a list of words would drown in. */
+static size_t words_of(const char *only, json_t *list, json_t *states) {
     char meaning[HEC_LIMIT_WORDS];
-    if (json)
-        return print_words_json(out);
-    hec_page_init(&page, style, out);
-    hec_page_row(&page, 0, "Words", HEC_TONE_BOLD, "%s", "in reports");
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        hec_page_row(&page, 2, words[i].word, HEC_TONE_PLAIN, "%s", meaning_of(i, meaning));
-    hec_page_blank(&page);
-    hec_page_row(&page, 0, "States", HEC_TONE_BOLD,
-                 "of a device: at every instant one of them, the rows of the ledger");
-    for (int i = 0; i < HEC_STATE_COUNT; i++)
-        hec_page_row(&page, 2, hec_state_name((enum hec_state)i), HEC_TONE_PLAIN, "%s: %s",
-                     hec_state_idle((enum hec_state)i) ? "idle" : "busy", hec_state_meaning((enum hec_state)i));
-    return hec_buf_error(out);
+        if (asked_for(only, words[i].word))
+            json_array_append_new(list, word_of(words[i].word, meaning_of(i, meaning)));
+    for (size_t i = 0; i < sizeof events / sizeof events[0] && only; i++)
+        if (same(only, events[i].name))
+            json_array_append_new(list, word_of(events[i].name, events[i].meaning));
+    for (enum hec_state s = 0; s < HEC_STATE_COUNT; s++)
+        if (asked_for(only, hec_state_name(s)))
+            json_array_append_new(states, state_of(s));
+    return json_array_size(list) + json_array_size(states);
+}
+
+static void print_words_page(struct hec_page *page, const json_t *list, const json_t *states) {
+    size_t i;
+    json_t *row;
+    if (json_array_size(list))
+        hec_page_row(page, 0, "Words", HEC_TONE_BOLD, "%s", "in reports");
+    json_array_foreach(list, i, row)
+        hec_page_row(page, 2, json_string_value(json_object_get(row, "word")), HEC_TONE_PLAIN, "%s",
+                     json_string_value(json_object_get(row, "meaning")));
+    if (json_array_size(list) && json_array_size(states))
+        hec_page_blank(page);
+    if (json_array_size(states))
+        hec_page_row(page, 0, "States", HEC_TONE_BOLD,
+                     "of a device: at every instant one of them, the rows of the ledger");
+    json_array_foreach(states, i, row)
+        hec_page_row(page, 2, json_string_value(json_object_get(row, "state")), HEC_TONE_PLAIN, "%s: %s",
+                     json_is_true(json_object_get(row, "busy")) ? "busy" : "idle",
+                     json_string_value(json_object_get(row, "meaning")));
+}
+
+int hec_report_words(const char *only, bool json, const struct hec_report_style *style, struct hec_buf *out) {
+    struct hec_page page;
+    json_t *list = json_array(), *states = json_array();
+    int err = words_of(only, list, states) ? HEC_OK : HEC_ERR_NOTFOUND;
+    if (!err && json)
+        return hec_json_print(json_pack("{s:s, s:o, s:o}", "schema", HEC_WORDS_SCHEMA, "words", list, "states", states),
+                              out);
+    hec_page_init(&page, style, out);
+    if (!err)
+        print_words_page(&page, list, states);
+    json_decref(list);
+    json_decref(states);
+    return err ? err : hec_buf_error(out);
 }

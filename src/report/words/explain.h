@@ -8,5 +8,6 @@
 
 /* cause: HEC_CAUSE_COUNT for all of them (for people: a table, a line each). */
 int hec_report_explain(enum hec_cause cause, bool json, const struct hec_report_style *style, struct hec_buf *out);
-/* What the words of the reports mean, and the states of a device. */
-int hec_report_words(bool json, const struct hec_report_style *style, struct hec_buf *out);
+/* What the words of the reports mean, and the states of a device; only: this one, a kind of event too. HEC_ERR_NOTFOUND: there is no
+ * such word. */
+int hec_report_words(const char *only, bool json, const struct hec_report_style *style, struct hec_buf *out);
