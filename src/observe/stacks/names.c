@@ -31,7 +31,7 @@ static uint32_t *code_slot(const struct hec_python_names *n, uint64_t address) {
 }
 
 static bool code_room(struct hec_python_names *n) {
-    if (n->code_count >= CODES_MAX || !hec_list_room(n->codes, n->code_count, n->code_room, 256))
+    if (!hec_list_room(n->codes, n->code_count, n->code_room, 256))
         return false;
     if (2 * n->code_count < n->code_slot_count)
         return true;
@@ -114,8 +114,6 @@ static struct hec_python_place *place_slot(const struct hec_python_names *n, uin
 static bool place_room(struct hec_python_names *n) {
     if (2 * n->place_count < n->place_slot_count)
         return true;
-    if (n->place_count >= PLACES_MAX)
-        return false;
     struct hec_python_names grown = *n;
     grown.place_slot_count = n->place_slot_count ? 2 * n->place_slot_count : 1024;
     grown.places = calloc(grown.place_slot_count, sizeof *grown.places);
@@ -244,6 +242,8 @@ int hec_python_name(struct hec_python_names *n, const struct hec_python *python,
     *leaf = 0;
     if (!named_room(named, stack->count))
         return HEC_ERR_NOMEM;
+    if (n->code_count > CODES_MAX || n->place_count > PLACES_MAX) /* code that is made anew all the time */
+        hec_python_names_free(n);
     named->count = known;
     ask(stack, known, &asked);
     if (!find_codes(n, python, memory, s, stack, &asked))
