@@ -101,11 +101,12 @@ static uint32_t code_of(struct hec_python_names *n, const struct hec_python *pyt
 
 /* ---- places ---- */
 
-static struct hec_python_place *place_slot(const struct hec_python_names *n, uint32_t parent, uint32_t code,
-                                           int32_t instruction) {
-    size_t at = slot_of((uint64_t)parent << 32 | code, (uint32_t)instruction, n->place_slot_count);
-    for (;; at = (at + 1) & (n->place_slot_count - 1)) {
-        struct hec_python_place *p = &n->places[at];
+/* Of a table of `count` slots. */
+static struct hec_python_place *place_slot(struct hec_python_place *places, size_t count, uint32_t parent,
+                                           uint32_t code, int32_t instruction) {
+    size_t at = slot_of((uint64_t)parent << 32 | code, (uint32_t)instruction, count);
+    for (;; at = (at + 1) & (count - 1)) {
+        struct hec_python_place *p = &places[at];
         if (!p->code || (p->parent == parent && p->code == code && p->instruction == instruction))
             return p;
     }
@@ -114,16 +115,18 @@ static struct hec_python_place *place_slot(const struct hec_python_names *n, uin
 static bool place_room(struct hec_python_names *n) {
     if (2 * n->place_count < n->place_slot_count)
         return true;
-    struct hec_python_names grown = *n;
-    grown.place_slot_count = n->place_slot_count ? 2 * n->place_slot_count : 1024;
-    grown.places = calloc(grown.place_slot_count, sizeof *grown.places);
-    if (!grown.places)
+    size_t count = n->place_slot_count ? 2 * n->place_slot_count : 1024;
+    struct hec_python_place *grown = calloc(count, sizeof *grown);
+    if (!grown)
         return false;
-    for (size_t i = 0; i < n->place_slot_count; i++)
-        if (n->places[i].code)
-            *place_slot(&grown, n->places[i].parent, n->places[i].code, n->places[i].instruction) = n->places[i];
+    for (size_t i = 0; i < n->place_slot_count; i++) {
+        const struct hec_python_place *p = &n->places[i];
+        if (p->code)
+            *place_slot(grown, count, p->parent, p->code, p->instruction) = *p;
+    }
     free(n->places);
-    *n = grown;
+    n->places = grown;
+    n->place_slot_count = count;
     return true;
 }
 
@@ -146,7 +149,7 @@ static bool frame_at(struct hec_python_names *n, const struct hec_python *python
                      uint32_t *frame) {
     if (!place_room(n))
         return false;
-    struct hec_python_place *place = place_slot(n, parent, code, instruction);
+    struct hec_python_place *place = place_slot(n->places, n->place_slot_count, parent, code, instruction);
     if (!place->code) {
         const struct hec_python_code *c = &n->codes[code - 1];
         int32_t line = line_of(python, memory, s, c, instruction);
@@ -274,7 +277,10 @@ void hec_python_names_free(struct hec_python_names *n) {
     free(n->codes);
     free(n->code_slots);
     free(n->places);
-    *n = (struct hec_python_names){.sink = n->sink};
+    n->codes = NULL;
+    n->code_slots = NULL;
+    n->places = NULL;
+    n->code_count = n->code_room = n->code_slot_count = n->place_count = n->place_slot_count = 0;
 }
 
 void hec_python_named_free(struct hec_python_named *named) {
