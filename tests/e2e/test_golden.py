@@ -229,3 +229,13 @@ def test_nothing_names_the_machine(name, tmp_path):
     database.close()
     assert facts["hostname"] == "host" and "folder" not in facts and " /" not in f" {facts['command']}"
     assert facts["gathered_by"].startswith("hec ")
+
+
+@pytest.mark.parametrize("name", ["launch_decode", "ddp"])
+def test_peak_memory_and_what_is_left(hec, name):
+    report = report_of(hec, name)
+    used = [device for device in report["devices"] if device["used"]]
+    for device in used:
+        assert device["memory_peak_bytes"] == device["metrics"]["gpu_mem_used"]["max"] > 0
+        assert device["memory_left_bytes"] == pytest.approx(device["memory_bytes"] - device["memory_peak_bytes"])
+    assert len(re.findall(r"^    memory +\S+ .B in use at the peak, \S+ .B left$", hec("report", "-v", f"{name}.hec").stdout, re.M)) == len(used)

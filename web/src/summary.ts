@@ -83,6 +83,7 @@ export function devices_table(report: Report, view: View | null): HTMLElement | 
             { title: "Mean power", cell: (d) => watts(d.power_w.mean), by: (d) => d.power_w.mean, numeric: true },
             ...(power.size ? [{ title: "Over time", cell: (d: Device) => spark(power.get(d.index) ?? [], most) }] : []),
             { title: "Limit", cell: (d) => watts(d.power_w.limit), by: (d) => d.power_w.limit, numeric: true },
+            { title: "Peak memory", cell: (d) => bytes(d.memory_peak_bytes), by: (d) => d.memory_peak_bytes, numeric: true },
             { title: "SM", cell: (d) => share(d.utilisation.sm), by: (d) => d.utilisation.sm, numeric: true },
             { title: "Tensor", cell: (d) => share(d.utilisation.tensor), by: (d) => d.utilisation.tensor, numeric: true },
             { title: "DRAM", cell: (d) => share(d.utilisation.dram), by: (d) => d.utilisation.dram, numeric: true },

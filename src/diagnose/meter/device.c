@@ -224,6 +224,13 @@ static int fill_statistics(struct hec_meter *meter, struct hec_device_summary *s
         return err;
     for (int i = 0; i < HEC_THROTTLE_COUNT; i++)
         summary->throttled_share[i] = throttle.count ? (double)throttle.hits[i] / (double)throttle.count : NAN;
+    bool whole =
+        summary->device.memory_kib > 0 && summary->device.mig_enabled != 1; /* a part's own size is not known */
+    summary->memory_peak_bytes = summary->metric[HEC_GPU_MEM_USED].maximum;
+    summary->memory_left_bytes =
+        whole ? fmax(0, 1024 * (double)summary->device.memory_kib - summary->memory_peak_bytes) : NAN;
+    if (isnan(summary->memory_peak_bytes))
+        summary->memory_left_bytes = NAN;
     summary->power_limit_w = NAN;
     if (summary->metric[HEC_GPU_POWER_LIMIT].count)
         summary->power_limit_w = summary->metric[HEC_GPU_POWER_LIMIT].mean / 1000;

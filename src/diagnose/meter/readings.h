@@ -73,6 +73,7 @@ struct hec_device_summary {
     double power_limit_w;
     struct hec_stat
         metric[HEC_METRIC_COUNT]; /* permille as 0..1, KiB as bytes, KiB/s as bytes/s; else the unit of the table */
-    double throttled_share[HEC_THROTTLE_COUNT]; /* share of readings, NAN without */
+    double memory_peak_bytes, memory_left_bytes; /* most in use at a reading, by all processes; the rest. NAN unknown */
+    double throttled_share[HEC_THROTTLE_COUNT];  /* share of readings, NAN without */
     struct hec_use activity;
 };

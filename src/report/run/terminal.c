@@ -14,6 +14,7 @@
 #define EVENTS_SHOWN 4
 #define EVENTS_SHOWN_ALL 10
 #define PHASES_SHOWN 3
+#define HOST_BUSY 0.5 /* of its cores: worth a line */
 #define PHASES_SHOWN_ALL 8
 
 typedef char text[HEC_FORMAT_SIZE];
@@ -65,7 +66,8 @@ static void put_host(struct hec_page *page, const struct hec_summary *s) {
     if (isfinite(h->cpu_busy))
         snprintf(row + strlen(row), sizeof row - strlen(row), "%sCPU utilisation %.10s", row[0] ? ", " : "",
                  hec_format_share(busy, h->cpu_busy));
-    hec_page_row(page, 0, "Host", HEC_TONE_PLAIN, "%s", row[0] ? row : "not recorded");
+    if (page->all || !(h->cpu_busy < HOST_BUSY)) /* else it says nothing */
+        hec_page_row(page, 0, "Host", HEC_TONE_PLAIN, "%s", row[0] ? row : "not recorded");
     if (isfinite(h->tree_cpu_seconds) && page->all)
         hec_page_row(page, 2, "command", HEC_TONE_PLAIN, "%.2f CPU seconds (%.2f cores), %s memory, read %s, wrote %s",
                      h->tree_cpu_seconds, h->tree_cores, hec_format_bytes(memory, h->rss_max_bytes, ""),

@@ -100,6 +100,14 @@ static void put_use(struct hec_page *page, const struct hec_device_summary *d) {
         hec_page_row(page, 4, "use", HEC_TONE_PLAIN, "not recorded");
 }
 
+static void put_memory(struct hec_page *page, const struct hec_device_summary *d) {
+    text peak, left;
+    if (isfinite(d->memory_left_bytes))
+        hec_page_row(page, 4, "memory", HEC_TONE_PLAIN, "%s in use at the peak, %s left",
+                     hec_format_bytes(peak, d->memory_peak_bytes, ""),
+                     hec_format_bytes(left, d->memory_left_bytes, ""));
+}
+
 static void put_power(struct hec_page *page, const struct hec_device_summary *d) {
     text share;
     if (!d->power_w.count) {
@@ -157,6 +165,7 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s,
     put_device_energy(page, d, device->ledger && isfinite(device->ledger->joules));
     put_power(page, d);
     put_use(page, d);
+    put_memory(page, d);
     hec_terminal_device_timeline(page, device->timeline);
     hec_terminal_classes(page, device);
 }
