@@ -24,6 +24,7 @@ struct program {
     bool last_wait;
     double copy;     /* us on the device a step; 0: none */
     bool pageable;   /* then the call returns when it is done */
+    bool copy_waits; /* then the program waits for it, as PyTorch's blocking copies do */
     double early;    /* or us before */
     bool rare;       /* two waits of all return 30 ms late */
     int alloc_every; /* kernels: a call of 100 us that waits for the device */
@@ -145,6 +146,8 @@ static inline double play(const struct program *p, struct fake_timeline *t) {
         int64_t copy = jitter(&m, p->copy > 0 ? ns(p->copy) : 1);
         if (p->copy > 0)
             operate(&m, HEC_ACTIVITY_COPY, 0, 5 * US, copy, p->pageable, p->pageable);
+        if (p->copy_waits)
+            wait_for(&m, HEC_ACTIVITY_SYNC, 0, 2 * US);
         for (int k = 0; k < p->kernels; k++) {
             int thread = p->threads == 2 && k >= p->kernels / 2;
             int64_t code = jitter(&m, ns(p->code)), launch = jitter(&m, ns(p->launch)),

@@ -117,9 +117,12 @@ static bool stays(const struct hec_schedule *s, const struct hec_schedule_call *
     return (double)((uint64_t)(read - s->calls) * UINT64_C(0x9e3779b97f4a7c15) >> 11) * 0x1p-53 < share;
 }
 
+/* The wait for a copy of data goes with the copy, which is another cause (gaps.h): whoever reads fewer numbers still waits for it. */
 static bool wait_goes(const struct hec_schedule *s, const struct hec_schedule_call *c, double value) {
-    const struct hec_schedule_call *copy = copy_of(s, c), *read = reads_number(copy) ? copy : c;
-    return (c->kind == HEC_CALL_WAIT || reads_number(c)) && !stays(s, read, value);
+    const struct hec_schedule_call *copy = copy_of(s, c);
+    bool read = reads_number(copy),
+         data = !read && (of_host(copy, HEC_MEMORY_PAGEABLE) || of_host(copy, HEC_MEMORY_PINNED));
+    return (read || (c->kind == HEC_CALL_WAIT && !data)) && !stays(s, read ? copy : c, value);
 }
 
 /* The framework's part of a call that waits is ahead of it. */
