@@ -158,6 +158,7 @@ def test_an_interpreter_that_is_not_known_is_sampled_from_inside(hec, tmp_path):
     (hec.folder / "warp.py").write_text("")
     found = run(hec, program, python=tmp_path / "python3", env={"PYTHONHOME": sys.base_prefix})
     assert fact(hec, "stacks.outside") is None
-    assert sum(found.values(), collections.Counter())["program.py:21"] > 30, found
+    # 50 a second at most, and fewer where one takes long (docs/hooks.md)
+    assert sum(found.values(), collections.Counter())["program.py:21"] >= 5, found
     note = [line for line in hec.ok("report", "-v", "run.hec").stdout.splitlines() if "not known how to read" in line]
     assert note
