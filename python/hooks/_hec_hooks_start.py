@@ -1,6 +1,5 @@
-"""Starts HEC's hooks; called by sitecustomize once a package that uses CUDA was imported and, with PyTorch 2.5 and newer, by
-its entry point of group torch.backends, whichever comes first. The hooks are loaded by path under a name of their own: a package `hec` that
-the program has is neither used nor hidden."""
+"""Starts HEC's hooks; called by sitecustomize once a package that uses CUDA was imported. The hooks are loaded by path under a name
+of their own: a package `hec` that the program has is neither used nor hidden."""
 
 import os
 import sys

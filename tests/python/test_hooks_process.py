@@ -181,28 +181,6 @@ def test_torchrun(observe, torch_python):
     assert ranks == [("0", 6), ("1", 6)]  # and nothing of the launcher
 
 
-def test_without_site_the_entry_point_starts_the_hooks(observe, torch_python):
-    python, version = torch_python
-    program = """
-        import sys, site
-        site.main()  # finds the packages, after sitecustomize would have run
-        print("sitecustomize" in sys.modules)
-    """
-    if version < (2, 5):
-        pytest.skip("PyTorch 2.5 and newer load entry points")
-    packages = observe.start(python, ["-c", "import torch, os; print(os.path.dirname(os.path.dirname(torch.__file__)))"],
-                             hooked=False, options=()).stdout.strip()  # fmt: skip
-    program = STEPS.replace("import os,", f"import sys; sys.path.append({packages!r})\n    import os,", 1) + "    steps(4)\n"
-    plain = observe.start(python, program, hooked=False, options=("-S",))
-    hooked = observe.start(python, program, options=("-S",))
-    assert (hooked.returncode, hooked.stdout) == (plain.returncode, plain.stdout) == (0, "")
-    (found,) = observe.listener.found()
-    assert found.samples() == [6] * 4
-    # asked not to load such things, and without site, PyTorch is left alone
-    observe.start(python, program, options=("-S",), TORCH_DEVICE_BACKEND_AUTOLOAD="0")
-    assert observe.listener.found() == []
-
-
 BREAKS = {
     "the optimizer's step": "hooks.optimizers.cycle.ended = 5",
     "the loss": "hooks.losses._value_of = 5",
