@@ -311,31 +311,6 @@ static void tick(struct agent *agent, int64_t now_ns) {
     hec_http_tick(agent->http, now_ns, stale_ns > STALE_NS ? stale_ns : STALE_NS);
 }
 
-/* Until a signal to end. */
-static void serve(struct agent *agent) {
-    int64_t due_ns = hec_clock_mono_ns(), jobs_ns = agent->causes ? due_ns : INT64_MAX;
-    for (;;) {
-        int64_t now_ns = hec_clock_mono_ns();
-        if (now_ns >= due_ns) {
-            tick(agent, now_ns);
-            due_ns = next_tick(due_ns, hec_clock_mono_ns(), agent->options->interval_ns);
-            continue;
-        }
-        if (now_ns >= jobs_ns)
-            jobs_ns = hec_causes_poll(agent->causes, now_ns);
-        int64_t left_ns = (jobs_ns < due_ns ? jobs_ns : due_ns) - now_ns;
-        struct timespec wait = {left_ns > 0 ? left_ns / HEC_NS_PER_S : 0, left_ns > 0 ? left_ns % HEC_NS_PER_S : 0};
-        struct pollfd fds[] = {{.fd = agent->signals, .events = POLLIN},
-                               {.fd = agent->causes ? hec_causes_fd(agent->causes) : -1, .events = POLLIN}};
-        if (ppoll(fds, 2, &wait, NULL) > 0 && fds[0].revents)
-            return;
-        if (fds[1].revents)
-            jobs_ns = 0;
-    }
-}
-
-/* ---- beginning and end ---- */
-
 static int read_fields(struct agent *agent, struct hec_why *why) {
     const char *path = agent->options->fields;
     hec_dcgm_list_default(&agent->dcgm, agent->options->old_names);
@@ -360,6 +335,67 @@ static int read_fields(struct agent *agent, struct hec_why *why) {
     agent->absent_ns = absent_after(agent, hec_clock_mono_ns());
     return HEC_OK;
 }
+
+/* The files that it was started with, once more; one that cannot be read leaves what was. Who logs in and which fields are served
+ * may change; TLS is as it was at the start. */
+static void reload(struct agent *agent) {
+    struct hec_why why = {""};
+    struct hec_dcgm_list before = agent->dcgm;
+    struct hec_web_config fresh = {0};
+    pthread_mutex_lock(&agent->making);
+    int err = read_fields(agent, &why);
+    if (err < 0)
+        agent->dcgm = before;
+    pthread_mutex_unlock(&agent->making);
+    if (err < 0)
+        hec_warn("agent: not reloaded: %s", why.text);
+    bool web = agent->options->web_config != NULL;
+    if (web && hec_web_config_read(agent->options->web_config, &fresh, &why) < 0) {
+        hec_warn("agent: not reloaded: %s", why.text);
+        err = HEC_ERR_FAILED;
+    } else if (web) {
+        hec_http_swap_users(agent->http, &fresh);
+        hec_web_config_free(&fresh);
+    }
+    if (err == HEC_OK)
+        hec_info("agent: reloaded");
+}
+
+/* Whether it is to end. */
+static bool take_signals(struct agent *agent) {
+    struct signalfd_siginfo info;
+    while (read(agent->signals, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo != SIGHUP)
+            return true;
+        reload(agent);
+    }
+    return false;
+}
+
+/* Until a signal to end. */
+static void serve(struct agent *agent) {
+    int64_t due_ns = hec_clock_mono_ns(), jobs_ns = agent->causes ? due_ns : INT64_MAX;
+    for (;;) {
+        int64_t now_ns = hec_clock_mono_ns();
+        if (now_ns >= due_ns) {
+            tick(agent, now_ns);
+            due_ns = next_tick(due_ns, hec_clock_mono_ns(), agent->options->interval_ns);
+            continue;
+        }
+        if (now_ns >= jobs_ns)
+            jobs_ns = hec_causes_poll(agent->causes, now_ns);
+        int64_t left_ns = (jobs_ns < due_ns ? jobs_ns : due_ns) - now_ns;
+        struct timespec wait = {left_ns > 0 ? left_ns / HEC_NS_PER_S : 0, left_ns > 0 ? left_ns % HEC_NS_PER_S : 0};
+        struct pollfd fds[] = {{.fd = agent->signals, .events = POLLIN},
+                               {.fd = agent->causes ? hec_causes_fd(agent->causes) : -1, .events = POLLIN}};
+        if (ppoll(fds, 2, &wait, NULL) > 0 && fds[0].revents && take_signals(agent))
+            return;
+        if (fds[1].revents)
+            jobs_ns = 0;
+    }
+}
+
+/* ---- beginning and end ---- */
 
 static int open_state(struct agent *agent, struct hec_why *why) {
     agent->state.folder = agent->state.lock = -1;
@@ -396,6 +432,7 @@ static int watch_signals(struct agent *agent, struct hec_why *why) {
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* in the threads that follow too */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a disk that is full */

@@ -34,7 +34,8 @@ struct hec_http {
     struct MHD_Daemon *daemon;
     char url[128];
     bool tls;
-    struct hec_web_config *web; /* used by the thread alone */
+    struct hec_web_config *web; /* its users: under the lock of it */
+    pthread_mutex_t web_lock;
     struct hec_http_maker maker;
     pthread_mutex_t lock; /* of what follows */
     struct MHD_Response *pages[HEC_HTTP_PAGES];
@@ -147,14 +148,36 @@ static enum MHD_Result show(struct hec_http *http, struct MHD_Connection *is, en
     return response ? result : say(is, MHD_HTTP_SERVICE_UNAVAILABLE, "not ready\n", NULL, NULL);
 }
 
+/* Whose password it is that is tried: an IPv4 address, or the network of an IPv6 one, of which a host has all. */
+static uint64_t origin(struct MHD_Connection *is) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(is, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    uint64_t from = 0;
+    if (info && info->client_addr && info->client_addr->sa_family == AF_INET) {
+        from = ((const struct sockaddr_in *)(const void *)info->client_addr)->sin_addr.s_addr;
+    } else if (info && info->client_addr && info->client_addr->sa_family == AF_INET6) {
+        const struct in6_addr *address = &((const struct sockaddr_in6 *)(const void *)info->client_addr)->sin6_addr;
+        memcpy(&from, IN6_IS_ADDR_V4MAPPED(address) ? &address->s6_addr[8] : &address->s6_addr[0], sizeof from);
+    }
+    return from + 1; /* 0: an unused place */
+}
+
 static bool allowed(struct hec_http *http, struct MHD_Connection *is) {
-    if (!http->web || http->web->user_count == 0)
+    if (!http->web)
         return true;
     char *password = NULL, *name = MHD_basic_auth_get_username_password(is, &password);
-    bool right = name && password && hec_web_config_allows(http->web, name, password);
+    pthread_mutex_lock(&http->web_lock);
+    bool right = http->web->user_count == 0 ||
+                 (name && password && hec_web_config_allows(http->web, origin(is), name, password));
+    pthread_mutex_unlock(&http->web_lock);
     MHD_free(name);
     MHD_free(password);
     return right;
+}
+
+void hec_http_swap_users(struct hec_http *http, struct hec_web_config *fresh) {
+    pthread_mutex_lock(&http->web_lock);
+    hec_web_config_swap_users(http->web, fresh);
+    pthread_mutex_unlock(&http->web_lock);
 }
 
 static void count(struct hec_http *http, uint64_t *which) {
@@ -299,6 +322,7 @@ int hec_http_start(int fd, struct hec_web_config *web, const struct hec_http_mak
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for the server");
     }
     pthread_mutex_init(&http->lock, NULL);
+    pthread_mutex_init(&http->web_lock, NULL);
     http->web = web;
     http->maker = *maker;
     http->tls = web && web->cert;
@@ -383,5 +407,6 @@ void hec_http_stop(struct hec_http *http) {
         if (http->pages[page])
             MHD_destroy_response(http->pages[page]);
     pthread_mutex_destroy(&http->lock);
+    pthread_mutex_destroy(&http->web_lock);
     free(http);
 }

@@ -30,6 +30,8 @@ struct hec_http_maker {
 /* Takes the socket over, also where it fails. web may be NULL; only the thread uses it from now on. */
 int hec_http_start(int fd, struct hec_web_config *web, const struct hec_http_maker *maker, struct hec_http **out,
                    struct hec_why *why);
+/* The users of `fresh` from now on, which has the others then. */
+void hec_http_swap_users(struct hec_http *http, struct hec_web_config *fresh);
 /* "http://127.0.0.1:9400" */
 const char *hec_http_url(const struct hec_http *http);
 /* From now on the page is this; text is copied. */

@@ -196,7 +196,19 @@ static bool same(const char *a, const char *b, size_t length) {
     return differ == 0;
 }
 
-bool hec_web_config_allows(struct hec_web_config *config, const char *name, const char *password) {
+/* Where wrong passwords from there are counted; of a new one in the place of the one that may try soonest. */
+static size_t wrong_from(const struct hec_web_config *config, uint64_t from) {
+    size_t soonest = 0;
+    for (size_t i = 0; i < HEC_WEB_WRONG_MAX; i++) {
+        if (config->wrong[i].from == from)
+            return i;
+        if (config->wrong[i].next_ns < config->wrong[soonest].next_ns)
+            soonest = i;
+    }
+    return soonest;
+}
+
+bool hec_web_config_allows(struct hec_web_config *config, uint64_t from, const char *name, const char *password) {
     char print[HEC_SHA256_TEXT];
     int user = 0;
     if (strlen(password) >= PASSWORD_MAX)
@@ -208,7 +220,8 @@ bool hec_web_config_allows(struct hec_web_config *config, const char *name, cons
     if (known && config->users[user].proven && same(config->users[user].known, print, 64))
         return true;
     int64_t now_ns = hec_clock_mono_ns();
-    if (now_ns < config->next_ns)
+    size_t wrong = wrong_from(config, from);
+    if (now_ns < config->wrong[wrong].next_ns)
         return false;
     static struct crypt_data data;
     /* a name that does not exist takes as long */
@@ -220,7 +233,16 @@ bool hec_web_config_allows(struct hec_web_config *config, const char *name, cons
         memcpy(config->users[user].known, print, 64);
         config->users[user].proven = true;
     } else {
-        config->next_ns = hec_clock_mono_ns() + AFTER_WRONG_NS;
+        config->wrong[wrong].from = from;
+        config->wrong[wrong].next_ns = hec_clock_mono_ns() + AFTER_WRONG_NS;
     }
     return right;
+}
+
+void hec_web_config_swap_users(struct hec_web_config *config, struct hec_web_config *fresh) {
+    struct hec_web_config before = *config;
+    memcpy(config->users, fresh->users, sizeof config->users);
+    config->user_count = fresh->user_count;
+    memcpy(fresh->users, before.users, sizeof fresh->users);
+    fresh->user_count = before.user_count;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define HEC_WEB_USERS_MAX 64
+#define HEC_WEB_WRONG_MAX 64 /* addresses */
 #define HEC_WEB_HASH_SIZE 64 /* bcrypt: 60 characters */
 
 struct hec_web_config {
@@ -20,8 +21,11 @@ struct hec_web_config {
         char known[64]; /* keyed digest of the password that was right, once `proven` */
         bool proven;
     } users[HEC_WEB_USERS_MAX];
-    int user_count;  /* 0: anybody */
-    int64_t next_ns; /* no password is tried before: trying one takes 0.1 s of CPU time */
+    int user_count; /* 0: anybody */
+    struct {
+        uint64_t from;
+        int64_t next_ns; /* no password from there is tried before: trying one takes 0.1 s of CPU time */
+    } wrong[HEC_WEB_WRONG_MAX];
 };
 
 /* HEC_ERR_NOTFOUND, HEC_ERR_PERMISSION, HEC_ERR_USAGE with a sentence. */
@@ -29,5 +33,7 @@ int hec_web_config_read(const char *path, struct hec_web_config *config, struct 
 void hec_web_config_free(struct hec_web_config *config);
 
 /* Whether the name has this password. One thread. A password that was right is known again without the work; after one that was
- * wrong there is no other try for a second. */
-bool hec_web_config_allows(struct hec_web_config *config, const char *name, const char *password);
+ * wrong there is no other try for a second from there. from: an address, as a number. */
+bool hec_web_config_allows(struct hec_web_config *config, uint64_t from, const char *name, const char *password);
+/* Users of another file from now on; what is `fresh` has the others then. */
+void hec_web_config_swap_users(struct hec_web_config *config, struct hec_web_config *fresh);

@@ -13,6 +13,7 @@ import ssl
 import subprocess
 import time
 
+import conftest
 import pytest
 from agent_common import SANITIZED, Agent, Machine, hostile
 
@@ -352,6 +353,31 @@ def test_tls_and_passwords(started, hec):
         plain.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
         with contextlib.suppress(OSError):
             assert b"hec_" not in plain.recv(65536)
+
+
+def test_reload(started, hec):
+    """SIGHUP: the files once more. What cannot be read leaves what was, and nothing ends the agent."""
+    (hec.folder / "web.yml").write_text(f"basic_auth_users:\n  ann: {HASH}\n")
+    (hec.folder / "fields.csv").write_text("DCGM_FI_DEV_GPU_TEMP, gauge, how warm\n")
+    agent = started("--sim", "h200", "--web-config", "web.yml", "-f", "fields.csv")
+
+    def page(name):
+        token = base64.b64encode(f"{name}:correct horse".encode()).decode()
+        return agent.ask("/metrics", headers={"Authorization": f"Basic {token}"})
+
+    def reloaded(text):
+        agent.process.send_signal(signal.SIGHUP)
+        conftest.until(lambda: text in agent.said, why=lambda: agent.said)
+
+    conftest.until(lambda: "DCGM_FI_DEV_GPU_TEMP" in page("ann")[2], why=lambda: agent.said)
+    (hec.folder / "web.yml").write_text(f"basic_auth_users:\n  bob: {HASH}\n")
+    (hec.folder / "fields.csv").write_text("DCGM_FI_DEV_SM_CLOCK, gauge, how fast\n")
+    reloaded("reloaded")
+    conftest.until(lambda: "DCGM_FI_DEV_SM_CLOCK" in page("bob")[2], why=lambda: agent.said)
+    assert "DCGM_FI_DEV_GPU_TEMP" not in page("bob")[2] and page("ann")[0] == 401
+    (hec.folder / "web.yml").write_text("nonsense: [")
+    reloaded("not reloaded")
+    assert page("bob")[0] == 200, "known, although ann was wrong just now"
 
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer needs the rights")

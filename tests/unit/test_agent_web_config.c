@@ -76,20 +76,23 @@ TEST(passwords) {
     struct hec_web_config config;
     hec_clock_set_source(&fake_clock);
     assert_int_equal(read_text("basic_auth_users:\n  alice: " HASH "\n  bob: " HASH "\n", &config, NULL), HEC_OK);
-    assert_true(hec_web_config_allows(&config, "alice", "correct horse"));
-    assert_false(hec_web_config_allows(&config, "alice", "correct hors"));
-    assert_true(hec_web_config_allows(&config, "alice", "correct horse")); /* known */
-    assert_false(hec_web_config_allows(&config, "bob", "correct horse"));  /* no try so soon after a wrong one */
+    assert_true(hec_web_config_allows(&config, 1, "alice", "correct horse"));
+    assert_false(hec_web_config_allows(&config, 1, "alice", "correct hors"));
+    assert_true(hec_web_config_allows(&config, 1, "alice", "correct horse")); /* known */
+    assert_false(hec_web_config_allows(&config, 1, "bob", "correct horse"));  /* no try so soon after a wrong one */
+    assert_false(hec_web_config_allows(&config, 2, "bob", "correct hors"));   /* from there; elsewhere there is */
+    for (uint64_t from = 3; from < 3 + 2 * HEC_WEB_WRONG_MAX; from++)         /* more than it remembers */
+        hec_web_config_allows(&config, from, "bob", "");
     now_ns += 2 * HEC_NS_PER_S;
-    assert_true(hec_web_config_allows(&config, "bob", "correct horse"));
-    assert_false(hec_web_config_allows(&config, "eve", "correct horse"));
+    assert_true(hec_web_config_allows(&config, 1, "bob", "correct horse"));
+    assert_false(hec_web_config_allows(&config, 1, "eve", "correct horse"));
     now_ns += 2 * HEC_NS_PER_S;
-    assert_false(hec_web_config_allows(&config, "", ""));
+    assert_false(hec_web_config_allows(&config, 1, "", ""));
     now_ns += 2 * HEC_NS_PER_S;
     char lengthy[4096];
     memset(lengthy, 'a', sizeof lengthy - 1);
     lengthy[sizeof lengthy - 1] = '\0';
-    assert_false(hec_web_config_allows(&config, "alice", lengthy));
+    assert_false(hec_web_config_allows(&config, 1, "alice", lengthy));
     hec_web_config_free(&config);
     hec_clock_set_source(NULL);
 }
