@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -184,14 +186,26 @@ void hec_ring_unmap(struct hec_ring *ring) {
     memset(ring, 0, sizeof *ring);
 }
 
+static bool somebody_listens(const struct sockaddr_un *address) {
+    int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool listens = connection >= 0 &&
+                   (connect(connection, (const struct sockaddr *)address, sizeof *address) == 0 || errno == EAGAIN);
+    if (connection >= 0)
+        close(connection);
+    return listens;
+}
+
 int hec_ring_listen(const char *path, int *fd) {
     struct sockaddr_un address;
     int err = address_of(path, &address);
     if (err)
         return err;
     struct stat info;
-    if (lstat(path, &info) == 0 && S_ISSOCK(info.st_mode))
-        unlink(path);
+    if (lstat(path, &info) == 0 && S_ISSOCK(info.st_mode)) {
+        if (somebody_listens(&address))
+            return HEC_ERR_BUSY;
+        unlink(path); /* of one that is gone */
+    }
     int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (listener < 0)
         return HEC_ERR_IO;
@@ -237,30 +251,28 @@ int hec_ring_receive(int connection, struct hec_ring_hello *hello, int *fd) {
 }
 
 int hec_ring_map(int fd, struct hec_ring_reader *reader) {
-    /* Without the seals a writer could shrink the file under us, and our next read would be SIGBUS. */
+    /* Without the seals a writer could shrink the file under us, and our next read would be SIGBUS; so it would be of a page of
+     * hugetlbfs that is punched out when no other is free. Memory of memfd_create without MFD_HUGETLB is of tmpfs. */
     int seals = fcntl(fd, F_GET_SEALS);
     struct stat info;
-    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &info) != 0 ||
-        info.st_size < (off_t)bytes_of(HEC_RING_RECORDS_MIN) || info.st_size > (off_t)bytes_of(HEC_RING_RECORDS_MAX))
+    struct statfs system;
+    if (seals < 0 || fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC || (seals & SEALS) != SEALS ||
+        fstat(fd, &info) != 0 || info.st_size < (off_t)bytes_of(HEC_RING_RECORDS_MIN) ||
+        info.st_size > (off_t)bytes_of(HEC_RING_RECORDS_MAX))
         return HEC_ERR_CORRUPT;
     size_t bytes = (size_t)info.st_size;
+    struct hec_ring_header header; /* a copy: the writer may change the original at any moment */
+    if (pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header)
+        return HEC_ERR_CORRUPT;
+    if (header.magic != HEC_RING_MAGIC || !capacity_valid(header.records) || bytes != bytes_of(header.records) ||
+        (header.role != HEC_RING_MARKS && header.role != HEC_RING_TRACE))
+        return HEC_ERR_CORRUPT;
+    if (header.abi != HEC_RING_ABI || header.header_bytes != HEC_RING_HEADER_BYTES ||
+        header.record_bytes != sizeof(struct hec_ring_record))
+        return HEC_ERR_VERSION;
     void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED)
         return errno == ENOMEM ? HEC_ERR_NOMEM : HEC_ERR_CORRUPT;
-    struct hec_ring_header header; /* a copy: the writer may change the original at any moment */
-    memcpy(&header, map, sizeof header);
-    __asm__ volatile("" ::: "memory");
-    int err = HEC_OK;
-    if (header.magic != HEC_RING_MAGIC || !capacity_valid(header.records) || bytes != bytes_of(header.records) ||
-        (header.role != HEC_RING_MARKS && header.role != HEC_RING_TRACE))
-        err = HEC_ERR_CORRUPT;
-    else if (header.abi != HEC_RING_ABI || header.header_bytes != HEC_RING_HEADER_BYTES ||
-             header.record_bytes != sizeof(struct hec_ring_record))
-        err = HEC_ERR_VERSION;
-    if (err) {
-        munmap(map, bytes);
-        return err;
-    }
     *reader = (struct hec_ring_reader){
         .header = map,
         .slots = (const struct hec_ring_record *)((const char *)map + HEC_RING_HEADER_BYTES),

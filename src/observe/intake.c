@@ -18,11 +18,16 @@
 int hec_intake_open(struct hec_intake *intake, const char *path, enum hec_ring_role role, uint32_t records_max,
                     struct hec_why *why) {
     *intake = (struct hec_intake){.path = path, .role = role, .records_max = records_max};
+    struct stat info;
     int err = hec_ring_listen(path, &intake->listener);
     if (err)
         return hec_fail(why, err, "cannot listen on %s: %s", path,
-                        err == HEC_ERR_LIMIT ? "the path is longer than 107 bytes" : strerror(errno));
+                        err == HEC_ERR_LIMIT  ? "the path is longer than 107 bytes"
+                        : err == HEC_ERR_BUSY ? "another process listens there"
+                                              : strerror(errno));
     chmod(path, 0600); /* the folder is private already */
+    if (lstat(path, &info) == 0)
+        intake->inode = info.st_ino;
     return HEC_OK;
 }
 
@@ -163,12 +168,14 @@ void hec_intake_finish(struct hec_intake *intake, int64_t now_ns,
 }
 
 void hec_intake_close(struct hec_intake *intake) {
+    struct stat info;
     while (intake->waiting_count > 0)
         forget(intake, intake->waiting_count - 1);
     if (intake->listener < 0)
         return;
     close(intake->listener);
-    unlink(intake->path);
+    if (lstat(intake->path, &info) == 0 && info.st_ino == intake->inode) /* not that of another */
+        unlink(intake->path);
 }
 
 bool hec_intake_process_ended(pid_t pid, int pid_fd) {

@@ -14,6 +14,7 @@
 struct hec_intake {
     const char *path;
     int listener;
+    uint64_t inode; /* of the socket at the path */
     enum hec_ring_role role;
     uint32_t records_max; /* the largest ring that is taken */
     struct {

@@ -82,6 +82,14 @@ static int tear_down(void **state) {
     return rmdir(folder);
 }
 
+/* Who is there keeps the socket; of one that is gone it is taken. */
+TEST(a_socket_has_one_listener) {
+    int second = -1;
+    assert_int_equal(hec_ring_listen(f.socket, &second), HEC_ERR_BUSY);
+    assert_int_equal(second, -1);
+    listen_again();
+}
+
 TEST(test_the_same_agent) {
     for (int i = 0; i < 5; i++)
         assert_false(look());

@@ -289,6 +289,15 @@ TEST(the_reader_refuses_what_is_not_a_sealed_ring) {
     assert_int_equal(map_and_close(memory_of(&bad, sizeof bad, size, all)), HEC_ERR_VERSION);
 }
 
+/* A page of it can be punched out while none is free: whoever reads it then dies of SIGBUS. */
+TEST(huge_pages_are_no_ring) {
+    int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    if (fd < 0 || ftruncate(fd, 2 << 20) != 0)
+        skip(); /* a kernel without */
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW), 0);
+    assert_int_equal(map_and_close(fd), HEC_ERR_CORRUPT);
+}
+
 TEST(a_lying_header_cannot_move_the_reader) {
     struct pair pair = pair_new(SMALL);
     struct hec_ring_record out[2 * SMALL];
