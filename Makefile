@@ -40,7 +40,7 @@ portable: ## a tree that runs from anywhere, in dist/hec-portable
 install: ## into PREFIX (default /usr/local), below DESTDIR
 	@scripts/bootstrap build
 	@scripts/build release programs -DHEC_TESTS=OFF $(CMAKE_FLAGS)
-	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+	@umask 022; DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
 format: ## rewrite the C sources in the project's style, wrap Markdown
 	@scripts/bootstrap lint
