@@ -1,11 +1,11 @@
 """hec attach: a report of a program that runs already, which does not notice."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -65,11 +65,15 @@ def sleeper():
     process.wait()
 
 
+def catches(pid, number):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+        return int(re.search(r"SigCgt:\s+(\w+)", status.read())[1], 16) >> (number - 1) & 1
+
+
 @pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_and_it_reports(hec, sleeper, with_signal):
     attached = hec.popen("attach", "-s", "600", "-o", "run.hec", sleeper.pid, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    # it reads the program's memory, so it has begun
-    time.sleep(1)
+    until(lambda: catches(attached.pid, with_signal))
     attached.send_signal(with_signal)
     out, err = attached.communicate(timeout=60)
     assert (attached.returncode, err) == (0, "")
