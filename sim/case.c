@@ -1,7 +1,10 @@
 #include "sim/case.h"
 
 #include "sim/dvfs.h"
+#include "sim/spec.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SEG(activity, us) {SIM_##activity, us, 1},
@@ -35,6 +38,54 @@ const struct sim_case *sim_case_find(const char *name) {
         if (strcmp(cases[i].name, name) == 0)
             return &cases[i];
     return NULL;
+}
+
+static int activity_of(const char *name) {
+    for (int a = 0; a < SIM_ACTIVITY_COUNT; a++)
+        if (strcmp(sim_activity_info((enum sim_activity)a)->name, name) == 0)
+            return a;
+    return -1;
+}
+
+/* ACTIVITY:MICROSECONDS[xTIMES] */
+static bool read_segment(char *word, struct sim_case_segment *segment) {
+    char *colon = strchr(word, ':'), *by = colon ? strchr(colon, 'x') : NULL;
+    double us = 0, times = 1;
+    if (!colon)
+        return false;
+    *colon++ = '\0';
+    if (by)
+        *by++ = '\0';
+    int activity = activity_of(word);
+    if (activity < 0 || !sim_spec_number(colon, 1e9, &us) || us < 1 ||
+        (by && (!sim_spec_number(by, 1e6, &times) || times < 1 || times != floor(times))))
+        return false;
+    *segment = (struct sim_case_segment){(enum sim_activity)activity, (int64_t)us, (int)times};
+    return true;
+}
+
+int sim_case_read(const char *text, struct sim_case_written *written, struct hec_why *why) {
+    char copy[2048], *rest = copy, *word;
+    if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
+        return hec_fail(why, HEC_ERR_USAGE, "a case is written in at most %zu characters", sizeof copy - 1);
+    written->workload = (struct sim_case){.name = "written",
+                                          .cause = "none",
+                                          .untraced = "",
+                                          .unit = "step",
+                                          .units = 1,
+                                          .memory_mib = 9000,
+                                          .meaning = "written on the command line",
+                                          .segments = written->segments};
+    while ((word = strsep(&rest, ","))) {
+        if (written->workload.segment_count == SIM_CASE_WRITTEN_MAX)
+            return hec_fail(why, HEC_ERR_USAGE, "a case has at most %d segments", SIM_CASE_WRITTEN_MAX);
+        if (!read_segment(word, &written->segments[written->workload.segment_count++]))
+            return hec_fail(why, HEC_ERR_USAGE,
+                            "'%.40s': a segment is ACTIVITY:MICROSECONDS or ACTIVITY:MICROSECONDSxTIMES, as in "
+                            "train_tf32:25700",
+                            word);
+    }
+    return HEC_OK;
 }
 
 void sim_cursor_init(struct sim_cursor *cursor, const struct sim_case *workload, uint64_t seed) {

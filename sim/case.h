@@ -20,9 +20,21 @@ struct sim_case {
     int segment_count;
 };
 
+#define SIM_CASE_WRITTEN_MAX 64 /* segments */
+
+/* A case that is no row of the table. */
+struct sim_case_written {
+    struct sim_case workload;
+    struct sim_case_segment segments[SIM_CASE_WRITTEN_MAX];
+};
+
 int sim_case_count(void);
 const struct sim_case *sim_case_at(int index);
 const struct sim_case *sim_case_find(const char *name); /* NULL if unknown */
+
+/* One step as text, ACTIVITY:MICROSECONDS[xTIMES] with commas between: "train_tf32:25700x20,wait_checkpoint:900000".
+ * HEC_ERR_USAGE. */
+int sim_case_read(const char *text, struct sim_case_written *written, struct hec_why *why);
 
 /* Every program first creates its context and waits this long: WAIT_STARTUP. */
 #define SIM_STARTUP_NS INT64_C(20000000)

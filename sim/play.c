@@ -213,7 +213,14 @@ static int play(struct player *player, int instance, struct hec_why *why) {
 
 int sim_play(const char *case_name, const struct sim_play_options *options, struct sim_truth *truth,
              struct hec_why *why) {
+    struct sim_case_written written;
     struct player player = {.workload = sim_case_find(case_name), .options = options, .pid = getpid()};
+    if (strchr(case_name, ':')) {
+        int err = sim_case_read(case_name, &written, why);
+        if (err)
+            return err;
+        player.workload = &written.workload;
+    }
     if (!player.workload)
         return hec_fail(why, HEC_ERR_USAGE, "there is no case '%.60s'; `hec sim --list` shows them", case_name);
     if (!(options->seconds > 0 && options->seconds <= 1e7))

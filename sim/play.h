@@ -29,7 +29,8 @@ struct sim_play_options {
     struct sim_show_truth *shown;
 };
 
-/* HEC_ERR_NOTFOUND: no such case, no world, no such device. *truth (may be NULL) is exact for what was really played,
+/* case_name: of the table, or a case as sim_case_read takes it.
+ * HEC_ERR_NOTFOUND: no such case, no world, no such device. *truth (may be NULL) is exact for what was really played,
  * also after an early end: the energy of the device between the opening and the closing of the context, if no other
  * process used it at the same time. */
 int sim_play(const char *case_name, const struct sim_play_options *options, struct sim_truth *truth,

@@ -33,6 +33,34 @@ TEST(tables_are_sane) {
     assert_null(sim_case_find("no-such-case"));
 }
 
+TEST(a_case_is_read_from_text) {
+    struct sim_case_written written;
+    struct hec_why why;
+    assert_int_equal(sim_case_read("train_tf32:25700x20,wait_checkpoint:900000", &written, &why), HEC_OK);
+    assert_int_equal(written.workload.segment_count, 2);
+    assert_int_equal(written.segments[0].activity, SIM_TRAIN_TF32);
+    assert_int_equal(written.segments[0].times, 20);
+    assert_int_equal(written.segments[1].duration_us, 900000);
+    struct sim_truth truth;
+    assert_int_equal(sim_case_truth(&written.workload, 2 * 1.414 + 0.02, sim_profile_find("h200"), 0, 0, &truth),
+                     HEC_OK);
+    assert_int_equal(truth.steps, 2);
+    assert_near(truth.activity[SIM_WAIT_CHECKPOINT].seconds, 1.8, 1e-6);
+    static const char *const wrong[] = {
+        "",           "train_tf32",       "train_tf32:",   "train_tf32:0",  "train_tf32:5x0",
+        "no_such:50", "train_tf32:5x1.5", "train_tf32:5,", "train_tf32:-5", ":5"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(sim_case_read(wrong[i], &written, &why), HEC_ERR_USAGE);
+    char many[SIM_CASE_WRITTEN_MAX * 16 + 32] = "comm:1";
+    for (int i = 0; i < SIM_CASE_WRITTEN_MAX; i++)
+        strcat(many, ",comm:1");
+    assert_int_equal(sim_case_read(many, &written, &why), HEC_ERR_USAGE);
+    char long_text[4000];
+    memset(long_text, 'a', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
+    assert_int_equal(sim_case_read(long_text, &written, &why), HEC_ERR_USAGE);
+}
+
 TEST(parts_sum_to_the_whole) {
     for (int i = 0; i < sim_case_count(); i++)
         for (int p = 0; p < sim_profile_count(); p++)
