@@ -36,20 +36,23 @@ NONE = {"cause": "none", "actionable": True, "predicted": {"joules_fraction": No
 
 @pytest.mark.parametrize("truth, findings, right", [
     ({"reads": 0.3}, [finding("sync", 0.2, 0.3, 0.4)], True),
-    ({"reads": 0.3}, [finding("host", 0.2, 0.3, 0.4)], False),  # another cause
+    ({"reads": 0.3, "probe-host": 0.1}, [finding("host", 0.2, 0.3, 0.4)], False),  # another cause
+    ({"reads": 0.3}, [finding("host", 0.2, 0.3, 0.4)], None),  # another cause, which nothing measures
     ({"reads": 0.3}, [NONE], False),  # called healthy
     ({"reads": 0.3}, [], False),  # nothing said
     ({"reads": 0.3}, [finding("host", 0.1, 0.2, 0.3, actionable=False), finding("sync", 0.2, 0.3, 0.4)], True),
     ({"reads": 0.3, "pageable": 0.28}, [finding("copy", 0.2, 0.3, 0.4)], True),  # as good as the largest
     ({"reads": 0.3, "pageable": 0.2}, [finding("copy", 0.2, 0.3, 0.4)], False),  # the smaller one first
     ({"small_batch": 0.6}, [finding("launch", 0.2, 0.3, 0.4)], True),  # one inefficiency, two names
-    ({"padding": 0.4}, [NONE], False),  # no cause of HEC is about it: missed all the same
     ({}, [NONE], True),
     ({}, [], True),
-    ({}, [finding("memory", 0.05, 0.1, 0.2)], False),  # nothing tells that it is so
+    ({}, [finding("memory", 0.05, 0.1, 0.2)], None),  # nothing tells whether it is so
     ({"probe-memory": 0.2}, [finding("memory", 0.05, 0.1, 0.2)], True),
     ({"probe-memory": 0.01}, [finding("memory", 0.05, 0.1, 0.2)], False),
     ({"reads": 0.01}, [NONE], True),  # there, and too little to count
+    ({"reads": 0.03}, [finding("sync", 0.0, 0.03, 0.1)], True),  # said to be as little as it is
+    ({"reads": 0.03}, [finding("sync", 0.05, 0.2, 0.3)], False),
+    ({"reads": 0.3, "probe-host": 0.0}, [finding("host", 0.0, 0.03, 0.1)], False),  # little said, much there
 ])
 def test_first_finding(truth, findings, right):
     assert result(truth, *findings)["judged"]["first_right"] is right
@@ -87,7 +90,56 @@ def test_what_nothing_measures_is_not_judged():
     made = result({"reads": 0.3}, finding("sync", 0.2, 0.3, 0.4), finding("comm", 0.1, 0.2, 0.3))
     assert judge.unjudged([made]) == [(1, "comm", 0.2)]
     rows, _ = judge.totals([made])
-    assert [row[2] for row in rows] == [1, 1, 1, 1, 1]  # counted nowhere
+    assert [row[2] for row in rows] == [1, 1, 1, 1, 1, 1, 1, 1, 1]  # counted nowhere
+
+
+def test_a_first_finding_that_nothing_measures_is_counted_apart():
+    good = result({"reads": 0.3}, finding("sync", 0.25, 0.3, 0.35))
+    unknown = result({"reads": 0.3}, finding("comm", 0.1, 0.2, 0.3))
+    assert unknown["judged"]["unjudged"] == judge.UNMEASURED
+    rows, _ = judge.totals([good, unknown])
+    assert [(row[1], row[2]) for row in rows[:4]] == [(1, 1), (1, 2), (1, 2), (0, 2)]
+    assert "| not measured |" in judge.table([unknown])
+
+
+def with_turns(made, **arms):
+    """The same with joules for each turn of these arms."""
+    made["truth"] |= {arm: [{"seconds": 0.01, "joules": joules} for joules in turns] for arm, turns in arms.items()}
+    made["judged"] = judge.verdict(made)
+    return made
+
+
+def test_a_program_whose_turns_vary_is_not_judged():
+    made = with_turns(result({"reads": 0.3}, finding("sync", 0.25, 0.3, 0.35)), base=(4, 6, 9))
+    assert made["judged"] == {"first_right": None, "unjudged": judge.NOISE, "claims": [], "due": {}}
+    rows, median = judge.totals([made])
+    assert [(row[1], row[2]) for row in rows[:4]] == [(0, 0), (0, 0), (0, 1), (1, 1)] and median is None
+    assert "| noisy |" in judge.table([made])
+
+
+@pytest.mark.parametrize("turns, false, unsure", [((3.97, 3.96, 3.98), True, False), ((3.6, 4.0, 4.4), False, True), ((3.0, 2.9, 3.1), False, False)])
+def test_a_claim_is_false_where_the_turns_are_sure(turns, false, unsure):
+    made = with_turns(result({"reads": 0.3}, finding("sync", 0.05, 0.1, 0.2)), base=(4, 4, 4), all=turns)
+    row, = made["judged"]["claims"]
+    assert (row["false"], row["unsure"]) == (false, unsure)
+    assert judge.margin(made["truth"]) < 0.01 or unsure or turns[0] == 3.0
+
+
+@pytest.mark.parametrize("busy, right", [(0.006, True), (0.009, False)])
+def test_how_long_a_server_waits_is_measured(busy, right):
+    """By its seconds a request without a pause between requests, 10 ms with."""
+    quiet = {"cause": "quiet", "actionable": False, "predicted": {"joules_fraction": None, "step": None}}
+    made = result({"probe-quiet": 0.3}, quiet, waits=0.5)
+    made["truth"]["probe-quiet"] = [turn | {"seconds": busy} for turn in made["truth"]["probe-quiet"]]
+    assert judge.verdict(made)["first_right"] is right
+
+
+@pytest.mark.parametrize("text, last", [
+    ("Traceback\nRuntimeError: out of memory\n", "RuntimeError: out of memory"),
+    ("status 1: torch.AcceleratorError: CUDA error: capture\\nFor debugging pass CUDA_LAUNCH_BLOCKING=1\\n\\n')", "torch.AcceleratorError: CUDA error: capture"),
+    ("its lane ended", "its lane ended"), ("", "")])
+def test_the_line_of_an_error(text, last):
+    assert last in judge.last_line(text)
 
 
 def test_totals_can_fail():
@@ -95,7 +147,8 @@ def test_totals_can_fail():
     bad = result({"reads": 0.3, "pageable": 0.0}, finding("copy", 0.4, 0.5, 0.6))
     failed = {"seed": 3, "spec": good["spec"], "failed": "Traceback\nRuntimeError: out of memory"}
     rows, median = judge.totals([good, bad, failed])
-    assert [(row[1], row[2]) for row in rows] == [(1, 2), (1, 2), (1, 2), (1, 2), (1, 2)] and median == pytest.approx(25)
+    assert [(row[1], row[2]) for row in rows] == [(1, 2), (1, 2), (0, 2), (0, 2), (1, 2), (1, 2), (0, 2), (1, 2), (1, 2)]
+    assert median == pytest.approx(25)
     text = judge.table([good, bad, failed])
     assert "FALSE" in text and "not run: 3" in text and "out of memory" in text and "1 of 2, 50 %" in text
     assert "of 0" in judge.table([])
@@ -126,25 +179,32 @@ def test_a_seed_is_a_program(drawn):
         assert spec == before
 
 
+def assert_whole(spec, text):
+    """It is a program, and no placeholder of a writer is left in it."""
+    if spec["framework"] != "cuda":
+        compile(text, str(spec["seed"]), "exec")
+    assert all("@" not in line.replace(" @ ", "").lstrip().lstrip("@") for line in text.splitlines()), spec
+
+
 def test_each_fix_changes_the_program(drawn):
     for spec in drawn:
         spec = grammar.sized(spec, 0.01, 0.002)
         texts = {name: writers.source(spec, without) for name, without in grammar.fixes(spec).items()}
         assert len(set(texts.values())) == len(texts), spec
         for text in texts.values():
-            if spec["framework"] != "cuda":
-                compile(text, str(spec["seed"]), "exec")
-        assert all(not set("@") & set(line.replace(" @ ", "").lstrip().lstrip("@")) for text in texts.values() for line in text.splitlines()), spec
+            assert_whole(spec, text)
 
 
 def test_probes_change_the_program(drawn):
     probes = 0
     for spec in drawn:
         spec = grammar.sized(spec, 0.01, 0.002)
-        for cause in ("batch", "precision", "memory", "launch", "sync", "data", "copy"):
+        for cause in ("batch", "precision", "memory", "launch", "sync", "host", "data", "copy", "quiet"):
             if writers.probe_of(spec, cause):
                 probes += 1
-                assert writers.source(spec, probe=cause) != writers.source(spec), (spec, cause)
+                text = writers.source(spec, probe=cause)
+                assert text != writers.source(spec), (spec, cause)
+                assert_whole(spec, text)
     assert probes
 
 

@@ -4,11 +4,13 @@ from parts import filled, indented, reported
 
 IMPORTS = {"lightning": "import pytorch_lightning as pl\n", "trainer": "import transformers\n"}
 
+COMPILED = {"launch": "torch.compile(@MODEL@, mode=\"reduce-overhead\")", "memory": "torch.compile(@MODEL@)"}  # by what is measured
+
 LIGHTNING = '''class Task(pl.LightningModule):
     def __init__(self, progress):
         super().__init__()
         self.progress = progress
-        self.model = @NAME@()@LAYOUT@
+        self.model = @MODEL@
 
     def training_step(self, batch, number):
         x, y = batch
@@ -35,7 +37,7 @@ def main(progress):
 TRAINER = '''class Task(nn.Module):
     def __init__(self):
         super().__init__()
-        self.model = @NAME@()
+        self.model = @MODEL@
 
     def forward(self, x, labels):
         output = self.model(x)
@@ -78,6 +80,6 @@ def main(flags, host_setup, places, around, optimizer):
     text = TRAINER if flags["framework"] == "trainer" else LIGHTNING
     layout = ".to(memory_format=torch.channels_last)" if flags["model"] == "cnn" and not flags.has("layout") else ""
     return (setup + host_setup + "shown = []\n\n\n" + beside + "\n\n"
-            + filled(text, NAME=models_torch.NAMES[flags["model"]], LAYOUT=layout, SEED=flags["style"] % 1000,
+            + filled(text, MODEL=filled(COMPILED.get(flags.probe, "@MODEL@"), MODEL=f"{models_torch.NAMES[flags['model']]}(){layout}"), SEED=flags["style"] % 1000,
                      PRECISION="bf16-mixed" if flags.precision == "autocast" else "32-true", BF16=flags.precision == "autocast",
                      INSIDE=indented(places.get("host_inside", ""), 8), OPTIMIZER=indented(optimizer, 8)))

@@ -10,7 +10,7 @@ import random
 @dataclasses.dataclass(frozen=True)
 class Fault:
     """An inefficiency that a program can have."""
-    causes: tuple  # ids of HEC's causes that name it; none: no cause of HEC is about it
+    causes: tuple  # ids of HEC's causes that name it
     weight: float  # how often it is drawn
     seconds: float = 0  # of the step, for each count of its knob; 0: its size is not drawn but measured alone
     frameworks: str = "torch"
@@ -44,7 +44,6 @@ FAULTS = {
     "eager": Fault(("launch",), 1.0, 0, "torch jax cuda", "lstm decode diffusion mlp elementwise stencil", "train infer iterate"),
     "recompile": Fault(("compile",), 1.5, 0, "torch", "mlp", "infer", alone=True),
     "new_shapes": Fault(("compile",), 1.0, 0.35, "jax", "mlp elementwise"),
-    "padding": Fault((), 1, 0, "torch lightning trainer", "transformer"),
 }
 # What cannot be in one program: a captured step takes no waits and no code of the host.
 APART = [({"eager"}, {"barriers", "host_inside", "empty_cache", "no_pool", "new_shapes"})]
@@ -165,7 +164,7 @@ def sized(spec, step, enqueue):
     shares = {name: share for name, share in spec["faults"].items() if share}
     total = step / (1 - sum(shares.values()))
     hidden = 0.0 if spec["report_every"] == 1 or spec["loop"] == "serve" else max(0.0, step - enqueue)  # what the host may take for nothing
-    knobs = {"gap": step / spec["load"]} if spec["loop"] == "serve" else {}
+    knobs = {"gap": total / spec["load"]} if spec["loop"] == "serve" else {}
     for name, share in shares.items():
         added = share * total
         scale = SLOWER.get((spec["framework"], name), 1)

@@ -26,9 +26,10 @@ from arms import Arm
 from serve import Counter
 
 TURN_S, TURN_MOST_S, STEADY_S = 0.6, 3.0, 0.15
-TURNS = 3
+TURNS, TURNS_MOST = 3, 6
+SURE = 0.03  # of the joules: more turns while a truth is known less well
 READY_S, PROBE_READY_S = 60, 45
-PROBES = 2
+PROBES = 3
 MEASURE_S = 15  # what is left for the others when a probe is not ready
 RUN_MOST_S = 90
 KEPT = (".py", ".cu", ".hec", ".json")
@@ -189,8 +190,6 @@ class Program:
         clean = {"step": (again["end"] - again["begin"]) / again["steps"], "enqueue": (first["enqueued"] - first["begin"]) / first["steps"]}
         self.spec = grammar.sized(drawn, clean["step"], clean["enqueue"])
         self.result.update(spec=self.spec, clean=clean)
-        if drawn["loop"] == "serve":
-            self.result["waits"] = 1 - drawn["load"] / (1 - sum(share or 0 for share in drawn["faults"].values()))
 
     def observe(self):
         """Under hec, as a user starts it: what it printed, and what the report says."""
@@ -201,7 +200,9 @@ class Program:
                               capture_output=True, timeout=self.left(RUN_MOST_S), env={**os.environ, "SECONDS": str(hec.seconds)})
         printed = next((json.loads(line) for line in reversed(done.stdout.splitlines()) if line.startswith("{")), None)
         if done.returncode or not printed:
-            raise RuntimeError(f"status {done.returncode}: {(done.stderr or done.stdout)[-600:]}")
+            alone = subprocess.run(self.command(path), cwd=path.parent, capture_output=True, timeout=self.left(RUN_MOST_S), env={**os.environ, "SECONDS": "1"})
+            why = f"status {done.returncode}: {(done.stderr or done.stdout)[-2000:]}"
+            raise RuntimeError(why if alone.returncode else f"{why}\n{judge.ONLY_UNDER_HEC}")
         told = subprocess.run([hec.hec, "report", "--json", "--units", str(printed["units"]), run], check=True, capture_output=True, text=True,
                               timeout=self.left(60)).stdout
         report = json.loads(told)
@@ -212,10 +213,12 @@ class Program:
                                      for finding in report["findings"]])
 
     def probes(self):
-        """Causes that are claimed, of which no inefficiency of the program is: what else measures them."""
+        """Causes that are claimed or put first, of which no inefficiency of the program is: what else measures them. Of a server always how
+        long it waits for requests."""
         planted = {cause for name in self.spec["faults"] for cause in grammar.FAULTS[name].causes}
-        claimed = [row[0] for row in judge.claims(self.result) if row[2] >= judge.CLAIMED and row[0] not in planted]
-        return [cause for cause in claimed if writers.probe_of(self.spec, cause)][:PROBES]
+        claimed = [judge.first_of(self.result)] + [row[0] for row in judge.claims(self.result) if row[2] >= judge.CLAIMED]
+        claimed = [cause for cause in dict.fromkeys(claimed) if cause not in planted and cause != "quiet" and writers.probe_of(self.spec, cause)]
+        return ["quiet"] * (self.spec["loop"] == "serve") + claimed[:PROBES]
 
     def turn_of(self, arm, shape):
         lead, timed, tail = shape
@@ -226,7 +229,7 @@ class Program:
     def shape(self, arm):
         """Steps of the three parts of a turn."""
         period = grammar.period(self.spec)
-        ahead = 2 * (12 if self.spec["feed"] == "loader" else 0) + (10 if self.spec["loop"] == "serve" else 3)  # what is prepared in a pause
+        ahead = 2 * (12 if self.spec["feed"] == "loader" else 0) + (20 if self.spec["loop"] == "serve" else 3)  # what is prepared in a pause
         first = arm.turn(f"{ahead} {max(2, period)} 0", self.left(READY_S))
         step = (first["end"] - first["begin"]) / first["steps"]
         most = max(period, int(TURN_MOST_S / step) // period * period)
@@ -251,10 +254,12 @@ class Program:
                         raise RuntimeError(f"{name}: {failure}") from failure
                     self.result.setdefault("without_probe", {})[name] = str(failure)[-300:]
                     arms.pop(name).end(2)
-            truth = {name: [] for name in arms}
-            for turn in range(TURNS):
+            truth, turn = {name: [] for name in arms}, 0
+            round_s = TURN_MOST_S * len(arms)
+            while turn < TURNS or (turn < TURNS_MOST and judge.margin(truth) > SURE and self.left(2 * round_s) > round_s):
                 for name in list(arms) if turn % 2 else reversed(list(arms)):
                     truth[name].append(self.turn_of(arms[name], shapes[name]))
+                turn += 1
             self.result.update(truth=truth, shapes=shapes)
         finally:
             for arm in arms.values():
@@ -268,7 +273,7 @@ class Program:
             self.measure()
             self.result["judged"] = judge.verdict(self.result)
         except (RuntimeError, OSError, ValueError, KeyError, subprocess.SubprocessError, ArithmeticError) as failure:
-            self.result["failed"] = f"{getattr(failure, 'stderr', None) or repr(failure)}"[-800:]
+            self.result["failed"] = (getattr(failure, "stderr", None) or f"{type(failure).__name__}: {failure}")[-2200:]
         for name in self.folder.glob("*"):  # what stays: the program, what it says where it failed, the run
             if name.is_dir() and name.name != "base" and "failed" not in self.result:
                 shutil.rmtree(name)

@@ -29,9 +29,7 @@ def constants(flags):
         length = spec["length"]
         lines.append(f"LENGTH = {length}")
         if model == "transformer":
-            longest = int(length * flags.rng.uniform(0.4, 0.9)) // 8 * 8  # of the texts that there are, where they are padded
-            lines += [f"TAKEN = {longest if flags.drawn('padding') and not flags.has('padding') else length}",
-                      f"INNER = 4 * WIDTH{' - 3' if flags.has('odd_shapes') else ''}"]
+            lines.append(f"INNER = 4 * WIDTH{' - 3' if flags.has('odd_shapes') else ''}")
     if model in ("cnn", "diffusion"):
         lines.append(f"SIDE = {spec['side']}")
     if model == "gnn":
@@ -154,8 +152,8 @@ class Field(nn.Module):
 ''', "solver": '''class Process(nn.Module):
     def __init__(self):
         super().__init__()
-        self.register_buffer("points", torch.randn(ITEMS, 16))
-        self.register_buffer("targets", torch.randn(ITEMS, 1))
+        self.register_buffer("points", torch.randn(@MANY@ITEMS, 16))
+        self.register_buffer("targets", torch.randn(@MANY@ITEMS, 1))
         self.register_buffer("ridge", 0.1 * torch.eye(ITEMS))
         self.register_buffer("scale", torch.ones(()))
 
@@ -164,7 +162,7 @@ class Field(nn.Module):
         covariance = torch.exp(-torch.cdist(self.points, self.points) ** 2 / (32 * self.scale)) + self.ridge
         factor = torch.linalg.@CHOLESKY@
         solved = torch.cholesky_solve(self.targets, factor)
-        return ((self.targets * solved).sum() + 2 * factor.diagonal().log().sum()).view(1)
+        return ((self.targets * solved).sum() + 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum()).view(1)
 ''', "decode": '''class Block(nn.Module):
     def __init__(self):
         super().__init__()
@@ -221,13 +219,13 @@ class Writer(nn.Module):
 
 def text(flags):
     barrier = "            torch.cuda.synchronize()\n" if flags.has("barriers") else ""
-    return filled(MODELS[flags["model"]], ACTIVATION=BY_HAND if flags.has("unfused") else LIBRARY, BARRIER=barrier,
+    return filled(MODELS[flags["model"]], MANY="BATCH, " if flags.probe == "batch" else "", ACTIVATION=BY_HAND if flags.has("unfused") else LIBRARY, BARRIER=barrier,
                   ATTENTION=ATTENTION_BY_HAND if flags.has("unfused") else ATTENTION,
-                  CHOLESKY="cholesky_ex(covariance).L" if flags.probe == "sync" else "cholesky(covariance)")
+                  CHOLESKY="cholesky_ex(covariance).L" if flags.probe in ("sync", "launch") else "cholesky(covariance)")
 
 
 INPUTS = {"mlp": "torch.randn(count, WIDTH@DTYPE@)", "cnn": "torch.randn(count, 3, SIDE, SIDE@DTYPE@)",
-          "transformer": "torch.randint(1, 8192, (count, TAKEN))", "lstm": "torch.randn(count, LENGTH, WIDTH@DTYPE@)",
+          "transformer": "torch.randint(1, 8192, (count, LENGTH))", "lstm": "torch.randn(count, LENGTH, WIDTH@DTYPE@)",
           "gnn": "torch.randn(count, NODES, WIDTH@DTYPE@)"}
 
 

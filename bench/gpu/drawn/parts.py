@@ -15,10 +15,12 @@ class Flags:
             self.batch = max(1, self.batch // 16)
         if probe == "batch":
             self.batch *= 4
-        self.captured = bool(spec.get("captured")) and "eager" not in self.active or probe == "launch"
+        self.framed = spec["framework"] in ("lightning", "trainer") and probe != "host"  # without the framework's own Python
+        self.captured = bool(spec.get("captured")) and "eager" not in self.active or probe == "launch" and not self.framed
         self.precision = "autocast" if probe == "precision" else spec["precision"]
-        self.report_every = 50 if probe == "sync" else spec["report_every"]
-        self.feed = "resident" if probe in ("data", "copy") and spec["feed"] != "none" else spec["feed"]
+        self.report_every = 50 if probe in ("sync", "host") else spec["report_every"]
+        loaded = {"loader_workers", "loader_work"} & self.active
+        self.feed = "resident" if probe == "data" or probe == "host" and not loaded else spec["feed"]
         self.rng = random.Random(spec["style"])
 
     def __getitem__(self, key):

@@ -142,7 +142,8 @@ static long tally(const std::vector<int> &words) {
 
 
 def probe_of(spec, cause):
-    return cause if cause == "sync" and spec["report_every"] == 1 else None
+    possible = {"sync": spec["report_every"] == 1, "launch": not spec["captured"] and not {"barriers", "no_pool"} & spec["faults"].keys()}
+    return cause if possible.get(cause) else None
 
 
 def source(spec, without=frozenset(), probe=None):

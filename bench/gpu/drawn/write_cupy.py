@@ -7,29 +7,35 @@ STEPS = {
     "chain": ("state = cupy.random.standard_normal(ITEMS, dtype=cupy.float32)\n",
               "for _ in range(DEPTH):\n    state = @RELAX@(state)\n@BARRIER@values = state[:8]\n"),
     "jacobi": ("grid = cupy.random.standard_normal((ITEMS, ITEMS), dtype=cupy.float32)\n",
-               "for _ in range(DEPTH):\n    inner = (grid[1:-1, :-2] + grid[1:-1, 2:] + grid[:-2, 1:-1] + grid[2:, 1:-1]) * 0.25\n"
+               "for _ in range(DEPTH):\n    inner = mean(grid[1:-1, :-2], grid[1:-1, 2:], grid[:-2, 1:-1], grid[2:, 1:-1])\n"
                "    grid[1:-1, 1:-1] = inner\n@BARRIER@values = grid[1, :8]\n"),
-    "solver": ("points = cupy.random.standard_normal((ITEMS, 16), dtype=cupy.float32)\n"
-               "targets = cupy.random.standard_normal((ITEMS, 1), dtype=cupy.float32)\nridge = 0.1 * cupy.eye(ITEMS, dtype=cupy.float32)\n",
-               "products = points @ points.T\nsquares = cupy.diagonal(products)\n"
-               "distances = squares[:, None] + squares[None, :] - 2 * products\n"
+    "solver": ("points = cupy.random.standard_normal((@MANY@ITEMS, 16), dtype=cupy.float32)\n"
+               "targets = cupy.random.standard_normal((@MANY@ITEMS, 1), dtype=cupy.float32)\nridge = 0.1 * cupy.eye(ITEMS, dtype=cupy.float32)\n",
+               "products = points @ points.swapaxes(-1, -2)\nsquares = (points * points).sum(-1)\n"
+               "distances = squares[..., :, None] + squares[..., None, :] - 2 * products\n"
                "factor = cupy.linalg.cholesky(cupy.exp(-distances / 32) + ridge)\n"
-               "values = cupy.diagonal(factor)[:8] + targets[:8, 0]\n"),
+               "values = factor[..., 0, 0].ravel()[:1] + targets[..., :8, 0].ravel()[:8]\n"),
     "scatter": ("weights = cupy.random.standard_normal(ITEMS, dtype=cupy.float32)\n"
                 "targets = cupy.random.randint(0, ITEMS // 8, ITEMS)\n",
                 "heard = cupy.zeros(ITEMS // 8, dtype=cupy.float32)\nfor _ in range(DEPTH):\n"
                 "    cupy.add.at(heard, targets, weights * heard[targets] + weights)\n    heard = cupy.tanh(heard)\n@BARRIER@values = heard[:8]\n"),
 }
+MEAN = '''def mean(left, right, above, below):
+    return (left + right + above + below) * 0.25
+'''
 RELAX = '''def relax(state):
     inner = 0.79788456 * (state + 0.044715 * state * state * state)
     return state + 0.1 * (0.5 * state * (1 + cupy.tanh(inner)) - state)
 '''
+FUNCTIONS = {"chain": RELAX, "jacobi": MEAN}
 DOCS = {"chain": "A field that relaxes, in CuPy.", "jacobi": "Heat in a plate, in CuPy.", "solver": "Covariances and their factors, in CuPy.",
         "scatter": "Messages on a graph, in CuPy."}
 
 
 def probe_of(spec, cause):
-    return cause if cause == "sync" and spec["report_every"] == 1 else None
+    fusible = spec["model"] in FUNCTIONS and "unfused" not in spec["faults"]
+    possible = {"sync": spec["report_every"] == 1, "batch": spec["model"] == "solver", "launch": fusible, "host": fusible, "memory": fusible}
+    return cause if possible.get(cause) else None
 
 
 def source(spec, without=frozenset(), probe=None):
@@ -37,8 +43,9 @@ def source(spec, without=frozenset(), probe=None):
     functions, host_setup, places = host_code(flags)
     setup, step = STEPS[flags["model"]]
     barrier = "    cupy.cuda.get_current_stream().synchronize()\n" if flags.has("barriers") else ""
-    step = filled(step, RELAX="relax", BARRIER=barrier)
-    relax = "" if flags["model"] != "chain" else ("" if flags.has("unfused") or not flags.drawn("unfused") else "@cupy.fuse()\n") + RELAX
+    setup, step = filled(setup, MANY="BATCH, " if probe == "batch" else ""), filled(step, RELAX="relax", BARRIER=barrier)
+    fused = flags.drawn("unfused") and not flags.has("unfused") or probe in ("launch", "host", "memory")
+    function = "@cupy.fuse()\n" * (fused and flags["model"] in FUNCTIONS) + FUNCTIONS.get(flags["model"], "")
     loop, after = places.get("host_before", ""), ""
     if flags.drawn("pageable"):
         count = max(1, flags.knobs["pageable"] // 4)
@@ -62,8 +69,8 @@ def source(spec, without=frozenset(), probe=None):
         setup += "cupy.cuda.set_allocator(None)\n"
     loop += step + places.get("host_after", "") + places.get("logging", "") + after
     loop += reported(flags, "shown.append(float(values.mean()))\n")
-    loop += "if not progress.step(1):\n    break\nstep += 1\n"
-    constants = f"ITEMS = {spec['items']}\nDEPTH = {spec['depth']}\n"
+    loop += "if not progress.step(BATCH):\n    break\nstep += 1\n"
+    constants = f"BATCH = {flags.batch}\nITEMS = {spec['items']}\nDEPTH = {spec['depth']}\n"
     main = ("def main(progress):\n" + indented(setup + host_setup + "shown = []\nstep = 0\nwhile True:\n" + indented(loop)
                                                + "print(\"last\", shown[-1:], file=sys.stderr)\n"))
-    return program(DOCS[flags["model"]], IMPORTS, [constants, relax, functions, main])
+    return program(DOCS[flags["model"]], IMPORTS, [constants, function, functions, main])

@@ -34,8 +34,18 @@ FIELD = '''@JIT@def relax(state):
 '''
 
 
+SEVERAL = '''AT_ONCE = 8
+
+
+@jax.jit
+def several(kept@GIVEN@):
+    return jax.lax.scan(lambda kept, _: @CALL@, kept, length=AT_ONCE)
+'''
+
+
 def probe_of(spec, cause):
-    possible = {"sync": spec["report_every"] == 1, "batch": spec["model"] == "mlp"}
+    several = not {"new_shapes", "eager"} & spec["faults"].keys()
+    possible = {"sync": spec["report_every"] == 1, "batch": spec["model"] == "mlp", "launch": several, "host": several}
     return cause if possible.get(cause) else None
 
 
@@ -72,15 +82,17 @@ def source(spec, without=frozenset(), probe=None):
         else:  # padded to what is compiled already
             loop += f"count = {cut}\ngiven = {taken}\n"
         name = "given"
-    if mlp:
-        loop += f"weights, values = {'train' if spec['loop'] == 'train' else 'apply'}(weights, {name})\n"
-    elif flags.drawn("new_shapes"):
-        loop += "_, values = relax(given)\n"
-    else:
-        loop += "state, values = relax(state)\n"
-    loop += places.get("host_after", "") + places.get("logging", "") + after
+    kept = "weights" if mlp else "state"
+    call = f"{'train' if spec['loop'] == 'train' else 'apply'}(weights, {name})" if mlp else f"relax({'given' if flags.drawn('new_shapes') else 'state'})"
+    work = f"{'_' if flags.drawn('new_shapes') and not mlp else kept}, values = {call}\n"
+    after = places.get("host_after", "") + places.get("logging", "") + after
+    if probe in ("launch", "host"):  # the same steps by one call; what is beside them stays as often
+        text += "\n\n" + filled(SEVERAL, GIVEN=", x" if mlp else "", CALL=call.replace(f"({kept}", "(kept"))
+        loop, after = (f"for _ in range(AT_ONCE):\n{indented(lines)}" if lines else "" for lines in (loop, after))
+        work = f"{kept}, each = several({kept}{', x' if mlp else ''})\nvalues = each[-1]\n"
+    loop += work + after
     loop += reported(flags, "shown.append(float(values.mean()))\n")
-    loop += "if not progress.step(BATCH):\n    break\nstep += 1\n"
+    loop += f"if not progress.step({'AT_ONCE * ' * (probe in ('launch', 'host'))}BATCH):\n    break\nstep += 1\n"
     main = ("def main(progress):\n" + indented(setup + host_setup + "shown = []\nstep = 0\nwhile True:\n" + indented(loop)
                                                + "print(\"last\", shown[-1:], file=sys.stderr)\n"))
     doc = "A network of equal layers, in JAX." if mlp else "A field that relaxes, in JAX."

@@ -8,15 +8,17 @@ def probe_of(spec, cause):
     """What else measures a finding of which no inefficiency of the program is: the change that answers it, named by the cause."""
     model, loop, faults = spec["model"], spec["loop"], spec["faults"]
     plain = spec["framework"] == "torch"
+    fed = loop != "iterate" and model not in ("decode", "diffusion") and not {"loader_workers", "loader_work"} & faults.keys()
     possible = {
-        "batch": model not in ("elementwise", "solver") and loop != "serve" and not spec["faults"].keys() & {"reads"},
+        "batch": model != "elementwise" and loop != "serve" and not spec["faults"].keys() & {"reads"},
         "precision": spec["precision"] in ("tf32", "fp32") and model not in ("elementwise", "solver", "gnn"),
-        "memory": plain and model != "solver" and "recompile" not in faults and not spec.get("captured"),
-        "launch": plain and loop in ("train", "infer", "iterate") and model != "solver"
-        and not {"barriers", "host_inside", "recompile"} & faults.keys() and not spec.get("captured"),
+        "memory": model != "solver" and "recompile" not in faults,
+        "launch": not {"barriers", "host_inside", "recompile", "empty_cache"} & faults.keys() and not spec.get("captured"),
+        "host": not plain or loop != "serve" and (spec["report_every"] == 1 or fed and spec["feed"] != "resident"),
         "sync": plain and loop != "serve" and (spec["report_every"] == 1 or model == "solver"),
         "data": plain and spec["feed"] == "loader",
-        "copy": plain and spec["feed"] in ("pinned", "loader") and loop not in ("serve", "iterate") and model not in ("decode", "diffusion"),
+        "copy": plain and (loop == "serve" or spec["feed"] in ("pinned", "loader")) and loop != "iterate" and model not in ("decode", "diffusion"),
+        "quiet": loop == "serve",
     }
     return cause if possible.get(cause) else None
 
@@ -64,11 +66,12 @@ REQUESTS = '''def batches():
     """What clients send, as it comes in."""
     arrived = queue.Queue(8)
     kept = [examples(BATCH) for _ in range(2)]
-
+@PINNED@
     def clients():
-        times = random.Random(5)
+        times, due = random.Random(5), time.monotonic()
         while True:
-            time.sleep(times.expovariate(1 / GAP) if GAP else 0)
+            due = max(due, time.monotonic() - 8 * GAP) + times.uniform(0.5, 1.5) * GAP
+            time.sleep(max(0, due - time.monotonic()))
             arrived.put(kept[times.randrange(2)])
 
     threading.Thread(target=clients, daemon=True).start()
@@ -90,7 +93,7 @@ def feed(flags):
     if flags["loop"] == "iterate" or flags["model"] in ("decode", "diffusion"):
         return ""
     if flags["loop"] == "serve":
-        return REQUESTS
+        return filled(REQUESTS, PINNED="    kept = [(x.pin_memory(), y.pin_memory()) for x, y in kept]\n" if flags.probe == "copy" else "")
     if flags.feed != "loader":
         return RESIDENT if flags.feed == "resident" else PINNED
     workers, prepare_setup, prepare = 4, "", ""
@@ -104,10 +107,27 @@ def feed(flags):
         else:
             workers = flags.knobs["workers"] if flags.has(named) else 12
             prepare_setup, prepare = setup, lines
-    text = LOADER + (LOADED if flags["framework"] == "torch" else "")
+    text = LOADER + ("" if flags.framed else LOADED)
     return filled(text, WORKERS=workers, PREPARE_SETUP=prepare_setup, PREPARE=prepare, LENGTH=22 if flags["framework"] == "trainer" else 30)
 
 
+PREFETCHED = '''def prefetched(feed):
+    """The next batch comes over while this one is worked on."""
+    stream = torch.cuda.Stream()
+
+    def fetched():
+        with torch.cuda.stream(stream):
+            return [given.to(DEVICE, non_blocking=True) for given in next(feed)]
+
+    coming = fetched()
+    while True:
+        torch.cuda.current_stream().wait_stream(stream)
+        here = coming
+        for given in here:
+            given.record_stream(torch.cuda.current_stream())
+        coming = fetched()
+        yield here
+'''
 REPLAYED = '''class Replayed:
     """A function of tensors as one CUDA graph."""
 
@@ -180,7 +200,7 @@ TRAIN = '''def update(x, y):
     losses = F.cross_entropy(output.float(), y, reduction="none")
 @INSIDE@    optimizer.zero_grad(set_to_none=True)
     losses.mean().backward()
-    optimizer.step()
+@CLIP@    optimizer.step()
     return losses.detach()
 '''
 INFER = '''@torch.no_grad()
@@ -207,10 +227,17 @@ def in_context(text, flags):
 
 
 def optimizer(flags):
+    if flags["framework"] == "trainer":  # as Trainer makes it, which also clips
+        return "optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)\n"
     if flags["optimizer"] == "SGD":
         return "optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)\n"
     more = ", capturable=True" if flags.captured else ""
     return f"optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=DEVICE == \"cuda\"{more})\n"
+
+
+def ahead(flags):
+    """Whether copies go ahead of the step; a server's requests are not there yet."""
+    return flags.probe == "copy" and flags["loop"] != "serve"
 
 
 def plain_main(flags, host_setup, places):
@@ -232,8 +259,9 @@ def plain_main(flags, host_setup, places):
     if alone:
         text += "\n" + in_context(STEP_ALONE, flags)
     else:
-        text += "\n" + filled(in_context(TRAIN if training else INFER, flags), INSIDE=indented(places.get("host_inside", "")))
-        text += "\nfeed = batches()\n"
+        text += "\n" + filled(in_context(TRAIN if training else INFER, flags), INSIDE=indented(places.get("host_inside", "")),
+                              CLIP="    nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n" if flags["framework"] == "trainer" else "")
+        text += "\nfeed = prefetched(batches())\n" if ahead(flags) else "\nfeed = batches()\n"
         if flags["loop"] == "train_eval":
             text += "held_out = batches()\n\n" + in_context("def look(x):\n@CONTEXT@        return model(x).float().amax(1)\n\n", flags)
     if flags.captured:
@@ -264,12 +292,11 @@ def source(spec, without=frozenset(), probe=None):
     functions, host_setup, places = host_code(flags)
     parts = []
     parts.append("DEVICE = \"cuda\"\n" + models_torch.constants(flags)
-                 + (f"GAP = {flags.knobs.get('gap', 0)!r}\n" if flags["loop"] == "serve" else "") + settings(flags))
+                 + (f"GAP = {0 if probe == 'quiet' else flags.knobs.get('gap', 0)!r}\n" if flags["loop"] == "serve" else "") + settings(flags))
     parts += [models_torch.text(flags), models_torch.examples(flags), feed(flags), functions]
-    if flags["framework"] != "torch":
+    if flags.framed:
         parts.append(frameworks_of_torch.main(flags, host_setup, places, around(flags), optimizer(flags)))
     else:
-        if flags.captured:
-            parts.append(REPLAYED)
+        parts += [REPLAYED] * flags.captured + [PREFETCHED] * ahead(flags)
         parts.append(plain_main(flags, host_setup, places))
-    return program(models_torch.DOCS[flags["model"]], IMPORTS + frameworks_of_torch.IMPORTS.get(flags["framework"], ""), parts)
+    return program(models_torch.DOCS[flags["model"]], IMPORTS + (frameworks_of_torch.IMPORTS[flags["framework"]] if flags.framed else ""), parts)
