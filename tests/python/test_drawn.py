@@ -52,6 +52,7 @@ NONE = {"cause": "none", "actionable": True, "predicted": {"joules_fraction": No
     ({"reads": 0.01}, [NONE], True),  # there, and too little to count
     ({"reads": 0.03}, [finding("sync", 0.0, 0.03, 0.1)], True),  # said to be as little as it is
     ({"reads": 0.03}, [finding("sync", 0.05, 0.2, 0.3)], False),
+    ({"reads": 0.03}, [finding("comm", 0.0, 0.03, 0.1)], None),
     ({"reads": 0.3, "probe-host": 0.0}, [finding("host", 0.0, 0.03, 0.1)], False),  # little said, much there
 ])
 def test_first_finding(truth, findings, right):

@@ -95,11 +95,15 @@ def first_right(result):
     largest = max((of[0] for of in measured(result).values()), default=0.0)
     if cause == "quiet":
         return waits(result) >= WAITS
-    said = [best for name, _, best, *_ in claims(result) if name == cause]
-    if cause is None or largest < HEALTHY and said and said[0] < CLAIMED:  # says itself that there is little to find
+    if cause is None:
         return largest < HEALTHY
     true = truth_of(result, cause)
-    return true and true[0] >= (HEALTHY if largest < HEALTHY else largest - AS_GOOD)
+    if not true:
+        return None
+    if largest < HEALTHY:  # right, if it says itself that there is as little to find
+        said = next((best for name, _, best, *_ in claims(result) if name == cause), HEALTHY)
+        return true[0] >= HEALTHY or said < CLAIMED
+    return true[0] >= largest - AS_GOOD
 
 
 def verdict(result):
