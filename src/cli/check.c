@@ -5,6 +5,7 @@
 #include "launch/supervisor.h"
 #include "report/receipt/check.h"
 
+#include <fcntl.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -82,7 +83,8 @@ static int save_summary(const struct hec_check_report *report, const char *path)
     struct hec_buf text;
     hec_buf_init(&text, 1 << 20);
     int err = hec_check_markdown(report, &text);
-    FILE *file = err ? NULL : fopen(path, of_step && strcmp(path, of_step) == 0 ? "ae" : "we");
+    bool grows = of_step && strcmp(path, of_step) == 0;
+    FILE *file = err ? NULL : hec_output_open(path, O_CREAT | (grows ? O_APPEND : O_TRUNC));
     if (!err && (!file || fputs(hec_buf_text(&text), file) < 0))
         err = HEC_ERR_IO;
     if (file && fclose(file) != 0)

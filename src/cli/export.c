@@ -112,14 +112,8 @@ static int open_output(struct session *s, struct hec_why *why) {
     int err = choose_file(s, why);
     if (err < 0)
         return err;
-    int fd = open(written_file(s), O_WRONLY | O_CLOEXEC | (s->made ? O_CREAT | O_EXCL : 0), 0666);
-    if (fd < 0)
-        return hec_fail(why, hec_err_from_errno(errno), "cannot create %s: %s", s->path, strerror(errno));
-    s->out = fdopen(fd, "w");
-    if (s->out)
-        return HEC_OK;
-    close(fd);
-    return HEC_ERR_NOMEM;
+    s->out = hec_output_open(written_file(s), s->made ? O_CREAT | O_EXCL : 0);
+    return s->out ? HEC_OK : hec_fail(why, hec_err_from_errno(errno), "cannot create %s: %s", s->path, strerror(errno));
 }
 
 static int write_bytes(void *context, const void *bytes, size_t count) {

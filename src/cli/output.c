@@ -239,9 +239,18 @@ int hec_output_check(const struct hec_args *args) {
     return err;
 }
 
+FILE *hec_output_open(const char *path, int flags) {
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags, 0666);
+    int how = fd < 0 ? -1 : fcntl(fd, F_GETFL);
+    FILE *out = how >= 0 && fcntl(fd, F_SETFL, how & ~O_NONBLOCK) == 0 ? fdopen(fd, "w") : NULL;
+    if (!out && fd >= 0)
+        close(fd);
+    return out;
+}
+
 /* What is no plain file is not replaced. */
 static int write_into(const char *path, const struct hec_buf *text, struct hec_why *why) {
-    FILE *out = fopen(path, "we");
+    FILE *out = hec_output_open(path, 0);
     bool done = out && fwrite(hec_buf_text(text), 1, text->length, out) == text->length;
     int errnum = errno;
     if (out && fclose(out) != 0 && done) {

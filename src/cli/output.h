@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 
+#include <stdio.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +22,8 @@ int hec_output_first_run(const struct hec_args *args, const char *receipt, char 
 
 /* Before the work: hec_output_write can write there, and replaces no plain file without --force. */
 int hec_output_new(const struct hec_args *args, const char *path, struct hec_why *why);
+/* A file to write, with more of open's flags; a pipe that nobody reads is an error (ENXIO) and not waited for. NULL with errno. */
+FILE *hec_output_open(const char *path, int flags);
 /* A plain file is replaced by the whole of it or not at all, and a device or a pipe is written into. */
 int hec_output_write(const char *path, const struct hec_buf *text, struct hec_why *why);
 /* What a verb prints, to --output or to standard output. An error message is out on failure. */

@@ -18,7 +18,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#define DESCRIPTORS_LEAST 32 /* of a run with a trace, 20 are open at once */
 
 struct run {
     struct hec_args args;
@@ -163,7 +166,25 @@ static int observe(struct run *run) {
     hec_child_end_as(result.signal, result.exit_status); /* an abandoned driver thread must not hold the exit up */
 }
 
-/* COMMAND takes this process's place: nothing of HEC stands between it and who started it. Returns where it cannot be run. */
+/* COMMAND takes this process's place. Returns, with an exit status, where it cannot be run. */
+static int become(char **command, char **environment) {
+    execvpe(command[0], command, environment);
+    int errnum = errno;
+    hec_error("%s: %s", command[0], errnum == ENOENT ? "command not found" : strerror(errnum));
+    return errnum == ENOENT || errnum == ENOTDIR ? 127 : 126;
+}
+
+/* Whether there are enough file descriptors to observe with; else it says so. */
+static bool has_descriptors(void) {
+    struct rlimit limit;
+    bool has = getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS_LEAST;
+    if (!has)
+        hec_warn("only %lu files may be open (ulimit -n), and observing takes %d: the command runs as without HEC",
+                 (unsigned long)limit.rlim_cur, DESCRIPTORS_LEAST);
+    return has;
+}
+
+/* Nothing of HEC stands between COMMAND and who started it. Returns where it cannot be run. */
 static int hand_over(struct run *run) {
     static const bool fits[HEC_OPT_COUNT] = {
         [HEC_OPT_AGENT] = true, [HEC_OPT_TRACE] = true, [HEC_OPT_TRACE_MEMORY] = true, [HEC_OPT_HOOKS] = true,
@@ -190,18 +211,19 @@ static int hand_over(struct run *run) {
         hec_inject_for_agent(&inject, socket, tag, &env);
     else
         hec_info("no agent listens at %s: the command runs as without HEC", socket);
-    execvpe(options->command[0], options->command, env.list);
-    int errnum = errno;
-    hec_error("%s: %s", options->command[0], errnum == ENOENT ? "command not found" : strerror(errnum));
+    int status = become(options->command, env.list);
     hec_environ_free(&env);
-    return errnum == ENOENT || errnum == ENOTDIR ? 127 : 126;
+    return status;
 }
 
 int hec_verb_run(struct hec_args *args) {
     struct run run = {.args = *args, .options = hec_session_defaults()};
     run.options.begin_ns = hec_clock_mono_ns();
     int err = parse(&run);
-    int status = err < 0 ? err : hec_args_has(&run.args, HEC_OPT_AGENT) ? hand_over(&run) : observe(&run);
+    int status = err < 0                                  ? err
+                 : hec_args_has(&run.args, HEC_OPT_AGENT) ? hand_over(&run)
+                 : has_descriptors()                      ? observe(&run)
+                                                          : become(run.options.command, environ);
     hec_with_guard_close(run.guard);
     hec_live_free(run.live);
     hec_buf_free(&run.knobs);

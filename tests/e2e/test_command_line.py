@@ -251,3 +251,18 @@ def test_help_is_of_the_verb(hec):
 def test_completion_of_zsh_has_the_values(hec):
     text = hec("__completion", "zsh").stdout
     assert ":MODE:(auto full graph off)" in text and ":WHEN:(auto always never)" in text and ":FILE:_files" in text
+
+
+@pytest.mark.parametrize("verb", [("report", "--html"), ("export", "-f", "--perfetto"), ("export", "-f", "--csv")])
+def test_a_pipe_that_nobody_reads_holds_nobody_up(runs, verb):
+    pipe = runs.folder / "pipe"
+    if not pipe.exists():
+        os.mkfifo(pipe)
+    done = runs(*verb, "-o", "pipe", "r.hec", timeout=60)
+    assert done.returncode not in (0, 124) and "pipe" in done.stderr and done.stderr.count("\n") == 1
+    here = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # somebody reads, before cat has come so far
+    with open(runs.folder / "got", "wb") as got, subprocess.Popen(["cat", pipe], stdout=got) as reader:
+        assert runs(*verb, "-o", "pipe", "r.hec", timeout=60).returncode == 0
+        reader.wait(60)
+    os.close(here)
+    assert (runs.folder / "got").stat().st_size > 100

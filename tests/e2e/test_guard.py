@@ -77,7 +77,7 @@ def test_the_next_run_says_it(hec, memory):
     assert run(hec, PROGRAM, "kernels=50", arguments=()).returncode == 0
     text, = told(hec)
     assert text.startswith("CUPTI stays out: python3.11 died by signal 11")
-    report = re.sub(r"\s+", " ", hec("report", "t.hec").stdout)
+    report = re.sub(r"\s+", " ", hec("report", "-v", "t.hec").stdout)
     assert report.count(text) == 1
     run(hec, "true", arguments=())
     assert told(hec) == []  # no process used CUDA: it is no matter

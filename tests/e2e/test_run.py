@@ -3,6 +3,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -287,3 +288,11 @@ def test_help_of_every_verb(hec, verb):
     done = hec(verb, "--help")
     assert done.returncode == 0 and done.stdout.startswith(f"Usage: hec {verb}") and not done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_too_few_descriptors_to_observe_with(hec):
+    """The command runs all the same, as without hec, which says so."""
+    done = hec("run", "-o", "few.hec", "--", "sh", "-c", "echo ran; exit 3",
+               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (10, 10)))
+    assert (done.returncode, done.stdout) == (3, "ran\n") and "ulimit -n" in done.stderr
+    assert not (hec.folder / "few.hec").exists()
