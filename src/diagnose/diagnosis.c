@@ -36,8 +36,8 @@ struct build {
     /* the rest is not of a pass that only widens bounds */
     struct hec_source_builder *source, *steady_source, *setup_source;
     struct hec_stacks stacks;
-    int64_t compiling_ns[HEC_DEVICE_MAX];
-    struct hec_calls *calls; /* NULL: nobody asks for them and for gaps */
+    int64_t compiling_ns[HEC_DEVICE_MAX], launching_ns[HEC_DEVICE_MAX]; /* by stacks */
+    struct hec_calls *calls;                                            /* NULL: nobody asks for them and for gaps */
     struct hec_gaps gaps;
     bool tapes;
     struct hec_tape tape[HEC_DEVICE_MAX];
@@ -125,9 +125,14 @@ static int take_inferred(struct build *b, int device, const struct hec_state_pie
 
 static int take_piece(void *context, int device, const struct hec_state_piece *piece) {
     struct build *b = context;
-    if (piece->state == HEC_STATE_STARTUP && piece->frame && b->stacks.meaning && hec_device_bit(device) &&
-        hec_stacks_meaning(&b->stacks, piece->frame) == HEC_STACK_COMPILE)
-        b->compiling_ns[device] += piece->end_ns - piece->start_ns;
+    int64_t lasts_ns = piece->end_ns - piece->start_ns;
+    bool startup = piece->state == HEC_STATE_STARTUP;
+    bool launches = piece->state == HEC_STATE_LAUNCH && lasts_ns >= HEC_STATE_BRIEF_NS;
+    if ((startup || launches) && piece->frame && b->stacks.meaning && hec_device_bit(device)) {
+        enum hec_stack_meaning meaning = hec_stacks_meaning(&b->stacks, piece->frame);
+        b->compiling_ns[device] += startup && meaning == HEC_STACK_COMPILE ? lasts_ns : 0;
+        b->launching_ns[device] += launches && meaning == HEC_STACK_LAUNCH ? lasts_ns : 0;
+    }
     return b->inferred ? take_inferred(b, device, piece) : give_piece(b, device, piece, true);
 }
 
@@ -398,7 +403,7 @@ static void *rows_of(const void *rows, size_t size, int count, int device, int *
     (to)->rows =                                                                                                       \
         rows_of((from)->rows, sizeof *(from)->rows, (from)->count, d->readings.device.index, &(to)->count, &err)
 
-static int hand_over(const struct found *found, const int64_t *compiling_ns, struct hec_summary *out) {
+static int hand_over(const struct found *found, const struct build *b, struct hec_summary *out) {
     struct hec_device_diagnosis *d;
     int err = 0;
     for (int i = 0; i < found->ledger.device_count; i++)
@@ -412,8 +417,10 @@ static int hand_over(const struct found *found, const int64_t *compiling_ns, str
             d->gaps = kept(&found->gaps.list[i], sizeof *d->gaps, &err);
     for (int i = 0; i < out->device_count; i++) {
         d = &out->devices[i];
-        if (hec_device_bit(d->readings.device.index))
-            d->compiling_s = (double)compiling_ns[d->readings.device.index] / HEC_NS_PER_S;
+        if (hec_device_bit(d->readings.device.index)) {
+            d->compiling_s = (double)b->compiling_ns[d->readings.device.index] / HEC_NS_PER_S;
+            d->launching_s = (double)b->launching_ns[d->readings.device.index] / HEC_NS_PER_S;
+        }
         HAND_OVER(&found->source, &d->source, lines);
         HAND_OVER(&found->steady_source, &d->steady_source, lines);
         HAND_OVER(&found->setup_source, &d->setup_source, lines);
@@ -479,7 +486,7 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, struct hec_meter *meter, 
     if (!err && any)
         err = widen(b->inferred, &telemetry, &found, why);
     if (!err)
-        err = hand_over(&found, b->main.compiling_ns, out);
+        err = hand_over(&found, &b->main, out);
     hec_diagnosis_abandon(b);
     hec_ledger_free(&found.ledger);
     hec_ledger_free(&found.steady);

@@ -44,7 +44,8 @@ struct hec_device_diagnosis {
     struct hec_step_summary steps; /* what its processes do; count 0: none. hec_steps_of says what it goes by */
     struct hec_source_lines source, steady_source, setup_source; /* of idle states; empty without stack samples */
     struct hec_after after;
-    double compiling_s;                /* that it waited while the program compiled, by its stacks; of the whole run */
+    double launching_s; /* that it waited for a framework's own code, by stacks, 0.2 ms and more; of the whole run */
+    double compiling_s; /* that it waited while the program compiled, by its stacks; of the whole run */
     struct hec_source_modules modules; /* what launched compute; empty where no ranges or operators are known */
 };
 

@@ -101,6 +101,33 @@ TEST(compiles) {
                      HEC_STACK_CODE);
 }
 
+TEST(launches) {
+    assert_int_equal(
+        meaning(STACK(SITE "/jax/_src/core.py:Primitive.bind", SITE "/jax/_src/dispatch.py:apply_primitive")),
+        HEC_STACK_LAUNCH);
+    assert_int_equal(meaning(STACK(SITE "/torch/nn/modules/module.py:Module._call_impl",
+                                   SITE "/torch/nn/modules/linear.py:Linear.forward")),
+                     HEC_STACK_LAUNCH);
+    assert_int_equal(meaning(STACK(SITE "/transformers/trainer.py:Trainer._run_epoch")), HEC_STACK_LAUNCH);
+    /* what it calls does something else, or it does so itself */
+    assert_int_equal(meaning(STACK(SITE "/torch/nn/modules/module.py:_call_impl", "/home/ann/program.py:forward")),
+                     HEC_STACK_CODE);
+    assert_int_equal(meaning(STACK(SITE "/transformers/trainer.py:Trainer.log", SITE "/tqdm/std.py:write")),
+                     HEC_STACK_CODE);
+    assert_int_equal(meaning(STACK(SITE "/transformers/models/bert/tokenization_bert.py:tokenize")), HEC_STACK_CODE);
+    assert_int_equal(meaning(STACK(SITE "/torch/serialization.py:save")), HEC_STACK_CODE);
+    assert_int_equal(meaning(STACK(SITE "/torch/nn/modules/__init__.py:<module>")), HEC_STACK_CODE); /* is imported */
+}
+
+TEST(waits_for_arrays) {
+    assert_int_equal(meaning(STACK(SITE "/jax/_src/array.py:ArrayImpl.__float__", SITE "/jax/_src/profiler.py:wrapper",
+                                   SITE "/jax/_src/array.py:ArrayImpl._value")),
+                     HEC_STACK_SYNC);
+    assert_int_equal(meaning(STACK(SITE "/jax/_src/array.py:ArrayImpl.__array__", SITE "/jax/_src/array.py:_value")),
+                     HEC_STACK_FETCH);
+    assert_int_equal(meaning(STACK(SITE "/jax/_src/api.py:block_until_ready")), HEC_STACK_SYNC);
+}
+
 TEST(a_circle_of_parents_ends) {
     uint32_t leaf = STACK(LIB "/selectors.py:select");
     t.frames[0].parent = leaf;
@@ -218,6 +245,19 @@ TEST(who_trains_waits_for_input) {
     kernel(200, 300, thread);
     sample(400, get); /* the end is no input */
     expect("startup 0, compute 10, data 100, compute 200, tail 300");
+}
+
+TEST(frameworks_launch_and_wait) {
+    uint32_t dispatch = STACK(SITE "/jax/_src/dispatch.py:apply_primitive"), own = STACK("/home/ann/program.py:main");
+    uint32_t value = STACK(SITE "/jax/_src/array.py:__float__", SITE "/jax/_src/array.py:_value");
+    kernel(10, 100, thread);
+    sample(110, dispatch);
+    kernel(200, 300, thread);
+    sample(310, value);
+    kernel(400, 500, thread);
+    sample(510, own);
+    kernel(600, 1000, thread);
+    expect("startup 0, compute 10, launch 100, compute 200, sync 300, compute 400, host 500, compute 600");
 }
 
 TEST(compiling_is_startup) {

@@ -11,14 +11,22 @@
 #define MATTERS 0.02 /* of the stretch */
 #define HIDDEN_MOST 0.1
 #define APART 0.05 /* of processes whose shares of waiting differ */
-/* The longest of the states in which the device waits for the host says it best. */
-static const struct hec_ledger_row *waiting(const struct hec_ledger_row *rows) {
+/* The longest of the states in which the device waits for the host says it best. Launching is mixed with kernels; but for what
+ * stacks say is a framework's code (launching_s), which is as long in one piece as the program's own. */
+static const struct hec_ledger_row *waiting(const struct hec_ledger_row *rows, double launching_s) {
     static const enum hec_state waits[] = {HEC_STATE_DATA,  HEC_STATE_CHECKPOINT, HEC_STATE_HOST,    HEC_STATE_SYNC,
                                            HEC_STATE_ALLOC, HEC_STATE_LAUNCH,     HEC_STATE_REQUESTS};
     const struct hec_ledger_row *longest = NULL;
-    for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
-        if (isfinite(rows[waits[i]].watts) && (!longest || rows[waits[i]].ns > longest->ns))
-            longest = &rows[waits[i]];
+    double most_ns = 0;
+    for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
+        const struct hec_ledger_row *row = &rows[waits[i]];
+        double ns = (double)row->ns;
+        ns += waits[i] == HEC_STATE_HOST ? launching_s * 1e9 : waits[i] == HEC_STATE_LAUNCH ? -launching_s * 1e9 : 0;
+        if (isfinite(row->watts) && (!longest || ns > most_ns)) {
+            longest = row;
+            most_ns = ns;
+        }
+    }
     return longest;
 }
 
@@ -60,9 +68,9 @@ static bool sure(const struct hec_ledger_row *row) {
 }
 
 /* joules: of the device in the recorded stretch. A copy alone draws little more than waiting: where it is not known how much, as much. */
-static struct hec_replay_watts watts_of(const struct hec_ledger_device *d, const struct hec_replay *recorded,
-                                        double joules) {
-    const struct hec_ledger_row *idle = waiting(d->rows), *comm = &d->rows[HEC_STATE_COMM],
+static struct hec_replay_watts watts_of(const struct hec_ledger_device *d, double launching_s,
+                                        const struct hec_replay *recorded, double joules) {
+    const struct hec_ledger_row *idle = waiting(d->rows, launching_s), *comm = &d->rows[HEC_STATE_COMM],
                                 *copy = &d->rows[HEC_STATE_COPY];
     struct hec_replay_watts w = {.device = d->device,
                                  .joules = joules,
@@ -160,7 +168,7 @@ int hec_replay_power_find(struct hec_meter *meter, const struct hec_summary *sum
             continue;
         err = hec_meter_joules(meter, &d->readings, edge, 1, &of_stretch, why);
         out->joules[device] = of_stretch.joules;
-        out->of[out->count++] = watts_of(d->ledger, recorded, of_stretch.joules);
+        out->of[out->count++] = watts_of(d->ledger, d->launching_s, recorded, of_stretch.joules);
     }
     double waiting = waiting_watts(out, recorded);
     for (int i = 0; i < out->count; i++)

@@ -152,8 +152,9 @@ static bool told_by_stacks(const struct hec_predictor *p, const struct hec_facts
     const struct hec_ledger_device *steady = f->device->steady;
     double data =
         steady && steady->window_ns > 0 ? steady->rows[HEC_STATE_DATA].seconds * 1e9 / (double)steady->window_ns : 0;
-    return f->device->compiling_s > 0 || (steady && steady->rows[HEC_STATE_REQUESTS].seconds > 0) ||
-           p->data_s < data / 2 * p->recorded.recorded_s;
+    double code = f->device->ledger ? f->device->ledger->rows[HEC_STATE_HOST].seconds : 0;
+    return f->device->compiling_s > 0 || f->device->launching_s > code / 2 ||
+           (steady && steady->rows[HEC_STATE_REQUESTS].seconds > 0) || p->data_s < data / 2 * p->recorded.recorded_s;
 }
 
 int hec_predict(const struct hec_predictor *p, const struct hec_facts *f, struct hec_finding *finding) {

@@ -234,6 +234,11 @@ static enum hec_state by_stack(const struct hec_state_device *d, enum hec_state 
         if (d->gap->thread && d->gap->thread != d->sampled)
             return state;
         return !d->trains ? HEC_STATE_REQUESTS : state == HEC_STATE_HOST ? HEC_STATE_DATA : state;
+    case HEC_STACK_LAUNCH:
+        return state == HEC_STATE_HOST ? HEC_STATE_LAUNCH : state;
+    case HEC_STACK_SYNC:
+    case HEC_STACK_FETCH:
+        return state == HEC_STATE_HOST ? HEC_STATE_SYNC : state;
     default:
         return state;
     }
@@ -284,7 +289,9 @@ static int take_idle(void *context, int64_t start_ns, int64_t end_ns, enum hec_s
             to = t->samples[d->sample].t_ns;
         if (!err)
             err = put_by_window(d, at, to, d->frame, state, HEC_KERNEL_CLASS_OTHER,
-                                state == ruled ? wait : HEC_STATE_WAIT_OTHER);
+                                state == ruled                  ? wait
+                                : d->meaning == HEC_STACK_FETCH ? HEC_STATE_WAIT_DATA
+                                                                : HEC_STATE_WAIT_OTHER);
         at = to;
     }
     return err;

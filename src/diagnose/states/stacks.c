@@ -18,8 +18,6 @@ static const struct row {
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
-_Static_assert(ROWS <= 64, "one bit each");
-
 int hec_stacks_begin(struct hec_stacks *s, const struct hec_timeline_tables *tables) {
     s->tables = tables;
     s->meaning = calloc(tables->frame_count + 1, 1);
@@ -57,15 +55,14 @@ static bool imports(const struct hec_stacks *s, const struct hec_frame *f) {
 
 static enum hec_stack_meaning look(const struct hec_stacks *s, uint32_t leaf) {
     const struct hec_frame *frames = s->tables->frames;
-    uint64_t open = 0; /* rows whose leaf holds */
+    bool open[ROWS]; /* rows whose leaf holds */
     size_t first = ROWS;
     for (size_t i = 0; i < ROWS; i++)
-        if (is(s, &frames[leaf], rows[i].leaf_file, rows[i].leaf_function))
-            open |= UINT64_C(1) << i;
+        open[i] = is(s, &frames[leaf], rows[i].leaf_file, rows[i].leaf_function);
     uint32_t at = leaf;
     for (int depth = 0; at && at < s->tables->frame_count && depth < DEPTH_MAX; depth++, at = frames[at].parent) {
         for (size_t i = 0; i < first; i++)
-            if (open >> i & 1 && is(s, &frames[at], rows[i].file, rows[i].function))
+            if (open[i] && is(s, &frames[at], rows[i].file, rows[i].function))
                 first = i;
         if (imports(s, &frames[at]))
             return HEC_STACK_CODE;

@@ -7,7 +7,10 @@ enum hec_stack_meaning {
     HEC_STACK_CODE, /* the program's own, or nothing that is known */
     HEC_STACK_COMPILE,
     HEC_STACK_DATA,
-    HEC_STACK_REQUESTS
+    HEC_STACK_REQUESTS,
+    HEC_STACK_LAUNCH, /* a framework's code on its way to the next launch: a larger batch or a compiler answers that, no other line */
+    HEC_STACK_SYNC, /* waits for what the device computes, and not in a call of the driver */
+    HEC_STACK_FETCH /* the same, for data */
 };
 
 /* Each stack is looked at once. */
