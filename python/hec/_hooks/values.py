@@ -59,19 +59,17 @@ class Values:
         return True
 
     def flush(self, t_ns: int, force: bool = False) -> None:
+        """Not while the stream is captured for a CUDA graph: to ask for an event would end the program's capture with an error."""
         torch = core.torch
         if (not self._kept and not self._flight) or (not force and t_ns - self._last_flush_ns < FLUSH_NS):
+            return
+        if torch.cuda.is_current_stream_capturing():
             return
         self._last_flush_ns = t_ns
         if not self._land() or not self._kept or core.profiling or self._of is None:
             return
         device, stream, dtype = self._of
-        if (
-            torch.cuda.current_device() != device
-            or _stream(device) != stream
-            or torch.cuda.is_current_stream_capturing()
-            or core.in_mode()
-        ):
+        if torch.cuda.current_device() != device or _stream(device) != stream or core.in_mode():
             return
         buffer = self._buffers.get(dtype)
         if buffer is None:
