@@ -340,8 +340,8 @@ TEST(test_auto) {
     RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=10", "ns=1000000", "fork=2");
     assert_int_equal(reported.rings, 1);
     assert_true(reported.count[HEC_TRACE_KERNEL] > 0);
-    /* the host sets the pace (also where it waits for a processor after each batch): CUPTI is never loaded, and the last PROCESS record
-     * says why */
+    /* the host sets the pace, also where it waits for a processor after each batch: CUPTI is never loaded, and the last
+     * PROCESS record says why */
     RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=400000", "ns=10");
     assert_calls_alone(&reported, (uint64_t)number(&reported, "kernels"));
     assert_true(reported.process.why != 0 && reported.process.cupti_version == 0);

@@ -174,22 +174,24 @@ static size_t words_of(const char *only, json_t *list, json_t *states) {
 }
 
 static void print_words_page(struct hec_page *page, const json_t *list, const json_t *states) {
-    size_t i;
-    json_t *row;
     if (json_array_size(list))
         hec_page_row(page, 0, "Words", HEC_TONE_BOLD, "%s", "in reports");
-    json_array_foreach(list, i, row)
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *row = json_array_get(list, i);
         hec_page_row(page, 2, json_string_value(json_object_get(row, "word")), HEC_TONE_PLAIN, "%s",
                      json_string_value(json_object_get(row, "meaning")));
+    }
     if (json_array_size(list) && json_array_size(states))
         hec_page_blank(page);
     if (json_array_size(states))
         hec_page_row(page, 0, "States", HEC_TONE_BOLD,
                      "of a device: at every instant one of them, the rows of the ledger");
-    json_array_foreach(states, i, row)
+    for (size_t i = 0; i < json_array_size(states); i++) {
+        const json_t *row = json_array_get(states, i);
         hec_page_row(page, 2, json_string_value(json_object_get(row, "state")), HEC_TONE_PLAIN, "%s: %s",
                      json_is_true(json_object_get(row, "busy")) ? "busy" : "idle",
                      json_string_value(json_object_get(row, "meaning")));
+    }
 }
 
 int hec_report_words(const char *only, bool json, const struct hec_report_style *style, struct hec_buf *out) {
