@@ -47,7 +47,7 @@ def test_no_room_from_the_start(hec, named, reader):
         told = messages_of(done.stdout)
         assert len(told) == 2 and "File too large: the run is kept in memory" in told[0]
         assert "the run is reported from memory, and kept nowhere" in told[1]
-        assert re.search(rf"time +\S+ \S+, exit code {STATUS}(, on a simulated h200)?$", done.stdout, re.M)
+        assert f"exit code {STATUS}" in " ".join(done.stdout.split())
 
 
 def test_room_gone_in_the_middle(hec):

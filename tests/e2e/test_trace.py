@@ -42,7 +42,7 @@ class Traced:
         self.output = done.stdout
         self.truths = parse(done.stdout)
         self.report = hec.report(self.path)
-        self.text = " ".join(hec("report", self.path).stdout.split())
+        self.text = " ".join(hec("report", "-v", self.path).stdout.split())
         self.trace = self.report["trace"]
         self.devices = [d["timeline"] for d in self.report["devices"]]
         self.timeline = self.devices[0]
