@@ -54,7 +54,7 @@ static int process_of(const struct hec_args *args, pid_t *pid) {
 
 static const char *name_of(uid_t uid, char out[64]) {
     const struct passwd *user = getpwuid(uid);
-    snprintf(out, 64, user ? "%s" : "", user ? user->pw_name : "");
+    snprintf(out, 64, "%s", user ? user->pw_name : "");
     if (!user)
         snprintf(out, 64, "%u", (unsigned)uid);
     return out;
