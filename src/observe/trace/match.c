@@ -99,7 +99,9 @@ static int64_t group_key(const struct hec_trace_match *match, uint32_t at, uint3
 /* Put what was added to a row in its place: sorted by itself, then merged with what is in order. Without memory it stays as it is. */
 static void order(struct hec_trace_match *match, struct hec_match_row *row,
                   int64_t key(const struct hec_trace_match *, uint32_t at, uint32_t first)) {
-    uint32_t *all = row->at + row->first, first = row->count ? all[0] : 0, i = row->ordered;
+    if (row->count == row->ordered)
+        return;
+    uint32_t *all = row->at + row->first, first = all[0], i = row->ordered;
     for (; i < row->count && (i == 0 || key(match, all[i], first) >= key(match, all[i - 1], first)); i++)
         ;
     row->ordered = i;
