@@ -70,7 +70,7 @@ static char *trace_advice(char *out, const struct hec_summary *s) {
         t->holder[0])
         return out;
     snprintf(out, HEC_SCREEN_TEXT,
-             "hec run %s%s%s--trace auto -- %s would add the cause, the lines of the program and the savings",
+             "hec run %s%s%s--trace auto -- %.600s would add the cause, the lines of the program and the savings",
              s->simulated[0] ? "--sim " : "", s->simulated, s->simulated[0] ? " " : "", command_of(s, COMMAND_COLUMNS));
     return out;
 }
