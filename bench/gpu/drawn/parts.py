@@ -87,6 +87,19 @@ def reported(flags, line):
     return line if flags.report_every == 1 else f"if step % {flags.report_every} == 0:\n" + indented(line)
 
 
+def beside(flags, create, download, upload, read):
+    """(set-up, lines after the update) of a memory that goes to the host and back, and of values that are read: expressions of the framework."""
+    setup, after = "", ""
+    if flags.drawn("round_trip"):
+        setup += f"memory = {filled(create, N=max(1, flags.knobs['round_trip'] // 4))}\n"
+        after += f"kept = {download}\nmemory = {upload} * 0.999\n" if flags.has("round_trip") else "memory = memory * 0.999\n"
+    if flags.drawn("reads"):
+        setup += "history = []\n"
+        after += (f"for which in range({flags.knobs['reads']}):\n    history.append({read})\n" if flags.has("reads")
+                  else "if step % 64 == 0:\n    history.extend(values.tolist())\n")
+    return setup, after
+
+
 PROGRESS = '''class Progress:
     """Goes on for some seconds, then says how far it got."""
 

@@ -1,5 +1,5 @@
 """Programs in CuPy."""
-from parts import Flags, filled, host_code, indented, program, reported
+from parts import Flags, beside, filled, host_code, indented, program, reported
 
 IMPORTS = "import cupy\nimport numpy\n"
 # Each: (what is kept, a step that gives `values`)
@@ -46,7 +46,7 @@ def source(spec, without=frozenset(), probe=None):
     setup, step = filled(setup, MANY="BATCH, " if probe == "batch" else ""), filled(step, RELAX="relax", BARRIER=barrier)
     fused = flags.drawn("unfused") and not flags.has("unfused") or probe in ("launch", "host", "memory")
     function = "@cupy.fuse()\n" * (fused and flags["model"] in FUNCTIONS) + FUNCTIONS.get(flags["model"], "")
-    loop, after = places.get("host_before", ""), ""
+    loop = places.get("host_before", "")
     if flags.drawn("pageable"):
         count = max(1, flags.knobs["pageable"] // 4)
         setup += f"extra = numpy.ones({count}, numpy.float32)\ntotal = cupy.zeros((), cupy.float32)\nplace = cupy.empty({count}, cupy.float32)\n"
@@ -58,13 +58,8 @@ def source(spec, without=frozenset(), probe=None):
         setup += filled("rows = list(numpy.ones((@N@, 64), numpy.float32))\nseen = cupy.zeros((), cupy.float32)\n", N=flags.knobs["chatty"])
         loop += ("block = cupy.stack([cupy.asarray(row) for row in rows])\n" if flags.has("chatty")
                  else "block = cupy.asarray(numpy.stack(rows))\n") + "seen += block.sum()\n"
-    if flags.drawn("round_trip"):
-        setup += filled("memory = cupy.ones(@N@, cupy.float32)\n", N=max(1, flags.knobs["round_trip"] // 4))
-        after += "kept = cupy.asnumpy(memory)\nmemory = cupy.asarray(kept) * 0.999\n" if flags.has("round_trip") else "memory = memory * 0.999\n"
-    if flags.drawn("reads"):
-        setup += "history = []\n"
-        after += (filled("for place_read in range(@N@):\n    history.append(float(values[place_read % len(values)]))\n", N=flags.knobs["reads"])
-                  if flags.has("reads") else "if step % 64 == 0:\n    history.extend(values.tolist())\n")
+    more, after = beside(flags, "cupy.ones(@N@, cupy.float32)", "cupy.asnumpy(memory)", "cupy.asarray(kept)", "float(values[which % len(values)])")
+    setup += more
     if flags.has("no_pool"):
         setup += "cupy.cuda.set_allocator(None)\n"
     loop += step + places.get("host_after", "") + places.get("logging", "") + after

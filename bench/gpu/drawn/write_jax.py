@@ -1,5 +1,5 @@
 """Programs in JAX."""
-from parts import Flags, filled, host_code, indented, program, reported
+from parts import Flags, beside, filled, host_code, indented, program, reported
 
 IMPORTS = "import jax\nimport jax.numpy as jnp\nimport numpy\n"
 MLP = '''def start(key):
@@ -60,18 +60,13 @@ def source(spec, without=frozenset(), probe=None):
     setup = f"key = jax.random.key({spec['style'] % 1000})\n"
     setup += (f"weights = start(key)\nx = jax.random.normal(key, (BATCH, WIDTH), {dtype})\n" if mlp
               else "state = jax.random.normal(key, (ITEMS,))\n")
-    loop, after = places.get("host_before", ""), ""
+    loop = places.get("host_before", "")
     if flags.drawn("chatty"):
         setup += filled("rows = list(numpy.ones((@N@, 64), numpy.float32))\n", N=flags.knobs["chatty"])
         loop += ("block = jnp.stack([jax.device_put(row) for row in rows])\n" if flags.has("chatty")
                  else "block = jax.device_put(numpy.stack(rows))\n")
-    if flags.drawn("round_trip"):
-        setup += filled("memory = jnp.ones(@N@)\n", N=max(1, flags.knobs["round_trip"] // 4))
-        after += "kept = numpy.asarray(memory)\nmemory = jax.device_put(kept) * 0.999\n" if flags.has("round_trip") else "memory = memory * 0.999\n"
-    if flags.drawn("reads"):
-        setup += "history = []\n"
-        after += (filled("for place in range(@N@):\n    history.append(float(values[place % len(values)]))\n", N=flags.knobs["reads"])
-                  if flags.has("reads") else "if step % 64 == 0:\n    history.extend(values.tolist())\n")
+    more, after = beside(flags, "jnp.ones(@N@)", "numpy.asarray(memory)", "jax.device_put(kept)", "float(values[which % len(values)])")
+    setup += more
     taken, name = ("x", "x") if mlp else ("state", "state")
     if flags.drawn("new_shapes"):
         every = flags.knobs["new_shapes"]

@@ -2,7 +2,7 @@
 import frameworks_of_torch
 import models_torch
 from grammar import RECOMPILE_EVERY
-from parts import Flags, filled, host_code, indented, program, reported
+from parts import Flags, beside, filled, host_code, indented, program, reported
 
 def probe_of(spec, cause):
     """What else measures a finding of which no inefficiency of the program is: the change that answers it, named by the cause."""
@@ -153,7 +153,7 @@ REPLAYED = '''class Replayed:
 
 def around(flags):
     """(set-up, lines before the update, lines after it) of what the loop does beside its model."""
-    setup, before, after = "", "", ""
+    setup, before = "", ""
     if flags.drawn("pageable"):
         setup += filled("extras = [torch.randn(@N@) for _ in range(2)]\ntotal = torch.zeros((), device=DEVICE)\n",
                         N=max(1, flags.knobs["pageable"] // 4))
@@ -166,13 +166,8 @@ def around(flags):
         setup += filled("rows = list(torch.randn(@N@, 64))\nseen = torch.zeros((), device=DEVICE)\n", N=flags.knobs["chatty"])
         before += ("block = torch.stack([row.to(DEVICE) for row in rows])\n" if flags.has("chatty")
                    else "block = torch.stack(rows).to(DEVICE)\n") + "seen += block.mean()\n"
-    if flags.drawn("round_trip"):
-        setup += filled("memory = torch.randn(@N@, device=DEVICE)\n", N=max(1, flags.knobs["round_trip"] // 4))
-        after += "kept = memory.cpu()\nmemory = kept.to(DEVICE) * 0.999\n" if flags.has("round_trip") else "memory = memory * 0.999\n"
-    if flags.drawn("reads"):
-        setup += "history = []\n"
-        after += (filled("for place in range(@N@):\n    history.append(values[place % len(values)].item())\n", N=flags.knobs["reads"])
-                  if flags.has("reads") else "if step % 64 == 0:\n    history.extend(values.tolist())\n")
+    more, after = beside(flags, "torch.randn(@N@, device=DEVICE)", "memory.cpu()", "kept.to(DEVICE)", "values[which % len(values)].item()")
+    setup += more
     if flags.drawn("checkpoint"):
         every = flags.knobs["checkpoint"] if flags.has("checkpoint") else 5000
         after += f"if step % {every} == {every - 1}:\n    torch.save(model.state_dict(), \"weights.pt\")\n"
