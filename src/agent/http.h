@@ -27,7 +27,8 @@ struct hec_http_maker {
     void *context;
     int64_t age_ns;
 };
-/* Takes the socket over, also where it fails. web may be NULL; only the thread uses it from now on. */
+/* Takes the socket over, also where it fails. web may be NULL; from now on only the thread
+ * uses it, and hec_http_swap_users. */
 int hec_http_start(int fd, struct hec_web_config *web, const struct hec_http_maker *maker, struct hec_http **out,
                    struct hec_why *why);
 /* The users of `fresh` from now on, which has the others then. */

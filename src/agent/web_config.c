@@ -16,6 +16,7 @@
 
 #define FILE_MAX (1u << 20)
 #define AFTER_WRONG_NS HEC_NS_PER_S
+#define WORK_SHARE_MAX 2 /* one in so many seconds goes into tries of passwords, at most */
 #define PASSWORD_MAX 512
 
 struct parsing {
@@ -234,7 +235,8 @@ bool hec_web_config_allows(struct hec_web_config *config, uint64_t from, const c
         config->users[user].proven = true;
     } else {
         config->wrong[wrong].from = from;
-        config->wrong[wrong].next_ns = hec_clock_mono_ns() + AFTER_WRONG_NS;
+        int64_t end_ns = hec_clock_mono_ns(), pause_ns = WORK_SHARE_MAX * HEC_WEB_WRONG_MAX * (end_ns - now_ns);
+        config->wrong[wrong].next_ns = end_ns + (pause_ns > AFTER_WRONG_NS ? pause_ns : AFTER_WRONG_NS);
     }
     return right;
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define HEC_WEB_USERS_MAX 64
-#define HEC_WEB_WRONG_MAX 64 /* addresses */
+#define HEC_WEB_WRONG_MAX 8  /* addresses that were wrong a moment ago: a ninth waits for one of them */
 #define HEC_WEB_HASH_SIZE 64 /* bcrypt: 60 characters */
 
 struct hec_web_config {
@@ -24,7 +24,7 @@ struct hec_web_config {
     int user_count; /* 0: anybody */
     struct {
         uint64_t from;
-        int64_t next_ns; /* no password from there is tried before: trying one takes 0.1 s of CPU time */
+        int64_t next_ns; /* no password from there is tried before */
     } wrong[HEC_WEB_WRONG_MAX];
 };
 
@@ -32,8 +32,9 @@ struct hec_web_config {
 int hec_web_config_read(const char *path, struct hec_web_config *config, struct hec_why *why);
 void hec_web_config_free(struct hec_web_config *config);
 
-/* Whether the name has this password. One thread. A password that was right is known again without the work; after one that was
- * wrong there is no other try for a second from there. from: an address, as a number. */
+/* Whether the name has this password. One thread. A password that was right is known again without the work. After one that was
+ * wrong there is no other try from there for a second, or for so long that all tries of all addresses take half a core at most.
+ * from: an address, as a number. */
 bool hec_web_config_allows(struct hec_web_config *config, uint64_t from, const char *name, const char *password);
 /* Users of another file from now on; what is `fresh` has the others then. */
 void hec_web_config_swap_users(struct hec_web_config *config, struct hec_web_config *fresh);
