@@ -214,7 +214,8 @@ TEST(without_secrets) {
         {"a https://ghu16C7e@git.example b", "a https://[withheld]@git.example b"},
         {"ssh://git@github.com/a/b.git", "ssh://git@github.com/a/b.git"},
         {"Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc-_1", "Authorization: Bearer [withheld]"},
-        {"hf_abcdefghijkl", "[withheld]"},
+        {"hf_abcdefghijk1mnop", "[withheld]"},
+        {"from huggingface_hub import hf_hub_download", "from huggingface_hub import hf_hub_download"},
         {"hf_hub", "hf_hub"},
         {"--x=sk-proj-0123456789", "--x=[withheld]"},
         {"AKIAIOSFODNN7EXAMPLE", "[withheld]"},
@@ -272,6 +273,8 @@ TEST(commands_without_secrets) {
                                         "--token",
                                         "50256",
                                         "--wandb-key=k1k2k3",
+                                        "--pass",
+                                        "12345678",
                                         NULL};
     static const char *const left[] = {"env",
                                        "HF_TOKEN=[withheld]",
@@ -289,13 +292,15 @@ TEST(commands_without_secrets) {
                                        "64",
                                        "--token",
                                        "50256",
-                                       "--wandb-key=[withheld]"};
+                                       "--wandb-key=[withheld]",
+                                       "--pass",
+                                       "[withheld]"};
     struct hec_receipt one = {.error = HEC_OK};
     hec_receipt_add_command(&one, 1, (char *const *)(uintptr_t)words);
     assert_int_equal(one.command[1].count, sizeof left / sizeof left[0]);
     for (int i = 0; i < one.command[1].count; i++)
         assert_string_equal(one.command[1].list[i], left[i]);
-    assert_int_equal(one.withheld.count, 4);
+    assert_int_equal(one.withheld.count, 5);
     assert_string_equal(one.withheld.list[1], "word 6 of command B");
     assert_false(hec_receipt_has_commands(&one));
     hec_receipt_free(&one);

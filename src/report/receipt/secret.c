@@ -10,7 +10,8 @@
 #define TOKEN_LEAST 20u /* characters in a row of which no word of a language has so many of all kinds */
 #define HEX_LEAST 32u   /* 128 bits */
 #define TOKEN_BITS 3.5  /* a character, of what is drawn at random: 4.1 for 20 of 62; of words in one: 3.3 and less */
-#define PREFIX_REST 8u  /* characters after a known prefix */
+#define PREFIX_REST 12u /* characters after a known prefix, with a digit or a capital: hf_hub_download is a function */
+#define NUMBER_LEAST 8u /* a name that asks for so many characters is also one of counts: --stop-token 50256 */
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 enum where { ANYWHERE, AS_WORD, AS_LAST_WORD };
@@ -49,7 +50,8 @@ bool hec_receipt_is_secret(const char *name, size_t length, const char *value, b
     size_t size = strlen(value);
     bool number = size > 0 && strspn(value, "+-.0123456789eE") == size;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (has_name(name, length, i, option) && (!option || (size >= names[i].least && !number)))
+        if (has_name(name, length, i, option) &&
+            (!option || (size >= names[i].least && !(number && names[i].least >= NUMBER_LEAST))))
             return true;
     return false;
 }
@@ -79,7 +81,7 @@ static size_t token_at(const char *text) {
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         size_t size = strlen(prefixes[i]);
         size_t rest = strncmp(text, prefixes[i], size) == 0 ? strspn(text + size, NAME_CHARACTERS "_-.") : 0;
-        if (rest >= PREFIX_REST)
+        if (rest >= PREFIX_REST && strspn(text + size, "abcdefghijklmnopqrstuvwxyz_-.") < rest)
             return size + rest;
     }
     size_t length = strspn(text, NAME_CHARACTERS "+");
