@@ -21,7 +21,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define DESCRIPTORS_LEAST 32 /* of a run with a trace, 20 are open at once */
+#define DESCRIPTORS_LEAST 32 /* enough for a traced run on eight simulated GPUs */
 
 struct run {
     struct hec_args args;

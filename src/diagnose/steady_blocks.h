@@ -51,8 +51,8 @@ int hec_steady_blocks_build(const struct hec_pass *pass, struct hec_meter *meter
 
 enum hec_run_part { HEC_RUN_SETUP, HEC_RUN_LOOP, HEC_RUN_END, HEC_RUN_PARTS };
 
-/* What work takes is told of the loop, as programs do that print their own rate; the seconds and joules of set-up and of the end
- * stand beside it. */
+/* Work per second and joules a unit are of the loop, as programs count that print their own rate. The seconds and joules of set-up and
+ * of the end stand beside it. */
 struct hec_loop {
     bool known; /* steps tell where it is; else all else is 0 */
     double seconds[HEC_RUN_PARTS];
