@@ -7,11 +7,12 @@ TESTS = $(shell expr 2 \* $(JOBS))
 # more settings for CMake, as in: make test CMAKE_FLAGS=-DHEC_WERROR=ON
 CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 600
+DRAWN_PROGRAMS ?= 320
 
 export CTEST_OUTPUT_ON_FAILURE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench portable install format lint asan tsan fuzz clean
+.PHONY: help build demo test bench portable install format lint asan tsan fuzz drawn clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1	/' | expand -t 18
@@ -66,6 +67,11 @@ fuzz: ## every parser, FUZZ_SECONDS each (default 600)
 	@scripts/bootstrap build test fuzz
 	@scripts/build asan fuzzers $(CMAKE_FLAGS)
 	@scripts/fuzz $(FUZZ_SECONDS)
+
+drawn: ## DRAWN_PROGRAMS random programs on the simulated GPU (default 320), judged
+	@scripts/bootstrap build test
+	@scripts/build release all -DHEC_TESTS=ON $(CMAKE_FLAGS)
+	@HEC_DRAWN_PROGRAMS=$(DRAWN_PROGRAMS) ctest --test-dir build -R e2e.drawn_sim
 
 clean: ## remove build/ and dist/
 	@rm -rf build dist
