@@ -121,6 +121,15 @@ TEST(a_free) {
     assert_non_null(strstr(reported(HEC_INFERRED_MOST_BETWEEN), "compute 1000-5004, "));
 }
 
+/* Calls that neither give work nor wait cut nothing: it works off what it has, and then rests to the next launch. */
+TEST(allocations_after_work) {
+    burst(one, 1000, 1100, 20);
+    call(one, HEC_API_ALLOC, "cudaMalloc", 1100, 2100);
+    call(one, HEC_API_ALLOC, "cudaMalloc", 2100, 3100);
+    work(3100, HEC_SYNC_STREAM, 4005);
+    assert_non_null(strstr(reported(HEC_INFERRED_GUESS), "compute 1100-2500, alloc 2500-3100, "));
+}
+
 /* A long call on an empty queue loads code: the device starts when it returns. */
 TEST(a_load) {
     work(1000, HEC_SYNC_STREAM, 2105);

@@ -197,7 +197,14 @@ static bool asynchronous(const char *name) {
     return strstr(name, "Async") != NULL || strstr(name, "Pool") != NULL;
 }
 
-static int take_api(struct hec_inferred_device *d, const struct hec_activity *a, const char *name) {
+/* What neither gives the device work nor waits for it cuts nothing: it works off what it has, and rests after that. */
+static bool says_nothing(const struct hec_activity *a) {
+    static const uint32_t saying = 1u << HEC_API_LAUNCH | 1u << HEC_API_GRAPH | 1u << HEC_API_MEMSET |
+                                   1u << HEC_API_COPY | 1u << HEC_API_FREE;
+    return a->kind == HEC_ACTIVITY_API && !(saying >> a->detail & 1);
+}
+
+static void take_api(struct hec_inferred_device *d, const struct hec_activity *a, const char *name) {
     switch (a->detail) {
     case HEC_API_LAUNCH:
     case HEC_API_GRAPH:
@@ -214,10 +221,11 @@ static int take_api(struct hec_inferred_device *d, const struct hec_activity *a,
     default:
         break;
     }
-    return 0;
 }
 
 int hec_inferred_device_call(struct hec_inferred_device *d, const struct hec_activity *a, const char *name) {
+    if (says_nothing(a))
+        return 0;
     int err = hec_inferred_device_advance(d, a->start_ns);
     if (err)
         return err;
@@ -226,8 +234,8 @@ int hec_inferred_device_call(struct hec_inferred_device *d, const struct hec_act
     else if (a->kind == HEC_ACTIVITY_SYNC)
         take_sync(d, a);
     else
-        err = take_api(d, a, name);
-    return err;
+        take_api(d, a, name);
+    return 0;
 }
 
 void hec_inferred_device_seen(struct hec_inferred_device *d, const struct hec_activity *a) {
