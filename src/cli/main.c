@@ -102,6 +102,7 @@ static int record(const struct hec_window_plan *plan, const int *fds, struct hec
     struct hec_running_options options = {.rings = rings,
                                           .ring_count = plan->ring_count,
                                           .root = plan->root,
+                                          .owner = plan->mixed ? NULL : &plan->owner,
                                           .seconds = plan->seconds,
                                           .job = plan->job,
                                           .simulated = plan->simulated[0] ? plan->simulated : NULL,

@@ -1,5 +1,5 @@
-/* Inside the registry of jobs: jobs.c keeps rings and jobs, schedule.c has windows of them recorded, answer.c answers
- * `hec record`. */
+/* Inside the registry of jobs: jobs.c keeps rings and jobs, root.c finds the process above those of a job,
+ * schedule.c has windows of them recorded, answer.c answers `hec record`. */
 #pragma once
 
 #include "jobs/jobs.h"
@@ -40,6 +40,16 @@ struct hec_jobs {
         int64_t expected_ns;
     } window[HEC_JOBS_WINDOWS];
 };
+
+struct hec_job_process {
+    pid_t pid;
+    uid_t uid; /* by the credentials of its connection */
+};
+
+/* The nearest common ancestor of the processes, itself one of them or above; of each only ancestors that are its own user's count, so
+ * that a job never has what stands above its user's processes, such as sshd. 0: there is none, or the agent stands below it. proc:
+ * /proc, open. */
+pid_t hec_jobs_root(int proc, const struct hec_job_process *of, int count, pid_t agent);
 
 /* Nobody reads it just now. */
 void hec_jobs_pause(const struct hec_job_ring *ring);

@@ -1,66 +1,32 @@
 #include "jobs/parts.h"
 #include "base/clock.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define SOON_NS (50 * HEC_NS_PER_MS) /* a window has ended and is being analysed */
-#define ANCESTORS_MAX 64
 
 static int64_t ns_of(double seconds) {
     return (int64_t)(seconds * (double)HEC_NS_PER_S);
 }
 
-/* ---- the process that stands above the others ---- */
-
-static pid_t parent_of(pid_t pid) {
-    char path[32], text[512];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
-    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    int parent = 0;
-    if (file)
-        fclose(file);
-    text[length] = '\0';
-    const char *after = strrchr(text, ')'); /* a name may hold anything */
-    return after && sscanf(after, ") %*c %d", &parent) == 1 ? parent : 0;
-}
-
-static int ancestors(pid_t pid, pid_t list[ANCESTORS_MAX]) {
-    int count = 0;
-    for (; pid > 1 && count < ANCESTORS_MAX; pid = parent_of(pid))
-        list[count++] = pid;
-    return count;
-}
-
-/* The nearest common ancestor of its processes; where that is init, or this process's, the first of them. */
-static pid_t root_of(const struct hec_jobs *jobs, const struct hec_job_entry *entry) {
-    pid_t common[ANCESTORS_MAX], other[ANCESTORS_MAX], own[ANCESTORS_MAX];
-    int count = 0, from = 0, own_count = ancestors(getpid(), own);
-    for (int i = 0; i < jobs->ring_count; i++) {
-        if (jobs->ring[i].job != entry)
-            continue;
-        if (count == 0) {
-            count = ancestors(jobs->ring[i].pid, common);
-            continue;
-        }
-        int others = ancestors(jobs->ring[i].pid, other), at = count;
-        for (int k = from; k < count && at == count; k++)
-            for (int m = 0; m < others; m++)
-                at = common[k] == other[m] ? k : at;
-        from = others > 0 ? at : from;
-    }
-    if (from >= count)
-        return entry->job.pid;
-    for (int i = 0; i < own_count; i++)
-        if (own[i] == common[from])
-            return entry->job.pid;
-    return common[from];
-}
-
 /* ---- begin ---- */
+
+static pid_t root_of(const struct hec_jobs *jobs, const struct hec_job_entry *entry) {
+    static struct hec_job_process of[HEC_JOBS_RINGS_MAX]; /* of one thread; large */
+    int count = 0;
+    for (int i = 0; i < jobs->ring_count; i++)
+        if (jobs->ring[i].job == entry)
+            of[count++] = (struct hec_job_process){jobs->ring[i].pid, jobs->ring[i].uid};
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    pid_t root = proc < 0 ? 0 : hec_jobs_root(proc, of, count, getpid());
+    if (proc >= 0)
+        close(proc);
+    return root ? root : entry->job.pid;
+}
 
 static void begin(struct hec_jobs *jobs, int which, struct hec_job_entry *entry, double seconds, int64_t now_ns) {
     static struct hec_window_plan plan; /* of one thread; large */
@@ -68,8 +34,12 @@ static void begin(struct hec_jobs *jobs, int which, struct hec_job_entry *entry,
     const struct hec_jobs_options *options = &jobs->options;
     struct hec_why why;
     entry->job.pid = root_of(jobs, entry);
-    plan = (struct hec_window_plan){
-        .magic = HEC_WINDOW_MAGIC, .seconds = seconds, .root = entry->job.pid, .wants_file = which == HEC_JOBS_ASKED};
+    plan = (struct hec_window_plan){.magic = HEC_WINDOW_MAGIC,
+                                    .seconds = seconds,
+                                    .root = entry->job.pid,
+                                    .owner = entry->job.uid,
+                                    .mixed = entry->job.mixed,
+                                    .wants_file = which == HEC_JOBS_ASKED};
     snprintf(plan.simulated, sizeof plan.simulated, "%s", options->simulated ? options->simulated : "");
     snprintf(plan.nvml_path, sizeof plan.nvml_path, "%s", options->nvml_path ? options->nvml_path : "");
     snprintf(plan.job, sizeof plan.job, "%s", entry->job.id);

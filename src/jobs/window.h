@@ -23,6 +23,8 @@ struct hec_window_plan {
     uint64_t magic;
     double seconds;
     pid_t root;               /* the process that stands above the others of the job; 0: not known */
+    uid_t owner;              /* whose processes it lists */
+    bool mixed;               /* those of all users: only root gets the run file */
     bool wants_file;          /* the run file too, not only the result */
     char simulated[128];      /* profile of the simulated machine; "": a real one */
     char nvml_path[PATH_MAX]; /* "": the system's */
@@ -57,7 +59,7 @@ struct hec_window_result {
     uint64_t lost; /* records that found a ring full */
 };
 
-#define HEC_WINDOW_MAGIC UINT64_C(0x31574443455748) /* changes with either struct */
+#define HEC_WINDOW_MAGIC UINT64_C(0x32574443455748) /* changes with either struct */
 
 /* ---- in the agent ---- */
 

@@ -111,7 +111,8 @@ int hec_running_record(const struct hec_running_options *options, struct hec_ima
     if (err < 0)
         return err;
     const struct hec_sink *sink = hec_writer_sink(writer);
-    observe = (struct hec_observe_options){.nvml_path = options->nvml_path,
+    observe = (struct hec_observe_options){.owner = options->owner,
+                                           .nvml_path = options->nvml_path,
                                            .rings = options->rings,
                                            .trace_mode = HEC_TRACE_AUTO,
                                            .visible_devices = visible_devices(options->root, environment)};

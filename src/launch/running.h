@@ -11,8 +11,9 @@
 struct hec_running_options {
     const struct hec_observe_ring *rings; /* of its processes */
     int ring_count;
-    pid_t root;    /* the process that stands above the others; 0: not known */
-    bool attached; /* to root, which hands over no rings; pid_fd: of it */
+    pid_t root;         /* the process that stands above the others; 0: not known */
+    const uid_t *owner; /* only processes of this user are listed; NULL: of any. Outlives the call */
+    bool attached;      /* to root, which hands over no rings; pid_fd: of it */
     int pid_fd;
     const volatile sig_atomic_t *stop; /* attached: ends it when it is not 0; NULL: nothing does */
     double seconds;

@@ -22,6 +22,7 @@ struct hec_observe_ring {
 
 struct hec_observe_options {
     pid_t root;                          /* the command; 0 while it has not started */
+    const uid_t *owner;                  /* only processes of this user are listed; NULL: of any */
     const char *nvml_path;               /* NULL: the system's libnvidia-ml.so.1 */
     const char *visible_devices;         /* CUDA_VISIBLE_DEVICES of the command; NULL when unset */
     const char *proc_path;               /* NULL: /proc */

@@ -7,6 +7,7 @@
 #include "jobs/window.h"
 #include "tests/unit/folder.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -166,6 +167,57 @@ TEST_WITH(test_a_flood_is_bounded, set_up, tear_down) {
         hec_ring_unmap(&ring[i]);
     }
     assert_int_equal(closed, 996); /* who is not listened to is told so */
+}
+
+/* ---- the process above those of a job, in a made /proc ---- */
+
+static void put_process(int pid, int parent, int uid) {
+    char path[32];
+    snprintf(path, sizeof path, "%d/stat", pid);
+    folder_text(path, "%d (x) y) S %d 1 1 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 9 1000 100 0 0\n", pid, parent);
+    snprintf(path, sizeof path, "%d/status", pid);
+    folder_text(path, "Name:\tx\nUid:\t%d\t%d\t%d\t%d\n", uid, uid, uid, uid);
+}
+
+static const struct {
+    struct hec_job_process of[3];
+    pid_t agent, root;
+    const char *why;
+} roots[] = {
+    {{{30, 1000}, {31, 1000}}, 99, 20, "two of one shell"},
+    {{{30, 1000}, {30, 1000}}, 99, 30, "two rings of one process"},
+    {{{30, 1000}, {40, 1000}}, 99, 0, "two sessions: sshd above them is root's"},
+    {{{30, 1000}, {40, 1000}, {31, 1000}}, 99, 0, "the third does not bring it back"},
+    {{{60, 1000}, {30, 1000}}, 99, 0, "below a sudo: that is not the user's"},
+    {{{30, 1000}, {50, 2000}}, 99, 0, "two users"},
+    {{{30, 1001}}, 99, 0, "not its own process"},
+    {{{30, 0}}, 99, 0, "nor root's"},
+    {{{70, 0}, {10, 0}}, 99, 10, "root's own sshd is its own"},
+    {{{30, 1000}, {31, 1000}}, 31, 0, "the agent stands below"},
+    {{{77, 1000}}, 99, 0, "it has gone"},
+};
+
+TEST_WITH(test_a_job_never_climbs_above_its_owner, folder_make, folder_remove) {
+    put_process(10, 1, 0); /* sshd */
+    put_process(20, 10, 1000);
+    put_process(30, 20, 1000);
+    put_process(31, 20, 1000);
+    put_process(40, 10, 1000);
+    put_process(50, 10, 2000);
+    put_process(55, 30, 0); /* sudo, and what it runs for another user, and for the same */
+    put_process(60, 55, 1000);
+    put_process(70, 10, 0);
+    put_process(99, 1, 0);
+    int proc = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+        int count = 0;
+        while (count < 3 && roots[i].of[count].pid)
+            count++;
+        pid_t root = hec_jobs_root(proc, roots[i].of, count, roots[i].agent);
+        if (root != roots[i].root)
+            fail_msg("%s: %d, not %d", roots[i].why, (int)root, (int)roots[i].root);
+    }
+    close(proc);
 }
 
 /* ---- requests ---- */

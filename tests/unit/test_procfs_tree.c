@@ -159,6 +159,29 @@ TEST_BOTH(members_are_the_command_its_descendants_and_orphans) {
     assert_null(kept_process(60));
 }
 
+/* What another user runs below the user's processes (sudo, a service) is not the user's to see, nor what is below that. */
+TEST_BOTH(processes_of_other_users_are_left_out) {
+    static const uid_t owner = 1234;
+    world.options.owner = &owner;
+    PUT(.pid = ROOT, .parent = SELF, .start = 200, .children = "101 102 103 104", .own_ticks = 1);
+    PUT(.pid = 101, .parent = ROOT, .start = 201, .own_ticks = 20);
+    PUT(.pid = 102, .parent = ROOT, .start = 202, .own_ticks = 300, .children = "105");
+    PUT(.pid = 103, .parent = ROOT, .start = 203, .own_ticks = 4000);
+    PUT(.pid = 104, .parent = ROOT, .start = 204, .own_ticks = 50000);
+    PUT(.pid = 105, .parent = 102, .start = 205, .own_ticks = 600000);
+    folder_text("100/status", "Name:\tx\nUid:\t1234\t1234\t1234\t1234\nGid:\t0\n");
+    folder_text("101/status", "Name:\tx\nUid:\t1234\t1234\t1234\t1234\nGid:\t0\n");
+    folder_text("102/status", "Name:\tx\nUid:\t0\t0\t0\t0\nGid:\t1234\n");
+    folder_text("103/status", "Name:\tx\nUid:\t1234\t0\t0\t0\nGid:\t0\n");                /* setuid */
+    folder_text("104/status", "Name:\tUid:\t1234\t1234\t1234\t1234\nUid:\t7\t7\t7\t7\n"); /* a name that pretends */
+    folder_text("105/status", "Name:\tx\nUid:\t0\t0\t0\t0\nGid:\t0\n");
+    start_root();
+    assert_int_equal(kept.processes, 2);
+    assert_int_equal(kept_value(HEC_TREE_PROCESSES, 0), 2);
+    assert_int_equal(kept_value(HEC_TREE_CPU, 0), 21 * TICK_MS);
+    assert_null(kept_process(102));
+}
+
 TEST_BOTH(a_process_appears_later) {
     PUT(.pid = ROOT, .parent = SELF, .start = 200);
     start_root();

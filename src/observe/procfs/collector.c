@@ -424,6 +424,7 @@ static int procfs_open(const struct hec_observe_options *options, const struct h
     self->meminfo_fd = openat(proc, "meminfo", O_RDONLY | O_CLOEXEC);
     self->statm_fd = openat(proc, "self/statm", O_RDONLY | O_CLOEXEC);
     hec_tree_init(&self->tree, proc, pid, options->proc_path == NULL);
+    self->tree.owner = options->owner;
     hec_tree_exclude_present(&self->tree, __atomic_load_n(&options->root, __ATOMIC_ACQUIRE));
     *out = self;
     return HEC_OK;

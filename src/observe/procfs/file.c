@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,6 +48,17 @@ bool hec_proc_error_is_gone(ssize_t error) {
 
 bool hec_proc_error_is_denied(ssize_t error) {
     return error == -EACCES || error == -EPERM;
+}
+
+bool hec_proc_is_users(int dir, int32_t pid, uid_t user) {
+    char path[32], text[4096];
+    snprintf(path, sizeof path, "%d/status", pid);
+    if (hec_proc_read(dir, path, text, sizeof text) < 0)
+        return false;
+    const char *line = strstr(text, "\nUid:"); /* a name cannot hold a newline here */
+    unsigned real, effective, saved, files;
+    return line && sscanf(line, " Uid: %u %u %u %u", &real, &effective, &saved, &files) == 4 && real == user &&
+           effective == user && saved == user && files == user;
 }
 
 int hec_proc_list_numbers(int dir, const char *path, void (*visit)(void *context, int32_t number), void *context) {

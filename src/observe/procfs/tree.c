@@ -252,6 +252,8 @@ bool hec_tree_add(struct hec_tree *tree, int32_t pid, int32_t parent) {
         return false;
     if (parent && is_excluded(tree, &stat)) /* the command itself may have been there when hec looked, not yet known */
         return false;
+    if (tree->owner && !hec_proc_is_users(tree->proc, pid, *tree->owner))
+        return false;
     if (tree->count >= HEC_TREE_LIVE_MAX || !reserve(tree)) {
         tree->unseen_for_limit++;
         return false;

@@ -10,6 +10,8 @@
 
 #include "model/run.h"
 
+#include <sys/types.h>
+
 #define HEC_TREE_LIVE_MAX 16384    /* members looked at in one poll */
 #define HEC_TREE_RECORDS_MAX 16384 /* processes handed to the sink in all; more are counted only */
 #define HEC_TREE_THREADS_MAX 4096  /* of one member */
@@ -50,6 +52,7 @@ struct hec_tree {
     int proc;     /* open directory */
     int32_t self; /* hec, in the pid namespace of proc */
     bool has_children_files, has_io;
+    const uid_t *owner; /* only processes of this user are members; NULL: of any. Set after init */
     bool counts_waited; /* proc is this system's: hec's own waited-for time is part of the total */
     int64_t us_per_tick, page_kib;
 
