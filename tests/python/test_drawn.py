@@ -91,7 +91,7 @@ def test_what_nothing_measures_is_not_judged():
     made = result({"reads": 0.3}, finding("sync", 0.2, 0.3, 0.4), finding("comm", 0.1, 0.2, 0.3))
     assert judge.unjudged([made]) == [(1, "comm", 0.2)]
     rows, _ = judge.totals([made])
-    assert [row[2] for row in rows] == [1, 1, 1, 1, 1, 1, 1, 1, 1]  # counted nowhere
+    assert [row[2] for row in rows] == [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]  # counted nowhere
 
 
 def test_a_first_finding_that_nothing_measures_is_counted_apart():
@@ -116,6 +116,14 @@ def test_a_program_whose_turns_vary_is_not_judged():
     rows, median = judge.totals([made])
     assert [(row[1], row[2]) for row in rows[:4]] == [(0, 0), (0, 0), (0, 1), (1, 1)] and median is None
     assert "| noisy |" in judge.table([made])
+
+
+@pytest.mark.parametrize("times, unjudged", [(1.2, None), (0.8, None), (1.5, judge.OTHERWISE), (0.5, judge.OTHERWISE)])
+def test_a_program_that_runs_otherwise_among_its_arms_is_not_judged(times, unjudged):
+    made = result({"reads": 0.3}, finding("sync", 0.2, 0.3, 0.4), printed={"units": 100, "seconds": 100 * 0.01 / times})
+    assert made["judged"]["unjudged"] == unjudged
+    rows, _ = judge.totals([made])
+    assert rows[0][2] == (not unjudged)
 
 
 @pytest.mark.parametrize("turns, false, unsure", [((3.97, 3.96, 3.98), True, False), ((3.6, 4.0, 4.4), False, True), ((3.0, 2.9, 3.1), False, False)])
@@ -148,7 +156,7 @@ def test_totals_can_fail():
     bad = result({"reads": 0.3, "pageable": 0.0}, finding("copy", 0.4, 0.5, 0.6))
     failed = {"seed": 3, "spec": good["spec"], "failed": "Traceback\nRuntimeError: out of memory"}
     rows, median = judge.totals([good, bad, failed])
-    assert [(row[1], row[2]) for row in rows] == [(1, 2), (1, 2), (0, 2), (0, 2), (1, 2), (1, 2), (0, 2), (1, 2), (1, 2)]
+    assert [(row[1], row[2]) for row in rows] == [(1, 2), (1, 2), (0, 2), (0, 2), (1, 2), (1, 2), (0, 2), (1, 2), (1, 2), (0, 2)]
     assert median == pytest.approx(25)
     text = judge.table([good, bad, failed])
     assert "FALSE" in text and "not run: 3" in text and "out of memory" in text and "1 of 2, 50 %" in text

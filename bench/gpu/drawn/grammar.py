@@ -18,6 +18,7 @@ class Fault:
     loops: str = ""
     most: int = 1 << 30  # count of its knob at most
     alone: bool = False  # its truth takes too long beside others
+    crowds: bool = False  # it takes longer where other processes hold the card: arms are not kept ready beside each other
 
 
 # Costs are rough: they place the drawn share, and the truth is measured.
@@ -34,8 +35,9 @@ FAULTS = {
     "host_inside": Fault(("host",), 1.2, 70e-9, "torch lightning trainer", "mlp cnn transformer gnn", "train train_eval"),
     "host_after": Fault(("host",), 0.5, 70e-9, "torch lightning trainer jax cupy cuda"),
     "checkpoint": Fault(("checkpoint",), 2.2, 1.0, "torch lightning trainer", "mlp cnn transformer lstm", "train train_eval"),
-    "empty_cache": Fault(("alloc",), 1.6, 4e-3, "torch lightning trainer", "mlp cnn transformer gnn", "train train_eval"),
-    "no_pool": Fault(("alloc",), 0.8, 0, "cupy cuda", "chain jacobi stencil"),
+    "empty_cache": Fault(("alloc",), 1.6, 4e-3, "torch lightning trainer", "mlp cnn transformer gnn", "train train_eval",
+                         crowds=True),
+    "no_pool": Fault(("alloc",), 0.8, 0, "cupy cuda", "chain jacobi stencil", crowds=True),
     "layout": Fault(("layout",), 3, 0, "torch lightning", "cnn diffusion"),
     "odd_shapes": Fault(("precision", "layout"), 1.6, 0, "torch lightning trainer", "mlp transformer"),
     "full_precision": Fault(("precision",), 1.5, 0, "torch lightning trainer", "mlp cnn transformer diffusion"),

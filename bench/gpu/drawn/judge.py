@@ -12,9 +12,10 @@ WITHIN = 0.12
 SLACK = 0.005
 WAITS = 0.2  # of a server's time, in which nobody asks: that is true of it too
 NOISY = 0.2  # spread of the turns of the program as it is, by their mean: more tells nothing of a few percent
+UNLIKE = 1.3  # times as long, or as short, a unit took among the arms as in the run that HEC judged: then they are not the same program
 STUDENT = {2: 6.31, 3: 2.92, 4: 2.35, 5: 2.13, 6: 2.02}  # of so many turns: standard errors that a truth exceeds in 5 of 100
 ONLY_UNDER_HEC = "It ends well without hec."  # last line of what failed
-NOISE, UNMEASURED = "noisy", "not measured"
+NOISE, UNMEASURED, OTHERWISE = "noisy", "not measured", "runs otherwise among its arms"
 
 
 def saving(truth, arm, what="joules"):
@@ -38,6 +39,16 @@ def spread(result):
     """Of the turns of the program as it is."""
     joules = [turn["joules"] for turn in result["truth"]["base"]]
     return statistics.stdev(joules) / statistics.mean(joules) if len(joules) > 1 else 0.0
+
+
+def unlike(result):
+    """Whether the program as it is takes its time otherwise beside its arms than under HEC: the truth is of another one then. Allocating
+    takes up to nine times as long where other processes hold the card too."""
+    printed = result["printed"]
+    if not printed.get("seconds"):
+        return False
+    ratio = statistics.mean(turn["seconds"] for turn in result["truth"]["base"]) * printed["units"] / printed["seconds"]
+    return not 1 / UNLIKE <= ratio <= UNLIKE
 
 
 def waits(result):
@@ -108,8 +119,9 @@ def first_right(result):
 
 def verdict(result):
     """One program: what is right, what was missed, what was claimed without truth. `unjudged` says why a program's first finding is not."""
-    if spread(result) > NOISY:
-        return {"first_right": None, "unjudged": NOISE, "claims": [], "due": {}}
+    why = NOISE if spread(result) > NOISY else OTHERWISE if unlike(result) else None
+    if why:
+        return {"first_right": None, "unjudged": why, "claims": [], "due": {}}
     said, named = [], {finding["cause"] for finding in result["findings"] if finding["actionable"]}
     turns = len(result["truth"]["base"])
     for cause, low, best, high, of in claims(result):
@@ -147,16 +159,17 @@ def totals(results):
     known = [row for row in spoken if "saved" in row]
     errors = [abs(row["best"] - row["saved"]) for row in known]
     right = sum(verdict["first_right"] is True for verdict in judged)
-    unjudged = {why: sum(verdict["unjudged"] == why for verdict in judged) for why in (NOISE, UNMEASURED)}
+    unjudged = {why: sum(verdict["unjudged"] == why for verdict in judged) for why in (NOISE, UNMEASURED, OTHERWISE)}
     rows = [("first finding right, of those judged", right, len(judged) - sum(unjudged.values()), ">= 90 %"),
-            ("first finding right, what is not measured counted as wrong", right, len(judged) - unjudged[NOISE], ""),
+            ("first finding right, what is not measured counted as wrong", right, len(judged) - unjudged[NOISE] - unjudged[OTHERWISE], ""),
             ("first finding not judged: nothing measures it", unjudged[UNMEASURED], len(judged), ""),
             ("not judged: noisy", unjudged[NOISE], len(judged), ""),
             ("causes of >= 10 % of the joules named", sum(due), len(due), ">= 85 %"),
             ("false claims (of >= 5 %, surely < 2 % measured)", sum(row["false"] for row in known), len(known), "<= 3 %"),
             ("claims of which the turns leave open whether they are false", sum(row["unsure"] for row in known), len(known), ""),
             ("predicted within 12 points", sum(error <= WITHIN for error in errors), len(errors), ">= 90 %"),
-            ("intervals that hold", sum(row["holds"] for row in known), len(known), "85 to 95 %")]
+            ("intervals that hold", sum(row["holds"] for row in known), len(known), "85 to 95 %"),
+            ("not judged: takes its time otherwise among its arms than under hec", unjudged[OTHERWISE], len(judged), "")]
     return rows, 100 * statistics.median(errors) if errors else None
 
 

@@ -242,9 +242,16 @@ class Program:
         wanted |= {f"probe-{cause}": self.written(f"probe-{cause}", frozenset(), cause) for cause in self.probes()}
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             list(pool.map(self.built, wanted.values()))
-        arms = {name: self.arm(path) for name, path in wanted.items()}
+        together = not any(grammar.FAULTS[name].crowds for name in self.spec["faults"])  # else one after the other, none beside it
+        truth, shapes = {}, {}
+        for group in [wanted] if together else [{name: path} for name, path in wanted.items()]:
+            self.take_turns(group, TURNS_MOST if together else TURNS, truth, shapes)
+        self.result.update(truth=truth, shapes=shapes)
+
+    def take_turns(self, paths, most, truth, shapes):
+        """Of arms that are ready at the same time: adds their turns, and steps of those."""
+        arms = {name: self.arm(path) for name, path in paths.items()}
         try:
-            shapes = {}
             for name in list(arms):
                 try:
                     arms[name].hear(self.left(READY_S) if name in grammar.fixes(self.spec) else max(1, self.left(PROBE_READY_S) - MEASURE_S))
@@ -254,13 +261,12 @@ class Program:
                         raise RuntimeError(f"{name}: {failure}") from failure
                     self.result.setdefault("without_probe", {})[name] = str(failure)[-300:]
                     arms.pop(name).end(2)
-            truth, turn = {name: [] for name in arms}, 0
-            round_s = TURN_MOST_S * len(arms)
-            while turn < TURNS or (turn < TURNS_MOST and judge.margin(truth) > SURE and self.left(2 * round_s) > round_s):
+            turn, round_s = 0, TURN_MOST_S * len(arms)
+            truth |= {name: [] for name in arms}
+            while turn < TURNS or (turn < most and judge.margin(truth) > SURE and self.left(2 * round_s) > round_s):
                 for name in list(arms) if turn % 2 else reversed(list(arms)):
                     truth[name].append(self.turn_of(arms[name], shapes[name]))
                 turn += 1
-            self.result.update(truth=truth, shapes=shapes)
         finally:
             for arm in arms.values():
                 arm.end(5)

@@ -199,8 +199,8 @@ static bool asynchronous(const char *name) {
 
 /* What neither gives the device work nor waits for it cuts nothing: it works off what it has, and rests after that. */
 static bool says_nothing(const struct hec_activity *a) {
-    static const uint32_t saying = 1u << HEC_API_LAUNCH | 1u << HEC_API_GRAPH | 1u << HEC_API_MEMSET |
-                                   1u << HEC_API_COPY | 1u << HEC_API_FREE;
+    static const uint32_t saying =
+        1u << HEC_API_LAUNCH | 1u << HEC_API_GRAPH | 1u << HEC_API_MEMSET | 1u << HEC_API_COPY | 1u << HEC_API_FREE;
     return a->kind == HEC_ACTIVITY_API && !(saying >> a->detail & 1);
 }
 
