@@ -344,6 +344,8 @@ TEST(test_batch_telemetry) {
     fires(HEC_CAUSE_BATCH);
     world_counters(0, 0.82, 0.3, 0.07, 0.057, 0.77); /* unfused attention */
     silent(HEC_CAUSE_BATCH);
+    world_counters(0, 0.82, 0.41, 0.09, 0.012, 0.65); /* element-wise kernels among the products */
+    silent(HEC_CAUSE_BATCH);
 }
 
 TEST(test_batch_leaves_layout_alone) {
@@ -418,7 +420,11 @@ TEST(test_memory_telemetry) {
     assert_true(w.finding.confidence <= 0.5);
     near(w.finding.seconds.best, 0); /* a stencil goes no faster */
     assert_true(w.finding.lever.id == HEC_LEVER_TRACE_KERNELS);
-    world_counters(0, 0.95, 0.7, 0.0, 0.05, 0.59);
+    world_counters(0, 0.95, 0.49, 0.0, 0.05, 0.59);
+    silent(HEC_CAUSE_MEMORY);
+    world_counters(0, 0.81, 0.52, 0.08, 0.03, 0.51); /* beside products */
+    fires(HEC_CAUSE_MEMORY);
+    world_counters(0, 0.81, 0.52, 0.08, 0.03, 0.49);
     silent(HEC_CAUSE_MEMORY);
     world_counters(0, 0.95, 0.7, 0.11, 0.05, 0.61);
     silent(HEC_CAUSE_MEMORY);

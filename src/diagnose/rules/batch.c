@@ -26,7 +26,7 @@ static bool rereads(const struct hec_facts *f, const struct hec_compute *c, doub
         return f->math_share >= HEC_BATCH_LEAST_GEMM &&
                f->class_share[HEC_KERNEL_CLASS_SOFTMAX] < HEC_BATCH_MOST_ATTENTION &&
                f->class_share[HEC_KERNEL_CLASS_ELEMENTWISE] < HEC_BATCH_LEAST_GEMM;
-    return isfinite(samples) && c->fp32 <= HEC_BATCH_FP32_PART * c->tensor;
+    return isfinite(samples) && c->fp32 <= HEC_BATCH_FP32_PART * c->tensor && c->occupancy <= HEC_BATCH_MOST_WARPS;
 }
 
 static void describe(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples, bool launches,

@@ -50,9 +50,10 @@ static double chains(const struct hec_facts *f, const struct passes *p, double *
 }
 
 static bool judge_telemetry(const struct hec_facts *f, const struct hec_compute *c, struct hec_finding *out) {
+    /* Full warps are of element-wise kernels: then the mean of memory's activity, which products lower, says less. */
+    double least = c->occupancy >= HEC_MEMORY_FULL_WARPS ? HEC_MEMORY_DRAM_BUSY_FULL : HEC_MEMORY_DRAM_BUSY;
     /* What crosses the bus is read and written too. */
-    if (!(c->dram >= HEC_MEMORY_DRAM_BUSY && c->tensor <= HEC_MEMORY_TENSOR_LOW) ||
-        hec_use_transfers(&f->device->readings))
+    if (!(c->dram >= least && c->tensor <= HEC_MEMORY_TENSOR_LOW) || hec_use_transfers(&f->device->readings))
         return false;
     out->title = HEC_FACT(MEMORY_LIMITS, c->dram);
     hec_finding_add(out, HEC_FACT(MEMORY_ACTIVE, c->dram, c->tensor));
