@@ -293,7 +293,7 @@ TEST(test_snippets) {
     } cases[] = {
         {HEC_CAUSE_PRECISION, HEC_LEVER_PAD_SIZES, HEC_STEP_OPTIMIZER, "", "// 8 * 8"},
         {HEC_CAUSE_PRECISION, HEC_LEVER_TENSOR_CORES, HEC_STEP_OPTIMIZER, "", "torch.autocast"},
-        {HEC_CAUSE_PRECISION, HEC_LEVER_TENSOR_CORES, HEC_STEP_MODULE, "", "model.to(torch.bfloat16)"},
+        {HEC_CAUSE_PRECISION, HEC_LEVER_TENSOR_CORES, HEC_STEP_MODULE, "", "allow_tf32"},
         {HEC_CAUSE_PRECISION, HEC_LEVER_TENSOR_CORES, HEC_STEP_MARKED, "", "set_float32_matmul_precision"},
         {HEC_CAUSE_PRECISION, HEC_LEVER_TENSOR_CORES, HEC_STEP_MARKED, "jax", "jax_default_matmul_precision"},
         {HEC_CAUSE_PRECISION, HEC_LEVER_FP16, HEC_STEP_MODULE, "", "model.half()"},

@@ -73,8 +73,9 @@ TEST(test_precision_fp32) {
     assert_true(w.finding.states == 1u << HEC_STATE_COMPUTE);
     assert_true(shows(&w.finding, HEC_EVIDENCE_FP32_SHARE, 0.5));
     assert_true(answers(&w.finding, HEC_LEVER_TENSOR_CORES, 0));
-    w.summary.steps.source = HEC_STEP_MODULE; /* inference: bf16 */
-    saves(HEC_CAUSE_PRECISION, 0.8 * 0.5 * (1 - 67 / 989.5 / 0.75));
+    near(w.finding.seconds.high, 0.8 * 0.5 * (1 - 67 / 989.5)); /* bf16 */
+    w.summary.steps.source = HEC_STEP_MODULE;                   /* inference: the same */
+    saves(HEC_CAUSE_PRECISION, 0.8 * 0.5 * (1 - 67 / 494.5 / 0.75));
     fp32(0.09);
     silent(HEC_CAUSE_PRECISION);
 }
@@ -128,6 +129,10 @@ TEST(test_precision_shapes) {
     fires(HEC_CAUSE_PRECISION);
     assert_true(answers(&w.finding, HEC_LEVER_PAD_SIZES, 8));
     near(w.finding.seconds.best, 0.8 * 0.5 * (1 - 1 / 4.5));
+    world_begin(1);
+    world_kernel(0, "cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_256x128_32x3_tn_align1>", 0.5, 324); /* TF32 */
+    world_kernel(0, BF16, 0.5, 500);
+    saves(HEC_CAUSE_PRECISION, 0.8 * 0.5 * (1 - 1 / 2.2));
     world_begin(1);
     world_kernel(0, "cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_tn_align16>", 1, 500);
     silent(HEC_CAUSE_PRECISION);

@@ -43,21 +43,28 @@ static bool uses_tensor(enum hec_kernel_precision p) {
            p == HEC_KERNEL_PRECISION_TENSOR_TF32 || p == HEC_KERNEL_PRECISION_TENSOR_FP8;
 }
 
-static double misaligned_share(const struct hec_facts *f) {
-    double those = 0;
+static double peak(const struct hec_facts *f, enum hec_precision precision) {
+    double measured = f->profile ? f->profile->peaks.flops[precision] : NAN;
+    return measured > 0 ? measured : f->part ? f->part->peak_tflops[precision] * 1e12 : NAN;
+}
+
+/* Misaligned products: their share of compute, and how many times as fast they are with aligned rows. Rows of 4-byte elements still
+ * come by asynchronous loads, those of 2 bytes at odd addresses do not. */
+static double misaligned_share(const struct hec_facts *f, double *faster) {
+    double those = 0, left = 0;
+    double halves = peak(f, HEC_PRECISION_FP8) > 0 ? HEC_PRECISION_ALIGNED_NEW : HEC_PRECISION_ALIGNED_OLD;
     for (int i = 0; i < f->device->timeline->row_count; i++) {
         const struct hec_kernel_row *k = &f->device->timeline->rows[i];
         if (k->kernel_class == HEC_KERNEL_CLASS_COMM)
             continue;
-        if (k->kernel_class == HEC_KERNEL_CLASS_GEMM && uses_tensor(k->precision) && misaligned(k->name))
-            those += k->seconds;
+        if (!(k->kernel_class == HEC_KERNEL_CLASS_GEMM && uses_tensor(k->precision) && misaligned(k->name)))
+            continue;
+        those += k->seconds;
+        left += k->seconds /
+                (k->precision == HEC_KERNEL_PRECISION_TENSOR_TF32 ? fmin(halves, HEC_PRECISION_ALIGNED_WORDS) : halves);
     }
+    *faster = left > 0 ? those / left : 1;
     return f->compute_s > 0 ? those / f->compute_s : 0;
-}
-
-static double peak(const struct hec_facts *f, enum hec_precision precision) {
-    double measured = f->profile ? f->profile->peaks.flops[precision] : NAN;
-    return measured > 0 ? measured : f->part ? f->part->peak_tflops[precision] * 1e12 : NAN;
 }
 
 /* Peak of b by that of a; NAN unknown. */
@@ -66,7 +73,7 @@ static double ratio(const struct hec_facts *f, enum hec_precision b, enum hec_pr
     return isfinite(x) && x > 0 ? x : NAN;
 }
 
-/* What leaving fp32 gives: TF32 at the best guess for training, half precision for inference and where there is no TF32. */
+/* What leaving fp32 gives: TF32 at the best guess, which is what is advised first; half precision at most, and where there is no TF32. */
 static struct hec_saving fp32_gain(const struct hec_facts *f, enum tensor_cores cores) {
     double conv = f->class_share[HEC_KERNEL_CLASS_CONV], math = f->math_share;
     double reached = math > 0
@@ -74,9 +81,7 @@ static struct hec_saving fp32_gain(const struct hec_facts *f, enum tensor_cores 
                          : HEC_PRECISION_REACHED_GEMM;
     double tf32 = hec_finite_or(ratio(f, HEC_PRECISION_TF32, HEC_PRECISION_FP32), HEC_PRECISION_RATIO_UNKNOWN);
     double half = hec_finite_or(ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_FP32), 2 * HEC_PRECISION_RATIO_UNKNOWN);
-    bool serving = f->steps->source == HEC_STEP_MODULE;
-    double best =
-        fmax(1, reached * (cores == TENSOR_FP16 || serving || !(tf32 > HEC_PRECISION_TF32_FASTER) ? half : tf32));
+    double best = fmax(1, reached * (cores == TENSOR_FP16 || !(tf32 > HEC_PRECISION_TF32_FASTER) ? half : tf32));
     return (struct hec_saving){fmin(HEC_PRECISION_FP32_GAIN_LOW, 1 - 1 / best), 1 - 1 / best, 1 - 1 / fmax(best, half)};
 }
 
@@ -86,7 +91,7 @@ static struct hec_saving fp32_gain(const struct hec_facts *f, enum tensor_cores 
 static int gather(const struct hec_facts *f, const struct hec_compute *c, struct candidate *out) {
     double simt = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_SIMT_FP32];
     double tf32 = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_TENSOR_TF32];
-    double odd = f->device->timeline ? misaligned_share(f) : 0;
+    double best = 1, odd = f->device->timeline ? misaligned_share(f, &best) : 0;
     bool idle_tensor = c->tensor <= HEC_PRECISION_TENSOR_IDLE && c->fp32 >= HEC_PRECISION_FP32_BUSY;
     double confidence = !idle_tensor                        ? HEC_PRECISION_CONFIDENCE_NAMES
                         : simt >= HEC_PRECISION_LEAST_SHARE ? HEC_PRECISION_CONFIDENCE
@@ -99,7 +104,6 @@ static int gather(const struct hec_facts *f, const struct hec_compute *c, struct
     if (simt >= HEC_PRECISION_LEAST_SHARE && !solves && cores != NO_TENSOR)
         out[count++] = (struct candidate){FP32, simt, fp32_gain(f, cores), confidence};
     if (odd >= HEC_PRECISION_LEAST_SHARE) {
-        double best = peak(f, HEC_PRECISION_FP8) > 0 ? HEC_PRECISION_ALIGNED_NEW : HEC_PRECISION_ALIGNED_OLD;
         out[count++] = (struct candidate){MISALIGNED,
                                           odd,
                                           {1 - 1 / (1 + (best - 1) / HEC_PRECISION_ALIGNED_LOW), 1 - 1 / best,
