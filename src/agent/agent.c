@@ -53,7 +53,8 @@ static int become(const char *name, struct hec_why *why) {
 }
 
 /* Root's files can still be read, among them RAPL's counters and the socket of the kubelet. The one right that is left lets it
- * read the environment of other users' processes, by which a Slurm job is known. */
+ * see what a process of its own user with more rights (a container's root) has open and in its environment; those of other users' processes
+ * are files of mode 0400 and 0500, which it does not open. */
 static int drop_capabilities(struct hec_why *why) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct data[2] = {{0}};
@@ -72,8 +73,8 @@ static int drop_capabilities(struct hec_why *why) {
 }
 
 /* Every file system read-only, for this process: where it may. A container's runtime does so itself, and so does systemd.
- * Descriptors that are open stay writable, and so do devices. (Landlock would do without rights, but it also forbids to read the
- * environment of other processes.) */
+ * Descriptors that are open stay writable, and so do devices. (Landlock would do without rights, but it also forbids to look
+ * into other processes.) */
 static void write_nowhere(void) {
     struct {
         uint64_t set, clear, propagation, userns; /* struct mount_attr, which older libcs do not have */

@@ -45,7 +45,9 @@ static void tenant_of(struct hec_causes *causes, pid_t pid, struct hec_tenant *t
 static bool identify(void *context, pid_t pid, char id[HEC_JOB_ID]) {
     struct hec_tenant tenant;
     tenant_of(context, pid, &tenant);
-    if (tenant.job[0])
+    if (tenant.job[0] && tenant.claimed) /* what another user claims is another job */
+        snprintf(id, HEC_JOB_ID, "slurm-%s-user-%s", tenant.job, tenant.user);
+    else if (tenant.job[0])
         snprintf(id, HEC_JOB_ID, "slurm-%s", tenant.job);
     else if (tenant.pod[0])
         snprintf(id, HEC_JOB_ID, "pod-%s-%s", tenant.pod_namespace, tenant.pod);

@@ -63,7 +63,7 @@ static void take_pod(const char *part, const char *end, struct hec_cgroup *out) 
     }
 }
 
-/* ID, docker-ID.scope, cri-containerd-ID.scope, ...:cri-containerd:ID: the last of a path is the innermost. */
+/* ID, docker-ID.scope, cri-containerd-ID.scope, ...:cri-containerd:ID */
 static void take_container(const char *part, const char *end, struct hec_cgroup *out) {
     for (const char *at = part; at + HEC_CONTAINER_ID <= end; at++)
         if ((at == part || !isalnum((unsigned char)at[-1])) && hex_run(at, end, HEC_CONTAINER_ID, false)) {
@@ -84,7 +84,7 @@ static void cgroup_job(const char *parts[3], const char *end, struct hec_cgroup 
     size_t length = end - job > 4 && memcmp(job, "job_", 4) == 0 ? digits(job + 4, end) : 0;
     if (length == 0 || job + 4 + length != end || length >= sizeof out->job || !above)
         return;
-    bool second = ends_with(above, job - 1, "slurmstepd.scope");
+    bool second = ends_with(above, job - 1, "slurmstepd.scope") && (!top || ends_with(top, above - 1, ".slice"));
     bool first = job - 1 - above > 4 && memcmp(above, "uid_", 4) == 0 && top && (size_t)(above - 1 - top) >= 5 &&
                  memcmp(top, "slurm", 5) == 0;
     if (!first && !second)
@@ -93,8 +93,11 @@ static void cgroup_job(const char *parts[3], const char *end, struct hec_cgroup 
     out->job[length] = '\0';
 }
 
+/* What is outermost was made by the runtime; what is below it may be made by whom the runtime runs (delegation). So the first pod of
+ * a path counts, the first container in it, and the first job. */
 static void take_path(const char *path, const char *end, struct hec_cgroup *out) {
     const char *parts[3] = {NULL, NULL, NULL}; /* the present one, and those above it */
+    struct hec_cgroup found = {0};
     static const char users[] = "/user.slice/";
     if ((size_t)(end - path) >= sizeof users - 1 && memcmp(path, users, sizeof users - 1) == 0)
         return;
@@ -102,15 +105,23 @@ static void take_path(const char *path, const char *end, struct hec_cgroup *out)
         const char *part = path + 1, *slash = *path == '/' ? memchr(part, '/', (size_t)(end - part)) : NULL;
         const char *stop = slash ? slash : end;
         if (*path != '/')
-            return;
+            break;
         parts[2] = parts[1];
         parts[1] = parts[0];
         parts[0] = part;
-        take_pod(part, stop, out);
-        take_container(part, stop, out);
-        cgroup_job(parts, stop, out);
+        bool in_pod = found.pod_uid[0];
+        if (!in_pod)
+            take_pod(part, stop, &found);
+        if (!in_pod && found.pod_uid[0])
+            found.container[0] = '\0'; /* that of the node itself: Kubernetes in Docker */
+        if (!found.container[0])
+            take_container(part, stop, &found);
+        if (!found.job[0])
+            cgroup_job(parts, stop, &found);
         path = stop;
     }
+    if (!out->pod_uid[0] && !out->container[0] && !out->job[0])
+        *out = found;
 }
 
 void hec_cgroup_parse(const char *text, struct hec_cgroup *out) {
@@ -144,6 +155,7 @@ struct kept {
 struct hec_identity {
     int proc;
     struct hec_identity_options options;
+    bool slurm_proves; /* a job of Slurm was seen in a cgroup: here all of them are */
     struct kept kept[KEPT_MAX];
     char text[TEXT_MAX];
 };
@@ -285,6 +297,16 @@ static void take_line(char *arguments, const char *end, const char *name, char o
     hec_text_clean(out, HEC_IDENTITY_LINE, shown, strlen(shown), true);
 }
 
+/* From now on variables say nothing here, and what they said is forgotten. */
+static void take_proof(struct hec_identity *identity) {
+    if (identity->slurm_proves)
+        return;
+    identity->slurm_proves = true;
+    for (int i = 0; i < KEPT_MAX; i++)
+        if (identity->kept[i].tenant.claimed)
+            identity->kept[i].pid = 0;
+}
+
 /* The number in SLURM_JOB_ID, which a step's processes have where there are no cgroups of jobs. */
 static void take_job(const char *environment, const char *end, char *out, size_t size) {
     static const char name[] = "SLURM_JOB_ID=";
@@ -331,9 +353,12 @@ static bool find(struct hec_identity *identity, int process, const char *name, s
         return false;
     take_user(identity, uid, tenant->user);
     memcpy(tenant->job, cgroup.job, sizeof cgroup.job);
-    if (!cgroup.job[0] && !cgroup.pod_uid[0]) {
+    if (cgroup.job[0])
+        take_proof(identity);
+    if (!cgroup.job[0] && !cgroup.pod_uid[0] && !identity->slurm_proves) {
         const char *end = read_text(identity, process, "environ");
         take_job(identity->text, end, tenant->job, sizeof cgroup.job);
+        tenant->claimed = tenant->job[0];
     }
     if (tenant->job[0] && !each)
         return true;

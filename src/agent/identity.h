@@ -7,7 +7,9 @@
  * (POD_NAMESPACE_CONTAINER-ID.log), else from whoever holds the device alone by the kubelet (agent/kubelet.h).
  *
  * What may be forged: a process writes its own name and environment, so a user can call a program anything and, where Slurm makes
- * no cgroups, claim the number of another's job; the label "user" beside it is the kernel's. */
+ * no cgroups, claim the number of another's job; the label "user" beside it is the kernel's. From the first job on that a cgroup
+ * proves, no variable is believed. Nor can every environment be read: that of another user's process takes CAP_DAC_READ_SEARCH,
+ * which the agent gives up. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,6 +24,7 @@ struct hec_tenant {
     char pod[254];
     char container[64];
     char job[64]; /* of Slurm */
+    bool claimed; /* by a variable alone: the job of that number of this user, and of nobody else. No label */
     char user[33];
     char command[33];
     int32_t pid; /* 0: processes are not tenants of their own */

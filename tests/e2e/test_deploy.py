@@ -83,11 +83,12 @@ def test_systemd_knows_every_line_of_the_unit(tmp_path):
 
 @pytest.mark.parametrize("job, said", [("41", "job 41 of ada: 1684000 J on this node"), ("4", None), ("", None)])
 def test_the_epilog_adds_up_a_job(tmp_path, job, said):
-    """On all devices and parts, and of no job whose id only begins so."""
+    """On all devices and parts, and of no job whose id only begins so, nor what another user claims to be of it."""
     (tmp_path / "page").write_text('# TYPE hec_energy_joules_total counter\n'
                                    'hec_energy_joules_total{gpu="0",part="active",hpc_job="41"} 1e6\n'
                                    'hec_energy_joules_total{gpu="1",part="idle",hpc_job="41",user="ada"} 684000.2\n'
                                    'hec_energy_joules_total{gpu="1",part="idle",hpc_job="410"} 5\n'
+                                   'hec_energy_joules_total{gpu="1",part="idle",hpc_job="41",user="eve"} 9e9\n'
                                    'hec_job_seconds_total{hpc_job="41"} 7\n')
     for name, body in (("curl", f"cat {tmp_path}/page"), ("logger", f'echo "$*" >>{tmp_path}/log')):
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")

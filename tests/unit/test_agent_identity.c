@@ -41,6 +41,15 @@ static const struct {
     /* what a user may make below his own */
     {"0::/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_1/x", "", "", ""},
     {"0::/user.slice/user-1000.slice/user@1000.service/kubepods-pod" UID_ ".slice/crio-" ID ".scope", "", "", ""},
+    {"0::/system.slice/ann.service/slurmstepd.scope/job_1/x", "", "", ""}, /* a service that may make cgroups */
+    {"0::/system.slice/slurmstepd.scope/job_1/step_0/user/x.slice/slurmstepd.scope/job_2", "", "", "1"},
+    {"9:devices:/slurm/uid_1/job_1/slurm/uid_2/job_2", "", "", "1"},
+    {"0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope/kubepods-pod" STATIC_UID ".slice/crio-" OTHER_ID
+     ".scope",
+     UID, ID, ""},
+    {"0::/kubepods/pod" UID "/" ID "/" OTHER_ID, UID, ID, ""}, /* another's id would bring its names */
+    {"0::/system.slice/docker-" ID ".scope/docker-" OTHER_ID ".scope", "", ID, ""},
+    {"5:cpu:/slurm/uid_1/job_1\n4:name=x:/slurm/uid_1/job_2\n", "", "", "1"},
     /* near misses */
     {"0::/system.slice/slurmstepd.scope/job_12a/step_0", "", "", ""},
     {"0::/system.slice/slurmstepd.scope/job_/step_0", "", "", ""},
@@ -151,17 +160,25 @@ TEST_WITH(processes_are_known_by_user_and_command, set_up, tear_down) {
 }
 
 TEST_WITH(jobs_are_known_by_cgroup_else_environment, set_up, tear_down) {
-    PUT(20, 1, "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0\n", "a\0", "SLURM_JOB_ID=1\0");
     PUT(21, 1, USERS_CGROUP, "a\0", "PATH=/bin\0XSLURM_JOB_ID=5\0SLURM_JOB_ID=78\0");
     PUT(22, 1, USERS_CGROUP, "a\0", "SLURM_JOB_ID=78\"}\0");
     PUT(23, 1, USERS_CGROUP, "a\0", "SLURM_JOB_ID=123456789012345678901\0");
+    PUT(24, 1, "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n", "a\0", "SLURM_JOB_ID=78\0");
+    assert_string_equal(of(21, NULL, 0).job, "78");
+    assert_true(of(21, NULL, 0).claimed); /* of its user alone */
+    assert_string_equal(of(22, NULL, 0).job, "");
+    assert_string_equal(of(23, NULL, 0).job, "");
+    assert_string_equal(of(24, NULL, 0).job, "");
+    PUT(20, 1, "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0\n", "a\0", "SLURM_JOB_ID=1\0");
     struct hec_tenant job = of(20, NULL, 0);
     assert_string_equal(job.job, "77");
     assert_string_equal(job.user, "ann");
     assert_string_equal(job.command, "");
-    assert_string_equal(of(21, NULL, 0).job, "78");
-    assert_string_equal(of(22, NULL, 0).job, "");
-    assert_string_equal(of(23, NULL, 0).job, "");
+    assert_false(job.claimed);
+    /* jobs have cgroups here: from now on a variable joins none, also where it was believed before */
+    assert_string_equal(of(21, NULL, HEC_NS_PER_S).job, "");
+    assert_string_equal(of(21, NULL, HEC_NS_PER_S).user, "ann");
+    assert_string_equal(of(20, NULL, HEC_NS_PER_S).job, "77");
 }
 
 TEST_WITH(pods_are_known_by_their_logs_else_by_who_holds_the_device, set_up, tear_down) {
