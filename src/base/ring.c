@@ -130,7 +130,7 @@ int hec_ring_send(const char *path, enum hec_ring_role role, uint32_t tag, int f
      * we close: there is nothing to wait for. */
     if (connect(connection, (struct sockaddr *)&address, sizeof address) != 0 ||
         sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof hello)
-        err = HEC_ERR_NOTFOUND;
+        err = errno == EAGAIN ? HEC_ERR_BUSY : HEC_ERR_NOTFOUND;
     close(connection);
     return err;
 }

@@ -176,7 +176,8 @@ int hec_ring_create(uint32_t records, enum hec_ring_role role, struct hec_ring *
  * -1: nothing says so. A ring is made with it. */
 int32_t hec_ring_rank(void);
 
-/* Hand fd over to whoever listens at path. Never blocks, raises no SIGPIPE. HEC_ERR_NOTFOUND when nobody listens. */
+/* Hand fd over to whoever listens at path. Never blocks, raises no SIGPIPE. HEC_ERR_NOTFOUND when nobody listens,
+ * HEC_ERR_BUSY where so many wait there that there is no room just now. */
 int hec_ring_send(const char *path, enum hec_ring_role role, uint32_t tag, int fd);
 /* What HEC_RING_ENV_JOB says; NULL or no number: 0. */
 uint32_t hec_ring_tag(const char *text);

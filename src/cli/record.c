@@ -16,6 +16,14 @@
 
 #define FILE_MAX ((off_t)1 << 30)
 
+/* A list that is too long for an answer. */
+static void print_file(int file) {
+    char text[4096];
+    ssize_t got;
+    for (off_t at = 0; (got = pread(file, text, sizeof text, at)) > 0; at += got)
+        fwrite(text, 1, (size_t)got, stdout);
+}
+
 /* What the agent hands over goes to the output as it is; `hec report` trusts no run file. */
 static int keep(int file, const char *path, bool overwrite, struct hec_why *why) {
     struct stat status;
@@ -49,7 +57,9 @@ static int ask(const struct hec_args *args, const struct hec_request *request, c
         return hec_fail(why, err, "the agent has gone");
     if (answer.err < 0)
         return hec_fail(why, answer.err, "%.500s", answer.text);
-    if (!request->job[0])
+    if (!request->job[0] && file >= 0)
+        print_file(file);
+    else if (!request->job[0])
         fputs(answer.text[0] ? answer.text : "no job of yours reports to the agent\n", stdout);
     else
         err = keep(file, path, hec_args_has(args, HEC_OPT_FORCE), why);

@@ -4,14 +4,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-void hec_jobs_answer(int *fd, int err, int file, const char *text) {
+#define LINE_MAX_BYTES (HEC_JOB_ID + 128)
+
+void hec_jobs_answer(struct hec_jobs *jobs, struct hec_job_request *request, int err, int file, const char *text) {
     struct hec_answer answer = {.magic = HEC_REQUEST_MAGIC, .err = err};
     snprintf(answer.text, sizeof answer.text, "%s", text);
-    hec_pass_send(*fd, &answer, sizeof answer, &file, file >= 0); /* who does not take it at once gets none */
-    close(*fd);
-    *fd = -1;
+    hec_pass_send(request->fd, &answer, sizeof answer, &file, file >= 0); /* who does not take it at once gets none */
+    hec_door_give_back(&jobs->door, request->fd);
+    request->fd = -1;
+}
+
+void hec_jobs_request_remove(struct hec_jobs *jobs, int at) {
+    struct hec_job_user *user = hec_jobs_user(jobs, jobs->request[at].uid);
+    if (user)
+        user->requests--;
+    memmove(&jobs->request[at], &jobs->request[at + 1], (size_t)(--jobs->request_count - at) * sizeof jobs->request[0]);
 }
 
 static bool may(const struct hec_job *job, uid_t uid) {
@@ -29,54 +39,71 @@ static bool is_called(const struct hec_jobs *jobs, const struct hec_job_entry *e
     return false;
 }
 
-static void list(const struct hec_jobs *jobs, uid_t uid, char *text, size_t size) {
-    size_t used = 0;
+/* What does not fit into an answer goes with it, as a file: one user's many jobs hide nobody's. */
+static void list(struct hec_jobs *jobs, struct hec_job_request *request) {
+    static char text[HEC_JOBS_MAX * LINE_MAX_BYTES];
+    int used = 0, file = -1;
     text[0] = '\0';
-    for (int i = 0; i < jobs->job_count && used < size; i++) {
+    for (int i = 0; i < jobs->job_count; i++) {
         const struct hec_job *job = &jobs->job[i]->job;
-        if (may(job, uid))
-            used += (size_t)snprintf(text + used, size - used, "%s: process %d, %d in all, %llu windows\n", job->id,
-                                     (int)job->pid, job->processes, (unsigned long long)job->windows);
+        if (may(job, request->uid))
+            used += snprintf(text + used, LINE_MAX_BYTES, "%s: process %d, %d in all, %llu windows\n", job->id,
+                             (int)job->pid, job->processes, (unsigned long long)job->windows);
     }
+    if (used >= (int)sizeof((struct hec_answer *)0)->text && (file = memfd_create("hec-jobs", MFD_CLOEXEC)) >= 0 &&
+        write(file, text, (size_t)used) != used) {
+        close(file);
+        file = -1;
+    }
+    hec_jobs_answer(jobs, request, HEC_OK, file, text);
+    if (file >= 0)
+        close(file);
+}
+
+static bool asks_already(const struct hec_jobs *jobs, const struct hec_job_request *request) {
+    for (int i = 0; i < jobs->request_count; i++)
+        if (jobs->request[i].job == request->job && jobs->request[i].uid == request->uid)
+            return true;
+    for (int which = HEC_JOBS_ASKED; which < HEC_JOBS_WINDOWS; which++)
+        if (jobs->window[which].job == request->job && jobs->window[which].request.uid == request->uid)
+            return true;
+    return false;
 }
 
 /* NULL: the request waits for its window. */
-static const char *refuse(struct hec_jobs *jobs, const struct hec_request *request, uid_t uid, int fd, int *err) {
-    struct hec_job_entry *entry = NULL;
-    for (int i = 0; i < jobs->job_count && !entry; i++)
-        if (is_called(jobs, jobs->job[i], request->job))
-            entry = jobs->job[i];
+static const char *refuse(struct hec_jobs *jobs, struct hec_job_request *request, const char *name, int *err) {
+    for (int i = 0; i < jobs->job_count && !request->job; i++)
+        if (is_called(jobs, jobs->job[i], name) && may(&jobs->job[i]->job, request->uid))
+            request->job = jobs->job[i];
     *err = HEC_ERR_USAGE;
     if (!(request->seconds > 0 && request->seconds <= HEC_WINDOW_SECONDS_MAX))
         return "a window of that length cannot be recorded";
     *err = HEC_ERR_NOTFOUND; /* the same for jobs of others: who may not record one does not learn of it */
-    if (!entry || !may(&entry->job, uid))
+    if (!request->job)
         return "no such job reports to this agent, or it is another user's; `hec record` lists yours";
     *err = HEC_ERR_BUSY;
-    if (entry->request >= 0)
+    if (asks_already(jobs, request))
         return "a window of this job is asked for already";
-    entry->request = fd;
-    entry->request_s = request->seconds;
+    struct hec_job_user *user = hec_jobs_user(jobs, request->uid);
+    if (!user || (user->uid != 0 && user->requests == HEC_JOBS_REQUESTS_USER) ||
+        jobs->request_count >= HEC_JOBS_REQUESTS_MAX - (user->uid != 0 ? HEC_JOBS_REQUESTS_ROOT : 0))
+        return "too many windows are asked for already";
+    user->requests++;
+    jobs->request[jobs->request_count++] = *request;
     return NULL;
 }
 
-void hec_jobs_ask(struct hec_jobs *jobs, int fd, uid_t uid) {
-    struct hec_request request;
-    char text[sizeof((struct hec_answer *)0)->text];
-    int none = 0, err = HEC_OK;
+void hec_jobs_ask(struct hec_jobs *jobs, int fd, uid_t uid, const struct hec_request *asked) {
+    struct hec_job_request request = {.fd = fd, .uid = uid, .seconds = asked->seconds};
+    int err = HEC_OK;
     jobs->counts.requests++;
-    if (hec_pass_receive(fd, &request, sizeof request, NULL, &none) != (ssize_t)sizeof request ||
-        request.magic != HEC_REQUEST_MAGIC || !memchr(request.job, '\0', sizeof request.job)) {
-        jobs->counts.requests_refused++;
-        close(fd);
-    } else if (!request.job[0]) {
-        list(jobs, uid, text, sizeof text);
-        hec_jobs_answer(&fd, HEC_OK, -1, text);
-    } else {
-        const char *why = refuse(jobs, &request, uid, fd, &err);
-        if (!why)
-            return;
-        jobs->counts.requests_refused++;
-        hec_jobs_answer(&fd, err, -1, why);
+    if (!asked->job[0]) {
+        list(jobs, &request);
+        return;
     }
+    const char *why = refuse(jobs, &request, asked->job, &err);
+    if (!why)
+        return;
+    jobs->counts.requests_refused++;
+    hec_jobs_answer(jobs, &request, err, -1, why);
 }

@@ -4,7 +4,8 @@
  * Their processes hand their rings over on the agent's Unix socket. The agent keeps the descriptors, tells the process that nobody
  * reads (base/ring.h: then it writes nothing), and groups it into a job. In turns, some seconds of each job are recorded by
  * a process of their own (window.h); their sums are kept here. The same socket takes requests for a run file of a window
- * (`hec record`). One thread; nothing here waits. Whatever a peer does is bounded and counted. */
+ * (`hec record`). One thread; nothing here waits. Whatever a peer does is bounded and counted, and nobody has more of rings, jobs and
+ * windows than a share while others wait. */
 #pragma once
 
 #include "jobs/window.h"
@@ -16,8 +17,7 @@
 #include <sys/types.h>
 
 #define HEC_JOBS_MAX 256        /* at once */
-#define HEC_JOBS_RINGS_MAX 2048 /* of all jobs: one descriptor or two each */
-#define HEC_JOBS_USER_MAX 1024  /* of them, of one user who is not root */
+#define HEC_JOBS_RINGS_MAX 2048 /* of all jobs: two descriptors each; fewer where the limit of them is lower */
 #define HEC_JOB_ID 352          /* a pod's name has up to 253 characters, its namespace 63 */
 
 /* Where the agent listens unless an option says otherwise. */
@@ -88,7 +88,7 @@ struct hec_jobs;
 struct hec_jobs_options hec_jobs_defaults(void);
 /* Listens. HEC_ERR_NOTFOUND, HEC_ERR_PERMISSION, HEC_ERR_LIMIT, HEC_ERR_NOMEM with a sentence. Strings must outlive it. */
 int hec_jobs_open(const struct hec_jobs_options *options, struct hec_jobs **out, struct hec_why *why);
-/* Readable when somebody has connected: then, and when it is due, poll. */
+/* Readable when something has come in: then, and when it is due, poll. */
 int hec_jobs_fd(const struct hec_jobs *jobs);
 /* Takes what has arrived, forgets who has ended, begins and ends windows. Returns when to be called next at the latest (monotonic). */
 int64_t hec_jobs_poll(struct hec_jobs *jobs, int64_t now_ns);

@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define CROWDED_TRIES 500
+#define CROWDED_MS 7
 #define PASS_MAX 253 /* descriptors in one: what the kernel takes */
 
 union control {
@@ -71,11 +73,16 @@ int hec_request_send(const char *socket, const struct hec_request *request, stru
     int err = hec_pass_send(pair[0], request, sizeof *request, NULL, 0);
     if (err == HEC_OK)
         err = hec_ring_send(socket, HEC_RING_REQUEST, 0, pair[1]);
+    for (int tries = 0; err == HEC_ERR_BUSY && tries < CROWDED_TRIES; tries++) { /* somebody floods it */
+        poll(NULL, 0, CROWDED_MS);
+        err = hec_ring_send(socket, HEC_RING_REQUEST, 0, pair[1]);
+    }
     close(pair[1]);
     if (err == HEC_OK)
         return pair[0];
     close(pair[0]);
-    return hec_fail(why, err, "no agent listens at %s", socket);
+    return err == HEC_ERR_BUSY ? hec_fail(why, err, "too many others connect to %s just now", socket)
+                               : hec_fail(why, err, "no agent listens at %s", socket);
 }
 
 int hec_request_await(int fd, int timeout_ms, struct hec_answer *answer, int *file) {

@@ -20,7 +20,7 @@ struct hec_request {
 struct hec_answer {
     uint64_t magic;
     int32_t err;     /* enum hec_err; HEC_OK with a descriptor: the run file, in memory */
-    char text[4096]; /* the list, one job a line; or why not */
+    char text[4096]; /* the list, one job a line, and where that is too long a descriptor of all of it; or why not */
 };
 
 /* Ask the agent that listens at socket; returns the descriptor on which the answer comes. HEC_ERR_NOTFOUND: no agent there. */

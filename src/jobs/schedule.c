@@ -28,7 +28,10 @@ static pid_t root_of(const struct hec_jobs *jobs, const struct hec_job_entry *en
     return root ? root : entry->job.pid;
 }
 
-static void begin(struct hec_jobs *jobs, int which, struct hec_job_entry *entry, double seconds, int64_t now_ns) {
+/* For whoever asked for it (fd -1: nobody). */
+static void begin(struct hec_jobs *jobs, int which, struct hec_job_request request, int64_t now_ns) {
+    struct hec_job_entry *entry = request.job;
+    double seconds = request.seconds;
     static struct hec_window_plan plan; /* of one thread; large */
     static int fds[HEC_WINDOW_RINGS];
     const struct hec_jobs_options *options = &jobs->options;
@@ -39,7 +42,7 @@ static void begin(struct hec_jobs *jobs, int which, struct hec_job_entry *entry,
                                     .root = entry->job.pid,
                                     .owner = entry->job.uid,
                                     .mixed = entry->job.mixed,
-                                    .wants_file = which == HEC_JOBS_ASKED};
+                                    .wants_file = which != HEC_JOBS_DUE};
     snprintf(plan.simulated, sizeof plan.simulated, "%s", options->simulated ? options->simulated : "");
     snprintf(plan.nvml_path, sizeof plan.nvml_path, "%s", options->nvml_path ? options->nvml_path : "");
     snprintf(plan.job, sizeof plan.job, "%s", entry->job.id);
@@ -50,34 +53,18 @@ static void begin(struct hec_jobs *jobs, int which, struct hec_job_entry *entry,
         plan.ring_pid[plan.ring_count++] = jobs->ring[i].pid;
     }
     entry->due_ns = now_ns + ns_of(options->period_s);
+    entry->user->served_ns = now_ns;
     if (hec_window_begin(options->program, &plan, fds, now_ns, &jobs->window[which].run, &why) < 0) {
         entry->job.failed++;
         jobs->counts.windows_failed++;
-        if (which == HEC_JOBS_ASKED)
-            hec_jobs_answer(&entry->request, HEC_ERR_FAILED, -1, why.text);
+        if (request.fd >= 0)
+            hec_jobs_answer(jobs, &request, HEC_ERR_FAILED, -1, why.text);
         return;
     }
     entry->in_window = true;
     jobs->window[which].job = entry;
+    jobs->window[which].request = request;
     jobs->window[which].expected_ns = now_ns + ns_of(seconds);
-}
-
-/* The job that waits longest. */
-static struct hec_job_entry *next_due(const struct hec_jobs *jobs) {
-    struct hec_job_entry *best = NULL;
-    for (int i = 0; i < jobs->job_count; i++) {
-        struct hec_job_entry *entry = jobs->job[i];
-        if (entry->traced && !entry->in_window && (!best || entry->due_ns < best->due_ns))
-            best = entry;
-    }
-    return best;
-}
-
-static struct hec_job_entry *next_asked(const struct hec_jobs *jobs) {
-    for (int i = 0; i < jobs->job_count; i++)
-        if (jobs->job[i]->request >= 0 && !jobs->job[i]->in_window)
-            return jobs->job[i];
-    return NULL;
 }
 
 /* ---- end ---- */
@@ -133,6 +120,7 @@ static void count(struct hec_jobs *jobs, struct hec_job *job, const struct hec_w
 static void end(struct hec_jobs *jobs, int which, int64_t now_ns) {
     static struct hec_window_result result;
     struct hec_job_entry *entry = jobs->window[which].job;
+    struct hec_job_request *request = &jobs->window[which].request;
     int file = -1;
     double cpu = 0;
     int err = hec_window_poll(&jobs->window[which].run, now_ns, &result, &file, &cpu);
@@ -146,32 +134,55 @@ static void end(struct hec_jobs *jobs, int which, int64_t now_ns) {
         if (jobs->ring[i].job == entry)
             hec_jobs_pause(&jobs->ring[i]); /* had it died, it would not have */
     jobs->counts.window_cpu_seconds += cpu;
-    if (jobs->options.cpu_share > 0)
-        jobs->rest_until_ns =
-            (jobs->rest_until_ns > now_ns ? jobs->rest_until_ns : now_ns) + ns_of(cpu / jobs->options.cpu_share);
+    hec_jobs_charge(jobs, which == HEC_JOBS_DUE ? entry->user : hec_jobs_user(jobs, request->uid), cpu, now_ns);
     count(jobs, &entry->job, &result);
-    if (which == HEC_JOBS_ASKED && entry->request >= 0)
-        hec_jobs_answer(&entry->request, file >= 0 ? HEC_OK : HEC_ERR_FAILED, file, result.why);
+    if (request->fd >= 0)
+        hec_jobs_answer(jobs, request, file >= 0 ? HEC_OK : HEC_ERR_FAILED, file, result.why);
     if (file >= 0)
         close(file);
 }
 
+static void abort_window(struct hec_jobs *jobs, int which, const char *why) {
+    hec_window_abort(&jobs->window[which].run);
+    jobs->window[which].job->in_window = false;
+    jobs->window[which].job = NULL;
+    if (jobs->window[which].request.fd >= 0)
+        hec_jobs_answer(jobs, &jobs->window[which].request, HEC_ERR_BUSY, -1, why);
+}
+
+/* Root does not wait for minutes that others asked for. */
+static void make_way_for_root(struct hec_jobs *jobs) {
+    for (int i = 0; i < jobs->request_count; i++)
+        for (int which = HEC_JOBS_ASKED; which < HEC_JOBS_WINDOWS && jobs->request[i].uid == 0; which++)
+            if (jobs->window[which].job == jobs->request[i].job && jobs->window[which].request.uid != 0)
+                abort_window(jobs, which, "root asks for a window of this job just now");
+}
+
+static void begin_asked(struct hec_jobs *jobs, int64_t now_ns) {
+    make_way_for_root(jobs);
+    for (int which = HEC_JOBS_ASKED; which < HEC_JOBS_WINDOWS; which++) {
+        int at = jobs->window[which].job ? -1 : hec_jobs_next_asked(jobs, which);
+        if (at < 0)
+            continue;
+        struct hec_job_request request = jobs->request[at];
+        hec_jobs_request_remove(jobs, at);
+        begin(jobs, which, request, now_ns);
+    }
+}
+
 int64_t hec_jobs_windows(struct hec_jobs *jobs, int64_t now_ns) {
-    int64_t next_ns = INT64_MAX;
+    int64_t next_ns = INT64_MAX, due_ns;
     for (int which = 0; which < HEC_JOBS_WINDOWS; which++)
         if (jobs->window[which].job)
             end(jobs, which, now_ns);
-    struct hec_job_entry *asked = jobs->window[HEC_JOBS_ASKED].job ? NULL : next_asked(jobs);
-    if (asked)
-        begin(jobs, HEC_JOBS_ASKED, asked, asked->request_s, now_ns);
-    struct hec_job_entry *due = jobs->options.window_s > 0 && !jobs->window[HEC_JOBS_DUE].job ? next_due(jobs) : NULL;
-    if (due) {
-        int64_t due_ns = due->due_ns > jobs->rest_until_ns ? due->due_ns : jobs->rest_until_ns;
-        if (due_ns <= now_ns)
-            begin(jobs, HEC_JOBS_DUE, due, jobs->options.window_s, now_ns);
-        else
-            next_ns = due_ns;
-    }
+    begin_asked(jobs, now_ns);
+    bool looks = jobs->options.window_s > 0 && !jobs->window[HEC_JOBS_DUE].job;
+    struct hec_job_entry *due = looks ? hec_jobs_next_due(jobs, now_ns, &due_ns) : NULL;
+    if (due && due_ns <= now_ns)
+        begin(jobs, HEC_JOBS_DUE, (struct hec_job_request){.fd = -1, .job = due, .seconds = jobs->options.window_s},
+              now_ns);
+    else if (due)
+        next_ns = due_ns;
     for (int which = 0; which < HEC_JOBS_WINDOWS; which++) {
         int64_t expected_ns = jobs->window[which].job ? jobs->window[which].expected_ns : INT64_MAX;
         if (expected_ns < now_ns + SOON_NS)
@@ -183,11 +194,7 @@ int64_t hec_jobs_windows(struct hec_jobs *jobs, int64_t now_ns) {
 }
 
 void hec_jobs_windows_abort(struct hec_jobs *jobs) {
-    for (int which = 0; which < HEC_JOBS_WINDOWS; which++) {
-        if (!jobs->window[which].job)
-            continue;
-        hec_window_abort(&jobs->window[which].run);
-        jobs->window[which].job->in_window = false;
-        jobs->window[which].job = NULL;
-    }
+    for (int which = 0; which < HEC_JOBS_WINDOWS; which++)
+        if (jobs->window[which].job)
+            abort_window(jobs, which, "the agent ends");
 }

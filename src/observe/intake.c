@@ -49,27 +49,21 @@ int hec_intake_process(pid_t pid) {
 static bool map(const struct hec_intake *intake, int fd, struct hec_ring_reader *ring) {
     if (hec_ring_map(fd, ring))
         return false;
-    if ((intake->everybody || ring->role == (uint32_t)intake->role) && ring->mask < intake->records_max)
+    if (ring->role == (uint32_t)intake->role && ring->mask < intake->records_max)
         return true;
     hec_ring_close(ring); /* asks the process to stop writing */
     return false;
 }
 
-/* The ring of a new process, in fd, or its request (closed here unless it is handed on). */
-static bool adopt(const struct hec_intake *intake, int connection, int fd, const struct hec_ring_hello *hello,
-                  const struct receiver *to) {
-    struct hec_intake_ring arrived = {.fd = fd, .role = hello->role, .tag = hello->tag};
+/* The ring of a new process, in fd, which is closed here. */
+static bool adopt(const struct hec_intake *intake, int connection, int fd, const struct receiver *to) {
+    struct hec_intake_ring arrived = {.pid_fd = -1};
     struct ucred peer;
-    bool request = intake->everybody && hello->role == HEC_RING_REQUEST;
-    bool good = credentials(connection, &peer) && (request || map(intake, fd, &arrived.ring));
-    if (!good || !intake->everybody) {
-        close(fd);
-        arrived.fd = -1;
-    }
+    bool good = credentials(connection, &peer) && map(intake, fd, &arrived.ring);
+    close(fd);
     if (!good)
         return false;
     arrived.pid = peer.pid;
-    arrived.uid = peer.uid;
     arrived.pid_fd = hec_intake_process(peer.pid);
     return to->take(to->context, &arrived, to->now_ns);
 }
@@ -82,7 +76,7 @@ static bool receive(struct hec_intake *intake, int connection, const struct rece
     if (err == HEC_ERR_BUSY)
         return false;
     if (!err)
-        intake->refused += !adopt(intake, connection, fd, &hello, to);
+        intake->refused += !adopt(intake, connection, fd, to);
     else if (err != HEC_ERR_LOST)
         intake->refused++;
     return true;
@@ -136,7 +130,7 @@ static void take_new(struct hec_intake *intake, const struct receiver *to) {
         struct ucred peer;
         if (connection < 0)
             return;
-        if (!credentials(connection, &peer) || (!intake->everybody && peer.uid != geteuid())) {
+        if (!credentials(connection, &peer) || peer.uid != geteuid()) {
             intake->strangers++;
             close(connection);
         } else if (receive(intake, connection, to)) {

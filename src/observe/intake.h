@@ -1,5 +1,5 @@
 /* Where the rings of observed processes arrive (base/ring.h): a socket that a collector, or an agent, listens on. Takes what
- * comes from this user only, unless it is for everybody, waits for nobody, and is bounded for any peer. */
+ * comes from this user only, waits for nobody, and is bounded for any peer. */
 #pragma once
 
 #include "base/error.h"
@@ -26,20 +26,15 @@ struct hec_intake {
     uint64_t refused;   /* rings that were not acceptable */
     uint64_t silent;    /* connections that were given up before they brought one */
     uint64_t strangers; /* connections of another user */
-    bool
-        everybody; /* set after opening: other users' rings, of any role, and requests are taken as well; descriptors are kept */
-    bool full; /* so many connected at once that the kernel may have turned some away */
+    bool full;          /* so many connected at once that the kernel may have turned some away */
 };
 
 /* A ring that arrived. pid 0: a process of another pid namespace, not visible from here; pid_fd -1: the kernel gave
- * none. Ring, fd and pid_fd are the receiver's. */
+ * none. Ring and pid_fd are the receiver's. */
 struct hec_intake_ring {
-    struct hec_ring_reader ring; /* of a request: empty */
-    int fd;                      /* of the ring's file, where the intake is for everybody, or of the request; else -1 */
+    struct hec_ring_reader ring;
     pid_t pid;
-    uid_t uid;
     int pid_fd;
-    uint32_t role, tag;
 };
 
 /* path must outlive the intake. The errors of hec_ring_listen, with a sentence ("cannot listen on ..."). */

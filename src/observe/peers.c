@@ -152,7 +152,7 @@ bool hec_peers_borrow(struct hec_peers *peers, const struct hec_observe_options 
         return false;
     peers->borrowed = true;
     for (int i = 0; i < count; i++) {
-        struct hec_intake_ring arrived = {.fd = -1, .pid = rings[i].pid, .pid_fd = -1};
+        struct hec_intake_ring arrived = {.pid = rings[i].pid, .pid_fd = -1};
         bool mapped = hec_ring_map(rings[i].fd, &arrived.ring) == HEC_OK;
         if (mapped && arrived.ring.role == (uint32_t)peers->kind->role &&
             arrived.ring.mask < peers->kind->records_max) {

@@ -162,6 +162,33 @@ def test_the_agent_is_restarted(tmp_path, killed):
         job.wait()
 
 
+def children(pid):
+    return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def comm(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def test_who_lets_them_in_is_killed(tmp_path):
+    """Another one takes its place: jobs stay, and others come in."""
+    with registry(tmp_path) as kept:
+        job = kept.job(BINARY, "sim", "idle-allocated", "--seconds", 60, stderr=subprocess.DEVNULL)
+        kept.state(lambda line: line["jobs"])
+        (door,) = [pid for pid in children(kept.process.pid) if comm(pid) == "hec-door"]
+        os.kill(door, signal.SIGKILL)
+        fd = ring()
+        while True:  # a connection of the moment is lost
+            hand_over(kept.socket, TRACE, fd)
+            if len(kept.state(lambda line: True)["jobs"]) == 2:
+                break
+        assert door not in children(kept.process.pid)
+        os.close(fd)
+        job.kill()
+        job.wait()
+
+
 def test_what_records_a_window_is_killed(tmp_path):
     """It counts as failed, and the next one is recorded."""
     with registry(tmp_path, window=1.5, period=2) as kept:
@@ -169,8 +196,7 @@ def test_what_records_a_window_is_killed(tmp_path):
         deadline = time.monotonic() + WAIT_S
         helper = None
         while not helper and time.monotonic() < deadline:
-            children = pathlib.Path(f"/proc/{kept.process.pid}/task/{kept.process.pid}/children").read_text().split()
-            helper = children[0] if children else None
+            helper = next((pid for pid in children(kept.process.pid) if comm(pid) == "hec"), None)
         os.kill(int(helper), signal.SIGKILL)
         kept.state(lambda line: line["jobs"] and line["jobs"][0]["failed"] == 1)
         assert kept.until(lambda line: "window" in line)["seconds"] > 1

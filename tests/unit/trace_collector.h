@@ -38,7 +38,7 @@ static void process_open(struct process *process, pid_t pid) {
     close(fd);
     process->peers =
         (struct hec_peers){.kind = &hec_trace_peers, .run = process->run, .reporter = &process->run->reporter};
-    struct hec_intake_ring arrived = {.ring = reader, .fd = -1, .pid = pid, .pid_fd = -1};
+    struct hec_intake_ring arrived = {.ring = reader, .pid = pid, .pid_fd = -1};
     process->peer = (struct hec_trace_peer *)hec_peer_new(&process->peers, &arrived, process->t0_ns);
     assert_non_null(process->peer);
 }
