@@ -41,10 +41,16 @@ struct sandbox_options {
     bool others_may_look; /* at its /proc: those who share its simulated machine */
 };
 
+static int find_user(const char *name, struct passwd **user, struct hec_why *why) {
+    *user = getpwnam(name);
+    return *user ? HEC_OK : hec_fail(why, HEC_ERR_USAGE, "there is no user \"%.60s\"", name);
+}
+
 static int become(const char *name, struct hec_why *why) {
-    struct passwd *user = getpwnam(name);
-    if (!user)
-        return hec_fail(why, HEC_ERR_USAGE, "there is no user \"%.60s\"", name);
+    struct passwd *user;
+    int err = find_user(name, &user, why);
+    if (err < 0)
+        return err;
     if (geteuid() == user->pw_uid)
         return HEC_OK;
     if (initgroups(name, user->pw_gid) != 0 || setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0)
@@ -404,6 +410,11 @@ static int open_state(struct agent *agent, struct hec_why *why) {
         return HEC_OK;
     int err = hec_state_file_open(&agent->state, agent->options->state_dir, why);
     if (err < 0)
+        return err;
+    struct passwd *user;
+    if (agent->options->user && !agent->options->no_sandbox &&
+        ((err = find_user(agent->options->user, &user, why)) < 0 ||
+         (err = hec_state_file_give(&agent->state, agent->options->state_dir, user->pw_uid, user->pw_gid, why)) < 0))
         return err;
     struct hec_why reason = {""};
     err = hec_state_file_load(&agent->state, agent->node, &reason);

@@ -5,6 +5,7 @@
 #include "base/sha256.h"
 #include "launch/kept_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 #define MAGIC "hec-agent-state"
 #define VERSION 1
 #define LENGTH_MAX (4u << 20)
+#define LOCK "lock"
 #define STATE "state"
 #define SYNCED "state.synced"
 #define FRESH "state.new"
@@ -50,7 +52,7 @@ int hec_state_file_open(struct hec_state_file *file, const char *folder, struct 
         return hec_fail(why, hec_err_from_errno(errno), "cannot make %s: %s", folder, strerror(errno));
     file->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file->folder >= 0)
-        file->lock = openat(file->folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        file->lock = openat(file->folder, LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file->lock < 0) {
         int errnum = errno;
         hec_state_file_close(file);
@@ -70,6 +72,61 @@ void hec_state_file_close(struct hec_state_file *file) {
         close(file->folder);
     hec_buf_free(&file->text);
     file->folder = file->lock = -1;
+}
+
+static const char *const files[] = {LOCK, STATE, SYNCED, FRESH, STATE ".damaged"};
+#define FILE_COUNT (sizeof files / sizeof files[0])
+
+static bool holds_nothing_else(int folder) {
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    bool nothing = entries != NULL;
+    for (struct dirent *entry; nothing && (entry = readdir(entries)) != NULL;) {
+        bool known = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        for (size_t i = 0; i < FILE_COUNT; i++)
+            known = known || strcmp(entry->d_name, files[i]) == 0;
+        nothing = known;
+    }
+    if (entries)
+        closedir(entries);
+    else if (fd >= 0)
+        close(fd);
+    return nothing;
+}
+
+/* Only a file that is here alone: not what a link in a folder of that user would make his. */
+static int give_file(int folder, const char *name, uid_t user, gid_t group) {
+    struct stat info;
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -1;
+    int failed = fstat(fd, &info);
+    if (failed == 0 && (info.st_uid != user || info.st_gid != group)) {
+        errno = EPERM;
+        failed = S_ISREG(info.st_mode) && info.st_nlink == 1 ? fchown(fd, user, group) : -1;
+    }
+    int error = errno;
+    close(fd);
+    errno = error;
+    return failed;
+}
+
+int hec_state_file_give(struct hec_state_file *file, const char *folder, uid_t user, gid_t group, struct hec_why *why) {
+    struct stat info;
+    int failed = fstat(file->folder, &info);
+    if (failed == 0 && info.st_uid != user && (info.st_uid != geteuid() || !holds_nothing_else(file->folder)))
+        return hec_fail(
+            why, HEC_ERR_PERMISSION,
+            "%s is not that user's and holds other things than an agent's state: the state needs a folder of "
+            "its own",
+            folder);
+    for (size_t i = 0; i < FILE_COUNT && failed == 0; i++)
+        failed = give_file(file->folder, files[i], user, group);
+    if (failed == 0 && info.st_uid != user)
+        failed = fchown(file->folder, user, group);
+    return failed == 0
+               ? HEC_OK
+               : hec_fail(why, hec_err_from_errno(errno), "cannot give %s to that user: %s", folder, strerror(errno));
 }
 
 /* ---- reading ---- */

@@ -7,6 +7,8 @@
 #include "agent/node.h"
 #include "base/error.h"
 
+#include <sys/types.h>
+
 struct hec_state_file {
     int folder, lock; /* -1: nothing is kept */
     bool saved;       /* the last write worked */
@@ -21,4 +23,7 @@ int hec_state_file_open(struct hec_state_file *file, const char *folder, struct 
 int hec_state_file_load(struct hec_state_file *file, struct hec_node *node, struct hec_why *why);
 /* synced: "state.synced", and wait until the disk has it. */
 int hec_state_file_save(struct hec_state_file *file, struct hec_node *node, bool synced);
+/* What root opened becomes that user's, who goes on with it: the folder where it is new or holds nothing but such state, and the state
+ * in it. HEC_ERR_PERMISSION with a sentence: it is somebody else's. */
+int hec_state_file_give(struct hec_state_file *file, const char *folder, uid_t user, gid_t group, struct hec_why *why);
 void hec_state_file_close(struct hec_state_file *file);

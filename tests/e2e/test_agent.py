@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import pathlib
+import pwd
 import resource
 import signal
 import socket
@@ -394,6 +395,31 @@ def test_gives_up_rights(started):
             options = {line.split()[4]: line.split()[5] for line in file}
         assert options["/"].split(",")[0] == "ro"
     agent.until(lambda page: page.one("hec_agent_state_saved") == 1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or SANITIZED, reason="only root becomes another user")
+def test_another_user_keeps_the_state(started, hec):
+    """--user: the folder becomes that user's, with what root's agent kept there; a folder of others does not."""
+    nobody = pwd.getpwnam("nobody")
+    agent = started("--sim", "h200", "--state-dir", "kept")
+    agent.until(lambda page: page.one("hec_agent_state_saved") == 1)
+    agent.stop()
+    for folder in ("kept", "new"):
+        agent = started("--sim", "h200", "--state-dir", folder, "--user", "nobody")
+        agent.until(lambda page: page.one("hec_agent_state_saved") == 1 and page.sum(ENERGY) > 0)
+        agent.stop()
+        assert {path.stat().st_uid for path in (hec.folder / folder, *(hec.folder / folder).iterdir())} == {nobody.pw_uid}
+        assert (hec.folder / folder / "state").stat().st_size > 0
+    (hec.folder / "others").mkdir()
+    (hec.folder / "others" / "precious").write_text("x")
+    (hec.folder / "linked").mkdir()
+    os.chown(hec.folder / "linked", nobody.pw_uid, nobody.pw_gid)
+    (hec.folder / "secret").write_text("x")
+    os.link(hec.folder / "secret", hec.folder / "linked" / "state")
+    for folder, sentence in (("others", "holds other things"), ("linked", "cannot give")):
+        refused = hec("agent", "--sim", "h200", "--listen", "127.0.0.1:0", "--state-dir", folder, "--user", "nobody")
+        assert refused.returncode != 0 and sentence in refused.stderr, refused.stderr
+    assert (hec.folder / "others").stat().st_uid == (hec.folder / "secret").stat().st_uid == 0
 
 
 def test_silent_and_garbage(started):
