@@ -19,6 +19,7 @@
 int hec_door_open(struct hec_door *door, const char *path, uint32_t records_max, struct hec_why *why) {
     int pair[2];
     *door = (struct hec_door){.records_max = records_max, .inside = -1, .outside = -1};
+    hec_subuid_read(&door->subuid, NULL);
     int err = hec_intake_open(&door->place, path, HEC_RING_TRACE, records_max, why);
     if (err < 0)
         return err;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "jobs/request.h"
+#include "jobs/subuid.h"
 #include "observe/intake.h"
 
 /* Came in, with a descriptor: a ring that can be mapped, or the socket of a request. */
@@ -33,6 +34,7 @@ struct hec_door {
     pid_t pid;           /* 0: it does not run */
     int64_t begun_ns;
     struct hec_door_shared *shared;
+    struct hec_subuid subuid; /* as it was at the start */
     int back[HEC_DOOR_BACK_MAX], back_count;
 };
 

@@ -30,6 +30,7 @@
 struct visitor {
     int fd;
     pid_t pid;
+    uid_t uid; /* his own, or one of those that are his */
     struct user *user;
     int64_t since_ns;
     bool ready;    /* has said something, or is gone */
@@ -169,7 +170,7 @@ static void admit(int fd, int64_t now_ns) {
     struct ucred peer;
     socklen_t length = sizeof peer;
     bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
-    struct user *who = known ? user_of(peer.uid, now_ns) : NULL;
+    struct user *who = known ? user_of(hec_subuid_owner(&door->subuid, peer.uid), now_ns) : NULL;
     const struct user *gives_way = !who                            ? NULL
                                    : who->visitors == OF_A_USER    ? who
                                    : visitor_count == visitors_max ? who_has_most()
@@ -182,7 +183,8 @@ static void admit(int fd, int64_t now_ns) {
     if (gives_way)
         dismiss(at, visitor[at].ready ? REFUSED : SILENT);
     who->visitors++;
-    visitor[visitor_count++] = (struct visitor){.fd = fd, .pid = peer.pid, .user = who, .since_ns = now_ns};
+    visitor[visitor_count++] =
+        (struct visitor){.fd = fd, .pid = peer.pid, .uid = peer.uid, .user = who, .since_ns = now_ns};
 }
 
 static void take_new(int64_t now_ns) {
@@ -234,7 +236,7 @@ static void receive(const struct visitor *from) {
     int err = hec_ring_receive(from->fd, &hello, &fd);
     if (err == HEC_ERR_LOST || err == HEC_ERR_BUSY)
         return;
-    struct hec_door_arrival arrival = {.role = hello.role, .tag = hello.tag, .pid = from->pid, .uid = from->user->uid};
+    struct hec_door_arrival arrival = {.role = hello.role, .tag = hello.tag, .pid = from->pid, .uid = from->uid};
     bool good = err == HEC_OK &&
                 (hello.role == HEC_RING_REQUEST ? is_request(fd, &arrival.request) : is_ring(fd, hello.role)) &&
                 deliver(&arrival, fd);

@@ -7,6 +7,7 @@ static bool has_nothing(const struct hec_job_user *user) {
 
 struct hec_job_user *hec_jobs_user(struct hec_jobs *jobs, uid_t uid) {
     struct hec_job_user *free_one = NULL;
+    uid = hec_subuid_owner(&jobs->door.subuid, uid);
     for (int i = 0; i < jobs->user_count; i++) {
         struct hec_job_user *user = &jobs->user[i];
         if (user->uid == uid)
@@ -55,8 +56,9 @@ struct hec_job_entry *hec_jobs_next_due(const struct hec_jobs *jobs, int64_t now
 }
 
 static bool has_window(const struct hec_jobs *jobs, uid_t uid) {
+    uid = hec_subuid_owner(&jobs->door.subuid, uid);
     for (int which = HEC_JOBS_ASKED; which < HEC_JOBS_WINDOWS; which++)
-        if (jobs->window[which].job && jobs->window[which].request.uid == uid)
+        if (jobs->window[which].job && hec_subuid_owner(&jobs->door.subuid, jobs->window[which].request.uid) == uid)
             return true;
     return false;
 }

@@ -4,7 +4,9 @@
 #include "jobs/request.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "observe/procfs/file.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
@@ -173,14 +175,15 @@ static bool room_for_job(struct hec_jobs *jobs, const struct hec_job_user *user)
     return false;
 }
 
-static struct hec_job_entry *new_job(struct hec_jobs *jobs, const char *id, struct hec_job_user *user, int64_t now_ns) {
+static struct hec_job_entry *new_job(struct hec_jobs *jobs, const char *id, uid_t uid, struct hec_job_user *user,
+                                     int64_t now_ns) {
     struct hec_job_entry *entry = room_for_job(jobs, user) ? calloc(1, sizeof *entry) : NULL;
     if (!entry)
         return NULL;
     snprintf(entry->job.id, sizeof entry->job.id, "%s", id);
     entry->user = user;
     user->jobs++;
-    entry->job.uid = user->uid;
+    entry->job.uid = uid;
     entry->job.since_ns = now_ns;
     entry->job.cause = entry->job.row = -1;
     entry->job.recoverable = entry->job.confidence = NAN;
@@ -202,7 +205,7 @@ static struct hec_job_entry *job_of(struct hec_jobs *jobs, const struct hec_door
     for (int i = 0; i < jobs->job_count; i++)
         if (strcmp(jobs->job[i]->job.id, id) == 0)
             return jobs->job[i];
-    return new_job(jobs, id, user, now_ns);
+    return new_job(jobs, id, arrival->uid, user, now_ns);
 }
 
 /* One process that hands over ring after ring takes nobody's place but its own; where all places are taken, who has most gives his
@@ -230,14 +233,28 @@ static bool room_for_ring(struct hec_jobs *jobs, const struct hec_door_arrival *
 
 /* ---- what comes in ---- */
 
+/* The number of a process that has ended may be another user's by now, who then would have a ring that is not his. */
+static bool is_somebody_elses(const struct hec_door_arrival *arrival) {
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool elses = proc >= 0 && hec_proc_is_of_others(proc, arrival->pid, arrival->uid);
+    if (proc >= 0)
+        close(proc);
+    return elses;
+}
+
 static bool keep(struct hec_jobs *jobs, const struct hec_door_arrival *arrival, int fd, int64_t now_ns) {
     struct hec_job_user *user = hec_jobs_user(jobs, arrival->uid);
-    struct hec_job_entry *entry =
-        arrival->pid > 0 && user && room_for_ring(jobs, arrival, user) ? job_of(jobs, arrival, user, now_ns) : NULL;
-    if (!entry) /* no room, or a process of another pid namespace: nobody could say what it is */
+    struct hec_job_entry *entry = NULL;
+    int pid_fd = hec_intake_process(arrival->pid); /* first: what is seen then is of this process, or it has ended */
+    if (arrival->pid > 0 && user && !is_somebody_elses(arrival) && room_for_ring(jobs, arrival, user))
+        entry = job_of(jobs, arrival, user, now_ns);
+    if (!entry) { /* no room, or a process of another pid namespace: nobody could say what it is */
+        if (pid_fd >= 0)
+            close(pid_fd);
         return false;
+    }
     add_ring(jobs, &(struct hec_job_ring){.fd = fd,
-                                          .pid_fd = hec_intake_process(arrival->pid),
+                                          .pid_fd = pid_fd,
                                           .pid = arrival->pid,
                                           .uid = arrival->uid,
                                           .role = arrival->role,

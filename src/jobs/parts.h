@@ -13,7 +13,7 @@
 
 /* What a user has of what there is for all. Nobody has more than a share while others wait: who has most gives way (fair.c). */
 struct hec_job_user {
-    uid_t uid;
+    uid_t uid; /* and those that are his by /etc/subuid */
     int rings, jobs, requests;
     int64_t served_ns;     /* its newest window began */
     int64_t rest_until_ns; /* so that windows of it take no more than its part of cpu_share */

@@ -337,6 +337,13 @@ static bool come_in(uid_t uid, pid_t pid, uint32_t tag) {
     return taken;
 }
 
+/* A process connects and ends, and its number goes to a process of somebody else, whose job the ring would join. */
+TEST_WITH(test_a_number_that_is_used_again_is_not_believed, set_up, tear_down) {
+    assert_false(come_in(getuid() + 1, getpid(), 1));
+    assert_int_equal(hec_jobs_count(jobs), 0);
+    assert_true(come_in(getuid(), getpid(), 1));
+}
+
 static int jobs_of(uid_t uid) {
     int count = 0;
     for (int i = 0; i < jobs->job_count; i++)
@@ -387,6 +394,29 @@ TEST_WITH(test_a_user_has_no_more_than_a_share_while_others_wait, set_up, tear_d
         for (int k = 0; k < jobs->user_count; k++)
             assert_int_equal(jobs->user[k].rings + jobs->user[k].jobs + jobs->user[k].requests, 0);
     }
+}
+
+/* Containers without root: a user's many ids have the share of one. */
+TEST_WITH(test_ids_of_one_user_have_one_share, set_up, tear_down) {
+    struct hec_subuid *subuid = &jobs->door.subuid;
+    pid_t pid = 1000000000;
+    folder_text("subuid", "1001:100000:65536\nnobody-of-that-name:1:5\nroot:300000:9\nx\n:::\n1002:165536:10\n"
+                          "1003:0:10\n1004:4294967290:10\n1005:200000:0\n");
+    hec_subuid_read(subuid, in_folder("subuid"));
+    folder_delete("subuid");
+    static const uid_t owners[][2] = {
+        {1001, 1001},     {100000, 1001}, {165535, 1001}, {165536, 1002},           {165545, 1002},
+        {165546, 165546}, {0, 0},         {5, 5},         {4294967291, 4294967291}, {300001, 300001}};
+    for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
+        assert_int_equal(hec_subuid_owner(subuid, owners[i][0]), owners[i][1]);
+    jobs->rings_max = 100;
+    for (uid_t uid = 100000; uid < 100100; uid++)
+        assert_true(come_in(uid, pid++, 1));
+    for (int i = 0; i < 50; i++) /* as many as if there were two users */
+        assert_true(come_in(1002, pid++, 1));
+    assert_false(come_in(1002, pid++, 1));
+    assert_int_equal(jobs->job[0]->job.uid, 100000); /* and jobs are those of the id */
+    assert_int_equal(jobs->user_count, 2);
 }
 
 /* Whose window is next while one user's are due all the time, and cost ten times as much. */

@@ -50,15 +50,24 @@ bool hec_proc_error_is_denied(ssize_t error) {
     return error == -EACCES || error == -EPERM;
 }
 
-bool hec_proc_is_users(int dir, int32_t pid, uid_t user) {
+/* Real, effective, saved and that of files. */
+static bool read_users(int dir, int32_t pid, unsigned user[4]) {
     char path[32], text[4096];
     snprintf(path, sizeof path, "%d/status", pid);
     if (hec_proc_read(dir, path, text, sizeof text) < 0)
         return false;
     const char *line = strstr(text, "\nUid:"); /* a name cannot hold a newline here */
-    unsigned real, effective, saved, files;
-    return line && sscanf(line, " Uid: %u %u %u %u", &real, &effective, &saved, &files) == 4 && real == user &&
-           effective == user && saved == user && files == user;
+    return line && sscanf(line, " Uid: %u %u %u %u", &user[0], &user[1], &user[2], &user[3]) == 4;
+}
+
+bool hec_proc_is_users(int dir, int32_t pid, uid_t user) {
+    unsigned id[4];
+    return read_users(dir, pid, id) && id[0] == user && id[1] == user && id[2] == user && id[3] == user;
+}
+
+bool hec_proc_is_of_others(int dir, int32_t pid, uid_t user) {
+    unsigned id[4];
+    return read_users(dir, pid, id) && id[0] != user && id[1] != user && id[2] != user && id[3] != user;
 }
 
 int hec_proc_list_numbers(int dir, const char *path, void (*visit)(void *context, int32_t number), void *context) {

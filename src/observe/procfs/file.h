@@ -20,6 +20,9 @@ bool hec_proc_error_is_denied(ssize_t error);
 /* Whether the process is this user's and acts for nobody else: each of its four ids of a user is that. dir: /proc, open. */
 bool hec_proc_is_users(int dir, int32_t pid, uid_t user);
 
+/* Whether the process can be seen and none of its ids of a user is this one. */
+bool hec_proc_is_of_others(int dir, int32_t pid, uid_t user);
+
 /* Call visit for every entry of the directory whose name is a number. Returns 0 or -errno (what was seen before an
  * error was visited). */
 int hec_proc_list_numbers(int dir, const char *path, void (*visit)(void *context, int32_t number), void *context);
