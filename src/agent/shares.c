@@ -74,13 +74,32 @@ static size_t find_row(const struct hec_shares *shares, const struct hec_tenant 
     return i;
 }
 
-/* The row that ended first, long enough ago; NOBODY: there is none. */
-static size_t evictable(const struct hec_shares *shares, int64_t now_ns) {
-    size_t oldest = NOBODY;
+/* Whose a tenant is: the namespace of its pod, else its user. */
+static bool same_owner(const struct hec_tenant *a, const struct hec_tenant *b) {
+    return strcmp(a->pod_namespace, b->pod_namespace) == 0 && (a->pod_namespace[0] || strcmp(a->user, b->user) == 0);
+}
+
+static size_t rows_of(const struct hec_shares *shares, const struct hec_tenant *owner) {
+    size_t count = 0;
     for (size_t i = NAMED; i < shares->count; i++)
-        if (now_ns - shares->rows[i].held_ns >= HEC_SHARES_KEEP_NS &&
-            (oldest == NOBODY || shares->rows[i].held_ns < shares->rows[oldest].held_ns))
+        count += same_owner(&shares->rows[i].tenant, owner);
+    return count;
+}
+
+/* The row that ended first, long enough ago, or of somebody who has more rows than who needs one; NOBODY: there is none. own_only: of
+ * the same owner. */
+static size_t evictable(const struct hec_shares *shares, const struct hec_tenant *tenant, bool own_only,
+                        int64_t now_ns) {
+    size_t oldest = NOBODY, has = rows_of(shares, tenant);
+    for (size_t i = NAMED; i < shares->count; i++) {
+        const struct hec_shares_row *row = &shares->rows[i];
+        int64_t ended_ns = now_ns - row->held_ns;
+        bool free = ended_ns >= HEC_SHARES_KEEP_NS ||
+                    (ended_ns >= HEC_SHARES_KEEP_LEAST_NS && !own_only && rows_of(shares, &row->tenant) > has + 1);
+        if (free && (!own_only || same_owner(&row->tenant, tenant)) &&
+            (oldest == NOBODY || row->held_ns < shares->rows[oldest].held_ns))
             oldest = i;
+    }
     return oldest;
 }
 
@@ -103,9 +122,11 @@ static void end_contest(struct hec_shares *shares) {
 /* A row for a tenant who has none; OTHER when there is no room. */
 static size_t new_row(struct hec_shares *shares, const struct hec_tenant *tenant, int64_t now_ns) {
     size_t i = shares->count;
-    if (i < HEC_SHARES_ROWS_MAX) {
+    bool last = i >= HEC_SHARES_ROWS_MAX - HEC_SHARES_ROWS_MAX / 4;
+    bool enough = last && rows_of(shares, tenant) >= HEC_SHARES_ROWS_MAX / 2; /* the last are for others */
+    if (i < HEC_SHARES_ROWS_MAX && !enough) {
         shares->count++;
-    } else if ((i = evictable(shares, now_ns)) != NOBODY) {
+    } else if ((i = evictable(shares, tenant, enough, now_ns)) != NOBODY) {
         end_contest(shares);
         share_error_add(&shares->rows[ENDED].error, &shares->rows[i].error);
         for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)

@@ -52,7 +52,8 @@ struct hec_share_error hec_share_error_unknown(void);
 double hec_share_error_bound_uj(const struct hec_share_error *error);
 
 #define HEC_SHARES_ROWS_MAX HEC_DRAWS_MAX
-#define HEC_SHARES_KEEP_NS (300 * HEC_NS_PER_S) /* several scrapes of a slow Prometheus */
+#define HEC_SHARES_KEEP_NS (300 * HEC_NS_PER_S)      /* several scrapes of a slow Prometheus */
+#define HEC_SHARES_KEEP_LEAST_NS (20 * HEC_NS_PER_S) /* a scrape, where its owner has more than others who need a row */
 #define HEC_SHARES_UNKNOWN (-1)
 #define HEC_SHARES_WHOLE (-1) /* not in a MIG instance */
 

@@ -194,6 +194,46 @@ TEST(doubt_is_of_turns_figures_and_floor) {
     assert_near((of_a.floor_uj - alone.floor_uj) * 1e-6, 1500, 50);
 }
 
+/* One user's programs, many at once or one after the other under ever new names, leave rows for others. */
+TEST(a_user_leaves_rows_for_others) {
+    static struct hec_tenant tenants[100];
+    struct hec_shares_holder holders[101];
+    struct hec_tenant bob = {.user = "bob", .command = "train"};
+    int64_t now_ns = 0;
+    for (int at_once = 0; at_once < 2; at_once++) {
+        struct hec_shares *fresh;
+        assert_int_equal(hec_shares_create(&fresh), HEC_OK);
+        for (int i = 0; i < 100; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "%d", i);
+            tenants[i] = named(name);
+            holders[i] = (struct hec_shares_holder){&tenants[i], true, HEC_SHARES_WHOLE, 10};
+        }
+        holders[100] = (struct hec_shares_holder){&bob, true, HEC_SHARES_WHOLE, 10};
+        for (int i = 0; i < 100; i++) {
+            struct hec_shares_interval interval = {.end_ns = now_ns += SECOND,
+                                                   .duration_ns = SECOND,
+                                                   .energy_mj = 100,
+                                                   .observed = true,
+                                                   .busy_permille = 500,
+                                                   .holders = at_once ? holders : &holders[i],
+                                                   .holder_count = at_once ? 100 : 1};
+            assert_int_equal(hec_shares_add(fresh, &interval), HEC_OK);
+        }
+        struct hec_shares_interval interval = {.end_ns = now_ns += SECOND,
+                                               .duration_ns = SECOND,
+                                               .energy_mj = 100,
+                                               .observed = true,
+                                               .busy_permille = 500,
+                                               .holders = &holders[100],
+                                               .holder_count = 1};
+        assert_int_equal(hec_shares_add(fresh, &interval), HEC_OK);
+        assert_non_null(row_of(fresh, "train"));
+        assert_int_equal(sum_of(fresh), 101 * 100 * 1000);
+        hec_shares_free(fresh);
+    }
+}
+
 struct seen {
     struct hec_tenant tenant;
     int64_t uj[HEC_SHARES_PART_COUNT];
@@ -213,8 +253,10 @@ TEST(no_row_falls_and_no_joule_is_lost) {
         int first = step / 6;
         for (size_t i = 0; i < count; i++) {
             char name[16];
-            snprintf(name, sizeof name, "%d", first + (int)(uniform() * (double)(count + 1)));
+            int number = first + (int)(uniform() * (double)(count + 1));
+            snprintf(name, sizeof name, "%d", number);
             tenants[i] = named(name);
+            snprintf(tenants[i].user, sizeof tenants[i].user, "%d", number % 7);
             holders[i] =
                 (struct hec_shares_holder){&tenants[i], uniform() < 0.9, uniform() < 0.8 ? -1 : (int)(uniform() * 12),
                                            uniform() < 0.8 ? (int)(uniform() * 1000) : HEC_SHARES_UNKNOWN};
