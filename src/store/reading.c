@@ -17,7 +17,7 @@ static int guard(struct hec_reader *reader, int rc) {
         hec_sql_guard(reader->db, hec_sql_run_file, &reader->budget, reader->file_bytes);
         /* One transaction to the end: what is read of a file that is being written fits together. */
         rc = sqlite3_exec(reader->db,
-                          "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-2048; BEGIN;"
+                          "PRAGMA cache_size=-2048; BEGIN;"
                           "SELECT count(*) FROM (SELECT 1 FROM sqlite_master LIMIT 1)",
                           NULL, NULL, NULL);
     }

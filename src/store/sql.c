@@ -108,7 +108,8 @@ int hec_sql_err(sqlite3 *db, int rc) {
 int hec_sql_fail(sqlite3 *db, int rc, struct hec_why *why, const char *what) {
     int errnum = last_errno(db);
     int kind = rc & 0xff;
-    const char *text = db ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
+    bool latest = db && (sqlite3_errcode(db) & 0xff) == kind; /* another statement may have been run since */
+    const char *text = latest ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
     if (errnum && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN))
         text = strerror(errnum);
     return hec_fail(why, hec_sql_err(db, rc), "%s: %s", what, text);
@@ -162,7 +163,11 @@ static int out_of_budget(void *context) {
     return ++budget->work > budget->work_max;
 }
 
+/* Modules are dropped: a virtual table of the file is a program that runs on what the file holds (FTS, R-Tree, dbstat). Pages are read
+ * and not mapped: who cuts the file off meanwhile would end hec. None of it looks at the schema. */
 void hec_sql_guard(sqlite3 *db, const struct hec_sql_limit *limits, struct hec_sql_budget *budget, int64_t file_bytes) {
+    sqlite3_drop_modules(db, NULL);
+    sqlite3_exec(db, "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0", NULL, NULL, NULL);
     for (; limits->id >= 0; limits++)
         sqlite3_limit(db, limits->id, limits->value);
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++)

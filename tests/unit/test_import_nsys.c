@@ -262,6 +262,62 @@ TEST(test_foreign_databases) {
     assert_non_null(strstr(imported.why.text, "hec report"));
 }
 
+/* Functions and collations that only the writer has: whatever computes one of them fails, and what reads the rows alone does not. */
+static void evil(sqlite3_context *context, int count, sqlite3_value **values) {
+    (void)count;
+    (void)values;
+    sqlite3_result_int(context, 1);
+}
+
+static int evil_order(void *context, int a_length, const void *a, int b_length, const void *b) {
+    (void)context;
+    int order = memcmp(a, b, (size_t)(a_length < b_length ? a_length : b_length));
+    return order ? order : a_length - b_length;
+}
+
+TEST(test_expressions_of_the_file_are_not_computed) {
+    make(nsys_2022, nsys_strings);
+    sqlite3_create_function(db, "evil", -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL, evil, NULL,
+                            NULL);
+    sqlite3_create_collation(db, "evil", SQLITE_UTF8, NULL, evil_order);
+    run("CREATE INDEX by_expression ON CUPTI_ACTIVITY_KIND_KERNEL (evil(start))");
+    run("CREATE INDEX partial ON CUPTI_ACTIVITY_KIND_KERNEL (start) WHERE evil(start)");
+    run("CREATE INDEX ordered ON StringIds (value COLLATE evil)");
+    run("CREATE TABLE checked (a CHECK (evil(a)), b DEFAULT (evil()), c TEXT COLLATE evil, d AS (evil(a)))");
+    run("CREATE TABLE later (id INTEGER PRIMARY KEY)");
+    run("CREATE VIEW seen AS SELECT evil(start) FROM CUPTI_ACTIVITY_KIND_KERNEL");
+    run("CREATE TRIGGER told AFTER INSERT ON StringIds BEGIN SELECT evil(new.id); END");
+    run("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN more AS (evil(start))");
+    run("BEGIN");
+    for (int i = 0; i < 100; i++)
+        kernel(10 * i + 10, 10 * i + 15, PID, 0, i + 1, ",0,0,0,3,NULL");
+    run("COMMIT");
+    int err = import_database();
+    if (err != HEC_OK)
+        fail_msg("%s", imported.why.text);
+    assert_int_equal(kept.activities, 100);
+}
+
+/* A virtual table, which is a program that runs on what the file holds, under the name of a table; with pages, as tables have them, too. */
+TEST(test_virtual_tables_are_not_run) {
+    for (int forged = 0; forged < 2; forged++) {
+        make("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)", "");
+        if (sqlite3_exec(
+                db,
+                "CREATE VIRTUAL TABLE CUPTI_ACTIVITY_KIND_KERNEL USING fts5(start, \"end\", deviceId, contextId, streamId, "
+                "correlationId, globalPid, shortName)",
+                NULL, NULL, NULL) != SQLITE_OK)
+            skip(); /* built without */
+        run("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 0, 1, 7, 1, 0, 1)");
+        if (forged)
+            run("PRAGMA writable_schema=ON; UPDATE sqlite_master SET rootpage=2 WHERE name='CUPTI_ACTIVITY_KIND_KERNEL'");
+        int err = import_database();
+        assert_int_equal(kept.activities, 0);
+        if (err != (forged ? HEC_ERR_CORRUPT : HEC_OK)) /* it is no table, or its rows cannot be read */
+            fail_msg("%s", imported.why.text);
+    }
+}
+
 TEST(test_damaged) {
     make(nsys_2022, nsys_strings);
     run("BEGIN");

@@ -44,6 +44,8 @@ static bool has_table(struct hec_nsys *n, const char *table) {
 static void list_columns(struct hec_nsys *n, const char *table) {
     sqlite3_stmt *s = NULL;
     n->column_count = 0;
+    if (!has_table(n, table))
+        return;
     int rc = sqlite3_prepare_v2(n->db, "SELECT name FROM pragma_table_info(?1)", -1, &s, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_bind_text(s, 1, table, -1, SQLITE_STATIC);
