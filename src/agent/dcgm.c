@@ -5,30 +5,58 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct hec_dcgm_field fields[] = {
 #define HEC_NONE HEC_METRIC_COUNT
-#define HEC_DCGM(name, kind, set, how, metric, plus, factor, help)                                                     \
-    {name, HEC_FAMILY_##kind, HEC_DCGM_##set, HEC_DCGM_##how, HEC_##metric, HEC_##plus, factor, help, 0},
-#define HEC_DCGM_LABEL(name, set, member, help)                                                                        \
-    {name,                                                                                                             \
-     HEC_FAMILY_INFO,                                                                                                  \
-     HEC_DCGM_##set,                                                                                                   \
-     HEC_DCGM_LABEL,                                                                                                   \
-     HEC_NONE,                                                                                                         \
-     HEC_NONE,                                                                                                         \
-     1,                                                                                                                \
-     help,                                                                                                             \
-     offsetof(struct hec_device, member)},
+#define HEC_DCGM_NEEDS(metric, what)
+static const struct hec_dcgm_field fields[] = {
+#define HEC_DCGM_ROW(name_, kind_, set_, how_, ...)                                                                    \
+    {.name = name_, .kind = HEC_FAMILY_##kind_, .set = HEC_DCGM_##set_, .how = HEC_DCGM_##how_, __VA_ARGS__},
+#define HEC_DCGM(name, kind, set, how, metric_, plus_, factor_, help_)                                                 \
+    HEC_DCGM_ROW(name, kind, set, how, .metric = HEC_##metric_, .plus = HEC_##plus_, .factor = factor_, .help = help_)
+#define HEC_DCGM_NODE(name, set, total_, factor_, help_)                                                               \
+    HEC_DCGM_ROW(name, COUNTER, set, NODE, .metric = HEC_NONE, .plus = HEC_NONE, .total = HEC_NODE_##total_,           \
+                 .factor = factor_, .help = help_)
+#define HEC_DCGM_ABSENT(name, kind, set, help_, why_)                                                                  \
+    HEC_DCGM_ROW(name, kind, set, ABSENT, .metric = HEC_NONE, .plus = HEC_NONE, .help = help_, .why = why_)
+#define HEC_DCGM_LABEL(name, set, member, help_)                                                                       \
+    HEC_DCGM_ROW(name, INFO, set, LABEL, .metric = HEC_NONE, .plus = HEC_NONE, .help = help_,                          \
+                 .label = offsetof(struct hec_device, member))
 #include "agent/dcgm.def"
 #undef HEC_DCGM
+#undef HEC_DCGM_NODE
+#undef HEC_DCGM_ABSENT
 #undef HEC_DCGM_LABEL
-#undef HEC_NONE
+#undef HEC_DCGM_NEEDS
 };
+
+static const struct {
+    enum hec_metric metric;
+    const char *what;
+} needs[] = {
+#define HEC_DCGM(...)
+#define HEC_DCGM_NODE(...)
+#define HEC_DCGM_ABSENT(...)
+#define HEC_DCGM_LABEL(...)
+#define HEC_DCGM_NEEDS(metric, what) {HEC_##metric, what},
+#include "agent/dcgm.def"
+#undef HEC_DCGM
+#undef HEC_DCGM_NODE
+#undef HEC_DCGM_ABSENT
+#undef HEC_DCGM_LABEL
+#undef HEC_DCGM_NEEDS
+};
+#undef HEC_NONE
 #define FIELDS (sizeof fields / sizeof fields[0])
 _Static_assert(FIELDS <= HEC_DCGM_MAX, "a list holds all fields");
 
 const struct hec_dcgm_field *hec_dcgm_field(size_t i) {
     return i < FIELDS ? &fields[i] : NULL;
+}
+
+const char *hec_dcgm_needs(const struct hec_dcgm_field *field) {
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
+        if (needs[i].metric == field->metric)
+            return needs[i].what;
+    return NULL;
 }
 
 static bool has(const struct hec_dcgm_list *list, const struct hec_dcgm_field *field) {

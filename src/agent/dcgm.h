@@ -1,6 +1,7 @@
 /* dcgm-exporter's fields (dcgm.def), and its list of those to show: lines of `NAME, type, help`, `#` begins a comment. */
 #pragma once
 
+#include "agent/node.h"
 #include "base/error.h"
 #include "model/run.h"
 #include "report/export/exposition.h"
@@ -17,7 +18,16 @@
 #define HEC_DCGM_LABELS "gpu, UUID, pci_bus_id, device, modelName, GPU_I_PROFILE, GPU_I_ID, Hostname"
 
 enum hec_dcgm_set { HEC_DCGM_DEFAULT, HEC_DCGM_ASKED, HEC_DCGM_OLD };
-enum hec_dcgm_how { HEC_DCGM_VALUE, HEC_DCGM_TOTAL, HEC_DCGM_SHARE, HEC_DCGM_COUNT, HEC_DCGM_ABSENT, HEC_DCGM_LABEL };
+enum hec_dcgm_how {
+    HEC_DCGM_VALUE,
+    HEC_DCGM_TOTAL,
+    HEC_DCGM_SHARE,
+    HEC_DCGM_COUNT,
+    HEC_DCGM_POWER_DEFAULT, /* power_limit_default_mw of struct hec_device */
+    HEC_DCGM_NODE,
+    HEC_DCGM_ABSENT,
+    HEC_DCGM_LABEL
+};
 
 /* Of `metric` and `plus`: there is none. */
 #define HEC_DCGM_NONE HEC_METRIC_COUNT
@@ -30,10 +40,14 @@ struct hec_dcgm_field {
     enum hec_metric metric, plus;
     double factor;
     const char *help;
-    size_t label; /* of HEC_DCGM_LABEL: where its text lies in struct hec_device */
+    size_t label;              /* of HEC_DCGM_LABEL: where its text lies in struct hec_device */
+    enum hec_node_total total; /* of HEC_DCGM_NODE */
+    const char *why;           /* of HEC_DCGM_ABSENT */
 };
 
 const struct hec_dcgm_field *hec_dcgm_field(size_t i); /* NULL: there are no more */
+/* The devices and drivers that have it; NULL: all. */
+const char *hec_dcgm_needs(const struct hec_dcgm_field *field);
 
 /* What a page shows, in order. */
 struct hec_dcgm_chosen {

@@ -123,7 +123,7 @@ double hec_node_value_of(const struct hec_node *node, const struct hec_node_devi
 
 /* Whether it is the first of its GPU instance: several may share one, and its figures. */
 bool hec_node_instance_first(const struct hec_node_device *device, int i);
-/* The container that holds that GPU instance alone by the kubelet; NULL: none, several, or no kubelet. */
+/* The container that holds that GPU instance alone (HEC_SHARES_WHOLE: the device) by the kubelet; NULL: none, several, or no kubelet. */
 const struct hec_tenant *hec_node_instance_pod(const struct hec_node *node, const struct hec_node_device *device,
                                                int id);
 

@@ -16,7 +16,8 @@ struct maker {
     const struct hec_page_agent *agent;
     struct hec_exposition out;
     int64_t now_ns;
-    const struct hec_tenant *pods[HEC_DEVICE_MAX][HEC_GPU_INSTANCES_MAX]; /* that hold an instance alone */
+    const struct hec_tenant
+        *pods[HEC_DEVICE_MAX][HEC_GPU_INSTANCES_MAX]; /* that hold an instance, or an undivided device ([0]), alone */
 };
 
 /* The labels of one sample; what they point to lives as long. */
@@ -119,6 +120,10 @@ static double field_value(const struct maker *m, const struct hec_node_device *d
                           const struct hec_dcgm_field *field) {
     if (field->how == HEC_DCGM_COUNT)
         return devices_of(m, hec_vendor_of_device(device->info.index));
+    if (field->how == HEC_DCGM_NODE)
+        return device->throttles ? (double)device->total[field->total] * field->factor : NAN;
+    if (field->how == HEC_DCGM_POWER_DEFAULT && device->info.power_limit_default_mw > 0)
+        return (double)device->info.power_limit_default_mw * field->factor;
     if (field->metric == HEC_DCGM_NONE)
         return NAN;
     bool total = field->how == HEC_DCGM_TOTAL;
@@ -193,10 +198,15 @@ static void put_dcgm_instances(struct maker *m, const struct hec_node_device *de
     }
 }
 
+/* Of a device that is not divided it is the first. */
 static void find_pods(struct maker *m) {
-    FOR_DEVICES(m, device)
-    for (int i = 0; i < device->instance_count; i++)
-        m->pods[device->info.index][i] = hec_node_instance_pod(m->node, device, device->instances[i].now.id);
+    FOR_DEVICES(m, device) {
+        const struct hec_tenant **pods = m->pods[device->info.index];
+        if (!device->instance_count)
+            pods[0] = hec_node_instance_pod(m->node, device, HEC_SHARES_WHOLE);
+        for (int i = 0; i < device->instance_count; i++)
+            pods[i] = hec_node_instance_pod(m->node, device, device->instances[i].now.id);
+    }
 }
 
 static void put_dcgm(struct maker *m) {
@@ -213,6 +223,9 @@ static void put_dcgm(struct maker *m) {
                 continue;
             }
             label_dcgm(m, device, NULL, &labels);
+            const struct hec_tenant *pod = device->instance_count ? NULL : m->pods[device->info.index][0];
+            if (pod)
+                label_pod(&labels, pod);
             double value = field_value(m, device, chosen->field);
             if (chosen->field->metric == HEC_GPU_XID && !isnan(value)) {
                 label_xid(&labels, "err_code", (int64_t)value);

@@ -30,8 +30,10 @@ static void put_values(void) {
 static const char *source_of(const struct hec_dcgm_field *field, char *text, size_t size) {
     if (field->how == HEC_DCGM_LABEL)
         return "a label of the others";
-    if (field->how == HEC_DCGM_ABSENT)
-        return "not measured: absent";
+    if (field->how == HEC_DCGM_NODE)
+        return "as `hec_device_throttled_seconds_total`";
+    if (field->how == HEC_DCGM_POWER_DEFAULT)
+        return "what the device says";
     if (field->how == HEC_DCGM_COUNT)
         return "devices of the vendor";
     const char *plus = field->plus == HEC_DCGM_NONE ? NULL : hec_metric_info(field->plus)->name;
@@ -49,11 +51,23 @@ static void put_dcgm(void) {
         [HEC_DCGM_DEFAULT] = "by default", [HEC_DCGM_ASKED] = "by `-f`", [HEC_DCGM_OLD] = "by the option, or `-f`"};
     const struct hec_dcgm_field *field;
     char text[128];
-    puts("\n### Metrics of dcgm-exporter\n\nThe metric of HEC that each is made from stands in brackets.\n");
-    for (size_t i = 0; (field = hec_dcgm_field(i)); i++)
-        printf("- `%s` (%s, %s; %s): %s\n", field->name,
+    puts(
+        "\n### Metrics of dcgm-exporter\n\nThe metric of HEC that each is made from stands in brackets, and which devices and drivers "
+        "have it, where not all have.\n");
+    for (size_t i = 0; (field = hec_dcgm_field(i)); i++) {
+        const char *needs = hec_dcgm_needs(field);
+        if (field->how == HEC_DCGM_ABSENT)
+            continue;
+        printf("- `%s` (%s, %s; %s%s%s): %s\n", field->name,
                field->kind == HEC_FAMILY_INFO ? "label" : hec_family_kind_name(field->kind), sets[field->set],
-               source_of(field, text, sizeof text), field->help);
+               source_of(field, text, sizeof text), needs ? "; " : "", needs ? needs : "", field->help);
+    }
+    puts("\n### Fields of dcgm-exporter's lists that are absent\n\nIts default list, what is commented out in it, or "
+         "published dashboards ask for them.\n");
+    for (size_t i = 0; (field = hec_dcgm_field(i)); i++)
+        if (field->how == HEC_DCGM_ABSENT)
+            printf("- `%s`, %.*s: %s\n", field->name,
+                   (int)strlen(field->help) - (field->help[strlen(field->help) - 1] == '.'), field->help, field->why);
 }
 
 int main(void) {

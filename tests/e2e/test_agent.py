@@ -150,10 +150,16 @@ def test_options_of_dcgm_exporter(started, hec):
     assert page.one("hec_agent_interval_seconds") == 0.2, "--interval before -c"
 
 
+MORE_FIELDS = """DCGM_FI_DEV_POWER_VIOLATION, counter, held down by power
+DCGM_FI_DEV_THERMAL_VIOLATION, counter, held down by heat
+DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF, gauge, limit by default
+"""
+
+
 def test_fields_of_a_vendors_list(started, hec, machine):
     """A list as an observability vendor recommends it: what the driver says is served in DCGM's units, and what is missing is said."""
     here = machine("h200x2")
-    (hec.folder / "fields.csv").write_text(VENDORS_LIST + "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL, counter, errors\n")
+    (hec.folder / "fields.csv").write_text(VENDORS_LIST + "DCGM_FI_DEV_NVLINK_COUNT, counter, links\n" + MORE_FIELDS)
     agent = started("--sim", "h200x2", "-f", "fields.csv", env=here.env)
     page = agent.until(lambda page: page.all("DCGM_FI_DEV_PSTATE") and page.all("DCGM_FI_PROF_PCIE_TX_BYTES"))
     names = [line.split(",")[0] for line in VENDORS_LIST.splitlines()]
@@ -166,12 +172,15 @@ def test_fields_of_a_vendors_list(started, hec, machine):
     assert total == pytest.approx(used + free + reserved, abs=0.01) and 140000 < total < 144000
     assert page.one("DCGM_FI_DEV_FB_USED_PERCENT", gpu="1") == pytest.approx(used / (used + free), abs=1e-6)
     for name, value in (("COUNT", 2), ("POWER_MGMT_LIMIT", 700), ("PSTATE", 0), ("SLOWDOWN_TEMP", 89),
-                        ("CLOCK_THROTTLE_REASONS", 1)):
+                        ("CLOCK_THROTTLE_REASONS", 1), ("POWER_MGMT_LIMIT_DEF", 700)):
         assert page.one(f"DCGM_FI_DEV_{name}", gpu="1") == value, name
+    for name, reason in (("POWER", "power"), ("THERMAL", "thermal")):
+        assert page.one(f"DCGM_FI_DEV_{name}_VIOLATION", gpu="1") == pytest.approx(
+            1e9 * page.one("hec_device_throttled_seconds_total", gpu="1", reason=reason), abs=1)
     while agent.said.count("\n") < 4:
         time.sleep(0.05)
     lines = agent.said.splitlines()
-    assert sum("hec does not know 1 of its fields, which are absent: DCGM_FI_DEV_ECC_DBE_VOL_TOTAL" in line for line in lines) == 1
+    assert sum("hec does not know 1 of its fields, which are absent: DCGM_FI_DEV_NVLINK_COUNT" in line for line in lines) == 1
     for gpu in (0, 1):
         said = [line for line in lines if f"GPU {gpu} does not give these fields, which are absent: " in line]
         assert len(said) == 1 and set(said[0].rsplit(": ", 1)[1].split(", ")) == absent, agent.said

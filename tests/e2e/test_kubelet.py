@@ -190,6 +190,8 @@ def test_pod_that_has_a_device_and_does_nothing(tmp_path, hec):
         held = {"gpu": "0", "pod": "notebook-0", "namespace": "ml", "container": "main"}
         page = agent.until(lambda page: page.sum("hec_energy_joules_total", part="idle", **held) > 0)
         assert page.all("hec_energy_joules_total", gpu="1", pod="notebook-0") == []
+        for name in ("DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_GPU_UTIL"):  # as dcgm-exporter's: rules and autoscalers select by pod
+            assert len(page.all(name, **held)) == 1 and len(page.all(name, gpu="0")) == 1 and "pod" not in page.all(name, gpu="1")[0][0]
         load = machine.play("idle-allocated", 60)
         before = page.sum("hec_energy_joules_total", **held)
         page = agent.until(lambda page: page.sum("hec_energy_joules_total", command="hec", part="idle") > 60)

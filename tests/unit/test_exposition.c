@@ -189,6 +189,7 @@ TEST(test_tables) {
                     (field->metric != HEC_DCGM_NONE));
         assert_true(field->how != HEC_DCGM_SHARE || field->plus != HEC_DCGM_NONE);
         assert_true(field->how != HEC_DCGM_LABEL || field->kind == HEC_FAMILY_INFO);
+        assert_true((field->how == HEC_DCGM_ABSENT) == (field->why != NULL)); /* who looks for it is told why */
         if (field->how == HEC_DCGM_TOTAL)
             assert_non_null(strstr(hec_metric_info(field->metric)->unit, "/s"));
     }
@@ -219,7 +220,7 @@ TEST(test_dcgm_list) {
                            "# Format\n\nDCGM_FI_DEV_DEC_UTIL ,   gauge, Decoder utilization (in %).\r\n"
                            "  \nDCGM_FI_PROF_SM_ACTIVE, counter, \"ours, with a comma\"\n"
                            "DCGM_FI_DRIVER_VERSION,        label, Driver Version\n"
-                           "DCGM_EXP_XID_ERRORS_COUNT, counter, not ours\nDCGM_FI_DEV_NVLINK_COUNT, gauge, nor this",
+                           "DCGM_EXP_P2P_STATUS, counter, not ours\nDCGM_FI_DEV_NVLINK_COUNT, gauge, nor this",
                            &why),
                      0);
     assert_int_equal(list.count, 3);
@@ -228,7 +229,7 @@ TEST(test_dcgm_list) {
     assert_string_equal(list.chosen[1].help, "ours, with a comma");
     assert_int_equal(list.chosen[1].kind, HEC_FAMILY_COUNTER);
     assert_int_equal(list.skipped_count, 2);
-    assert_string_equal(list.skipped, "DCGM_EXP_XID_ERRORS_COUNT, DCGM_FI_DEV_NVLINK_COUNT");
+    assert_string_equal(list.skipped, "DCGM_EXP_P2P_STATUS, DCGM_FI_DEV_NVLINK_COUNT");
     assert_int_equal(parse(&list, "", &why), 0);
     assert_int_equal(list.count, 0);
 
