@@ -1,5 +1,6 @@
 #include "act/power_journal.h"
 
+#include "base/own.h"
 #include "base/live.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -198,7 +199,7 @@ int hec_power_journal_write(const struct hec_power_entry *entry, struct hec_why 
         return err;
     hec_buf_init(&text, FILE_BYTES_MAX);
     err = hec_power_entry_print(entry, &text);
-    err = err < 0 ? hec_fail(why, err, "no memory") : hec_kept_file_write(path, hec_buf_text(&text), false, why);
+    err = err < 0 ? hec_fail(why, err, "no memory") : hec_kept_file_write(path, hec_buf_text(&text), why);
     hec_buf_free(&text);
     return err == HEC_OK && settle(path) < 0 ? hec_fail(why, HEC_ERR_IO, "cannot write %s", path) : err;
 }
@@ -289,6 +290,8 @@ int hec_power_journal_lock(const char *uuid, const char *machine, int *fd, struc
     struct hec_power_entry holder;
     int err = path_of(uuid, machine, ".lock", path, why);
     if (err < 0)
+        return err;
+    if ((err = hec_own_place(path, why)) < 0)
         return err;
     *fd = hec_kept_file_folders(path) != 0 ? -1 : wait_for_lock(path, uuid, machine);
     if (*fd >= 0)

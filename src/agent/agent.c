@@ -408,13 +408,13 @@ static int open_state(struct agent *agent, struct hec_why *why) {
     agent->state.folder = agent->state.lock = -1;
     if (!agent->options->state_dir)
         return HEC_OK;
-    int err = hec_state_file_open(&agent->state, agent->options->state_dir, why);
+    struct passwd *user = NULL; /* whom the folder belongs to since the agent became this user */
+    int err = agent->options->user ? find_user(agent->options->user, &user, why) : HEC_OK;
+    if (err == HEC_OK)
+        err = hec_state_file_open(&agent->state, agent->options->state_dir, user ? user->pw_uid : geteuid(), why);
+    if (err == HEC_OK && user && !agent->options->no_sandbox)
+        err = hec_state_file_give(&agent->state, agent->options->state_dir, user->pw_uid, user->pw_gid, why);
     if (err < 0)
-        return err;
-    struct passwd *user;
-    if (agent->options->user && !agent->options->no_sandbox &&
-        ((err = find_user(agent->options->user, &user, why)) < 0 ||
-         (err = hec_state_file_give(&agent->state, agent->options->state_dir, user->pw_uid, user->pw_gid, why)) < 0))
         return err;
     struct hec_why reason = {""};
     err = hec_state_file_load(&agent->state, agent->node, &reason);

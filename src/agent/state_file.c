@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/live.h"
+#include "base/own.h"
 #include "base/sha256.h"
 #include "launch/kept_file.h"
 
@@ -45,9 +46,12 @@ static int64_t boot_ns(void) {
     return (int64_t)ts.tv_sec * HEC_NS_PER_S + ts.tv_nsec;
 }
 
-int hec_state_file_open(struct hec_state_file *file, const char *folder, struct hec_why *why) {
-    *file = (struct hec_state_file){.folder = -1, .lock = -1};
+int hec_state_file_open(struct hec_state_file *file, const char *folder, uid_t owner, struct hec_why *why) {
+    *file = (struct hec_state_file){.folder = -1, .lock = -1, .owner = owner};
     hec_buf_init(&file->text, LENGTH_MAX);
+    int err = hec_own_folder(folder, owner, why);
+    if (err < 0)
+        return err;
     if (hec_kept_file_folders(folder) < 0 || (mkdir(folder, 0700) != 0 && errno != EEXIST))
         return hec_fail(why, hec_err_from_errno(errno), "cannot make %s: %s", folder, strerror(errno));
     file->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -280,10 +284,14 @@ static int parse(char *text, size_t length, struct hec_node *node, struct hec_wh
     return HEC_OK;
 }
 
-static int read_all(int folder, const char *name, char **out, size_t *length) {
-    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+static int read_all(const struct hec_state_file *file, const char *name, char **out, size_t *length) {
+    int fd = openat(file->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return hec_err_from_errno(errno);
+    if (hec_own_file(fd, name, file->owner, NULL) < 0) {
+        close(fd);
+        return HEC_ERR_PERMISSION;
+    }
     char *text = malloc(LENGTH_MAX + 1);
     ssize_t got = 0;
     *length = 0;
@@ -300,10 +308,10 @@ static int read_all(int folder, const char *name, char **out, size_t *length) {
     return HEC_OK;
 }
 
-static int load(int folder, const char *name, struct hec_node *node, struct hec_why *why) {
+static int load(const struct hec_state_file *file, const char *name, struct hec_node *node, struct hec_why *why) {
     char *text = NULL;
     size_t length = 0;
-    int err = read_all(folder, name, &text, &length);
+    int err = read_all(file, name, &text, &length);
     if (err < 0)
         return hec_fail(why, err, "the kept state cannot be read: %s", hec_err_text(err));
     err = parse(text, length, node, why);
@@ -321,8 +329,8 @@ static int load(int folder, const char *name, struct hec_node *node, struct hec_
 }
 
 int hec_state_file_load(struct hec_state_file *file, struct hec_node *node, struct hec_why *why) {
-    int err = load(file->folder, STATE, node, why);
-    if (err == HEC_OK || load(file->folder, SYNCED, node, NULL) == HEC_OK)
+    int err = load(file, STATE, node, why);
+    if (err == HEC_OK || load(file, SYNCED, node, NULL) == HEC_OK)
         return HEC_OK;
     renameat(file->folder, STATE, file->folder, STATE ".damaged");
     return err;

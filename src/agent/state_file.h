@@ -11,13 +11,15 @@
 
 struct hec_state_file {
     int folder, lock; /* -1: nothing is kept */
+    uid_t owner;      /* another user who may own it: the one that the agent becomes */
     bool saved;       /* the last write worked */
     uint64_t failed;  /* writes that did not */
     struct hec_buf text;
 };
 
-/* Makes the folder where it is missing. HEC_ERR_BUSY: another agent keeps its state there; errors with a sentence. */
-int hec_state_file_open(struct hec_state_file *file, const char *folder, struct hec_why *why);
+/* Makes the folder where it is missing. HEC_ERR_BUSY: another agent keeps its state there; HEC_ERR_PERMISSION: others but owner may write
+ * there (base/own.h); errors with a sentence. */
+int hec_state_file_open(struct hec_state_file *file, const char *folder, uid_t owner, struct hec_why *why);
 /* Into a node that has seen nothing. HEC_ERR_NOTFOUND: there is none yet; HEC_ERR_CORRUPT, _VERSION, with a sentence: neither is
  * whole, and the first was set aside as state.damaged. */
 int hec_state_file_load(struct hec_state_file *file, struct hec_node *node, struct hec_why *why);

@@ -7,6 +7,8 @@ void hec_log_set_level(enum hec_log_level level); /* default: WARNING */
 void hec_log(enum hec_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define hec_error(...) hec_log(HEC_LOG_ERROR, __VA_ARGS__)
+/* What was asked for is there: shown at any level. */
+#define hec_say(...) hec_log(HEC_LOG_ERROR, __VA_ARGS__)
 #define hec_warn(...) hec_log(HEC_LOG_WARNING, __VA_ARGS__)
 #define hec_info(...) hec_log(HEC_LOG_INFO, __VA_ARGS__)
 #define hec_debug(...) hec_log(HEC_LOG_DEBUG, __VA_ARGS__)

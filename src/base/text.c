@@ -89,3 +89,53 @@ char *hec_text_clean(char *out, size_t size, const char *from, size_t length, bo
     out[used] = '\0';
     return out;
 }
+
+/* The bytes of the control sequence at text, which begins with ESC: up to its final byte (ECMA-48), or to its end for those that hold
+ * a text, such as a title; never beyond the line. */
+static size_t sequence(const char *text) {
+    size_t i = 1;
+    if (text[1] == '[') {
+        for (i = 2; text[i] >= 0x20 && text[i] <= 0x3f;)
+            i++;
+        return i + (text[i] >= 0x40 && text[i] <= 0x7e);
+    }
+    if (text[1] == '\0' || !strchr("]P_^X", text[1]))
+        return 1 + (text[1] >= 0x20 && text[1] <= 0x7e);
+    while (text[i] && text[i] != '\a' && text[i] != '\n' && text[i] != '\033')
+        i++;
+    return i + (text[i] == '\a') + 2 * (text[i] == '\033' && text[i + 1] == '\\');
+}
+
+void hec_text_lines(struct hec_buf *out, const char *from) {
+    char clean[8];
+    bool begun = false;
+    while (*from) {
+        size_t bytes = hec_text_character((const unsigned char *)from, strlen(from) < 4 ? strlen(from) : 4);
+        bytes = bytes ? bytes : 1;
+        if (*from == '\033') {
+            from += sequence(from);
+            continue;
+        }
+        if (*from == '\n' || *from == '\r') {
+            if (begun || *from == '\n')
+                hec_buf_puts(out, "\n");
+            bool both = *from == '\r' && from[1] == '\n';
+            begun = false;
+            from += both ? 2 : 1;
+            continue;
+        }
+        hec_buf_puts(out, *from == '\t' ? "\t" : hec_text_clean(clean, sizeof clean, from, bytes, true));
+        begun = true;
+        from += bytes;
+    }
+    if (begun)
+        hec_buf_puts(out, "\n");
+}
+
+void hec_text_print(FILE *to, const char *from) {
+    struct hec_buf lines;
+    hec_buf_init(&lines, 64u << 20);
+    hec_text_lines(&lines, from);
+    fputs(hec_buf_text(&lines), to);
+    hec_buf_free(&lines);
+}

@@ -82,7 +82,8 @@ int hec_verb_unknown(const char *word) {
 
 int hec_verb_status(enum hec_verb verb, int err) {
     /* 2 is an answer of `hec check`: a word that is spelt wrong must not pass for it */
-    return verb == HEC_VERB_CHECK && err == HEC_ERR_USAGE ? 64 : hec_err_exit_status(err);
+    int status = hec_err_exit_status(err);
+    return verb == HEC_VERB_CHECK && status == 2 ? 64 : status;
 }
 
 /* getopt's tables for one verb; `val` of a long option is its index + a base no letter reaches. */

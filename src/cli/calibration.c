@@ -103,7 +103,7 @@ int hec_calibration_write(const struct hec_peaks *peaks, char path[PATH_MAX], st
     json_decref(root);
     if (!text)
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for the calibration");
-    err = hec_kept_file_write(path, text, false, why);
+    err = hec_kept_file_write(path, text, why);
     free(text);
     return err;
 }

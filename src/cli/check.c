@@ -1,5 +1,6 @@
 /* hec check: has a command become worse than its baseline? And what records a baseline. */
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/experiment.h"
 #include "cli/receipt_read.h"
 #include "launch/supervisor.h"
@@ -23,6 +24,8 @@ struct check {
     struct hec_experiment_run run;
     struct hec_receipt baseline; /* with no trials: none was given */
     double limit[HEC_CHECKS];
+    char summary[PATH_MAX]; /* where --md writes; "": nowhere */
+    bool grows;             /* it is appended there */
 };
 
 /* ---- the words of the command line ---- */
@@ -41,7 +44,7 @@ static int load_baseline(struct check *c) {
     int count = hec_receipt_verify(&c->baseline, root, &objections);
     if (count > 0) {
         hec_error("check: the baseline %s does not hold:", path);
-        fputs(hec_buf_text(&objections), stderr);
+        hec_text_print(stderr, hec_buf_text(&objections));
     }
     hec_buf_free(&objections);
     json_decref(root);
@@ -72,32 +75,33 @@ static int parse(struct check *c) {
         hec_experiment_follow(&c->run, &c->baseline);
     c->run.ab.command[0] = args->rest;
     c->run.ab.plan.pairs = (int)trials;
-    return (err = hec_experiment_options(&c->run)) < 0 ? err : hec_experiment_path(&c->run);
+    if ((err = hec_experiment_options(&c->run)) < 0 || (err = hec_experiment_path(&c->run)) < 0)
+        return err;
+    struct hec_why why = {""};
+    if ((err = hec_output_summary(args, c->summary, &c->grows, &why)) < 0)
+        hec_error("check: %s", why.text);
+    return err;
 }
 
 /* ---- the answer ---- */
 
-/* GitHub's summary grows with each step of a job; any other file is this one's. */
-static int save_summary(const struct hec_check_report *report, const char *path) {
-    const char *of_step = getenv("GITHUB_STEP_SUMMARY");
+/* Where its summary goes is looked at before the trials, with the receipt's path. */
+static int save_summary(const struct check *c, const struct hec_check_report *report) {
     struct hec_buf text;
+    struct hec_why why = {""};
     hec_buf_init(&text, 1 << 20);
     int err = hec_check_markdown(report, &text);
-    bool grows = of_step && strcmp(path, of_step) == 0;
-    FILE *file = err ? NULL : hec_output_open(path, O_CREAT | (grows ? O_APPEND : O_TRUNC));
-    if (!err && (!file || fputs(hec_buf_text(&text), file) < 0))
-        err = HEC_ERR_IO;
-    if (file && fclose(file) != 0)
-        err = HEC_ERR_IO;
-    if (err == HEC_ERR_IO)
-        hec_error("check: cannot write %s: %s", path, strerror(errno));
+    if (!err)
+        err = c->grows ? hec_output_append(c->summary, &text, &why)
+                       : hec_output_write(c->summary, &text, hec_args_has(&c->run.args, HEC_OPT_FORCE), &why);
+    if (err < 0)
+        hec_error("check: %s", why.text[0] ? why.text : hec_err_text(err));
     hec_buf_free(&text);
     return err;
 }
 
 static int answer(struct check *c) {
     static const int status[] = {WITHIN, REGRESSED, UNSURE};
-    const char *summary = hec_args_value(&c->run.args, HEC_OPT_SUMMARY);
     struct hec_check_report report = {
         .baseline = &c->baseline, .now = &c->run.receipt, .unlike = hec_args_has(&c->run.args, HEC_OPT_UNLIKE)};
     struct hec_buf out;
@@ -109,8 +113,8 @@ static int answer(struct check *c) {
         err = hec_check_terminal(&report, &c->run.style, &out);
     if (!err)
         err = hec_print(&out);
-    if (!err && summary)
-        err = save_summary(&report, summary);
+    if (!err && c->summary[0])
+        err = save_summary(c, &report);
     hec_buf_free(&out);
     return err ? hec_err_exit_status(err) : status[hec_check_report_state(&report)];
 }

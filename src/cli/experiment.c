@@ -1,5 +1,6 @@
 #include "cli/experiment.h"
 
+#include "base/text.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/receipt_fill.h"
@@ -235,28 +236,19 @@ int hec_experiment_paths(struct hec_experiment_run *run) {
     return err;
 }
 
-/* Another hec may have chosen the same name since: who makes the file has it. */
-static int take_path(struct hec_experiment_run *run, struct hec_why *why) {
-    int fd;
-    while ((fd = open(run->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0 && errno == EEXIST)
-        choose_path(run);
-    if (fd < 0)
-        return hec_fail(why, hec_err_from_errno(errno), "cannot create %s: %s", run->path, strerror(errno));
-    close(fd);
-    return HEC_OK;
+bool hec_experiment_replaces(const struct hec_experiment_run *run) {
+    return run->written || hec_args_has(&run->args, HEC_OPT_FORCE);
 }
 
 static int write_receipt(struct hec_experiment_run *run, struct hec_why *why) {
     bool first = run->chosen && !run->written;
-    int err = first ? take_path(run, why) : HEC_OK;
-    if (err < 0)
-        return err;
-    err = hec_receipt_write(&run->receipt, run->path, why);
+    int err;
+    while ((err = hec_receipt_write(&run->receipt, run->path, hec_experiment_replaces(run), why)) == HEC_ERR_EXISTS &&
+           first)
+        choose_path(run); /* another hec has chosen the same name since */
+    run->written |= err == HEC_OK;
     if (err == HEC_OK && first && !hec_args_value(&run->args, HEC_OPT_PAGE))
         err = hec_output_page(&run->args, run->path, run->page, why); /* beside it */
-    if (err < 0 && first)
-        unlink(run->path);
-    run->written |= err == HEC_OK;
     return err;
 }
 
@@ -264,18 +256,18 @@ int hec_experiment_page(const struct hec_experiment_run *run) {
     struct hec_buf page;
     struct hec_why why = {""};
     if (run->chosen && run->written)
-        fprintf(stderr, "hec: receipt: %s\n", run->path);
+        hec_say("receipt: %s", run->path);
     if (!run->page[0])
         return HEC_OK;
     hec_buf_init(&page, HEC_HTML_MOST);
     int err = hec_html_receipt(&run->receipt, &page);
     err = err < 0 ? hec_fail(&why, err, "the page cannot be made: %s", hec_err_text(err))
-                  : hec_output_write(run->page, &page, &why);
+                  : hec_output_write(run->page, &page, hec_args_has(&run->args, HEC_OPT_FORCE), &why);
     hec_buf_free(&page);
     if (err < 0)
         hec_error("%s: %s", run->verb, why.text);
     else
-        fprintf(stderr, "hec: page: %s\n", run->page);
+        hec_say("page: %s", run->page);
     return err;
 }
 
@@ -356,8 +348,7 @@ static int failed(const struct hec_experiment_run *run, const struct hec_ab_outc
               : outcome->side     ? "B"
                                   : "A",
               outcome->end.exit_status, tail[0] ? "; the last of what it printed:" : ", and it printed nothing");
-    if (tail[0])
-        fprintf(stderr, "%s%s", tail, tail[strlen(tail) - 1] == '\n' ? "" : "\n");
+    hec_text_print(stderr, tail);
     return 1;
 }
 

@@ -60,6 +60,8 @@ int hec_experiment_paths(struct hec_experiment_run *run);
 /* The receipt's page, where one is asked for; says where it is, and the receipt, where nobody chose its name. HEC_ERR_* after an error
  * message. */
 int hec_experiment_page(const struct hec_experiment_run *run);
+/* What is at its path is overwritten: it is of this experiment, or --force says so. */
+bool hec_experiment_replaces(const struct hec_experiment_run *run);
 
 /* Trials can be run: the supervisor is started, and the layer lies; under levers as well that need a guard of a device's limits (levers:
  * all that may be applied; NULL: none). HEC_ERR_* after an error message. */

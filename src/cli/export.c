@@ -1,5 +1,6 @@
 /* hec export: a run's timeline for other tools. */
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "report/export/export.h"
@@ -27,10 +28,8 @@ struct session {
     struct hec_args args;
     const struct format *format;
     char path[PATH_MAX]; /* "": standard output */
-    char part[PATH_MAX]; /* the file that is written and then gets that name; "": path itself is written */
-    bool made;           /* the file that is written is ours: a failure removes it */
     bool reported;       /* the error message is out */
-    FILE *out;
+    struct hec_output output;
     struct hec_progress progress;
     double megabytes;
 };
@@ -81,39 +80,15 @@ static int parse(struct session *s) {
     return HEC_OK;
 }
 
-/* What is there already: a plain file is replaced by a whole one or not at all, and never the run that is read; a device
- * or a pipe is written into. */
-static int choose_file(struct session *s, struct hec_why *why) {
-    struct stat there, run;
-    s->made = true;
-    if (stat(s->path, &there) != 0)
-        return HEC_OK;
-    if (!hec_args_has(&s->args, HEC_OPT_FORCE))
-        return hec_fail(why, HEC_ERR_USAGE, "%s exists already; -f overwrites it", s->path);
-    s->made = S_ISREG(there.st_mode);
-    if (!s->made)
-        return HEC_OK;
-    if (stat(s->args.rest[0], &run) == 0 && run.st_dev == there.st_dev && run.st_ino == there.st_ino)
-        return hec_fail(why, HEC_ERR_USAGE, "%s is the run itself, so it is not overwritten", s->path);
-    if (snprintf(s->part, sizeof s->part, "%s.%ld.part", s->path, (long)getpid()) >= (int)sizeof s->part)
-        return hec_fail(why, HEC_ERR_USAGE, "%s: the path is too long", s->path);
-    unlink(s->part); /* left by a killed process that had our pid */
-    return HEC_OK;
-}
-
-static const char *written_file(const struct session *s) {
-    return s->part[0] ? s->part : s->path;
-}
-
 static int open_output(struct session *s, struct hec_why *why) {
-    s->out = stdout;
+    struct stat there, run;
+    bool force = hec_args_has(&s->args, HEC_OPT_FORCE);
     if (!s->path[0])
         return HEC_OK;
-    int err = choose_file(s, why);
-    if (err < 0)
-        return err;
-    s->out = hec_output_open(written_file(s), s->made ? O_CREAT | O_EXCL : 0);
-    return s->out ? HEC_OK : hec_fail(why, hec_err_from_errno(errno), "cannot create %s: %s", s->path, strerror(errno));
+    if (force && stat(s->path, &there) == 0 && stat(s->args.rest[0], &run) == 0 && run.st_dev == there.st_dev &&
+        run.st_ino == there.st_ino)
+        return hec_fail(why, HEC_ERR_USAGE, "%s is the run itself, so it is not overwritten", s->path);
+    return hec_output_open(&s->output, s->path, force, why);
 }
 
 static int write_bytes(void *context, const void *bytes, size_t count) {
@@ -122,13 +97,13 @@ static int write_bytes(void *context, const void *bytes, size_t count) {
     s->megabytes += (double)count / 1e6;
     snprintf(text, sizeof text, "exporting: %.1f MB", s->megabytes);
     hec_progress_show(&s->progress, text, NAN);
-    return fwrite(bytes, 1, count, s->out) == count ? HEC_OK : HEC_ERR_IO;
+    return fwrite(bytes, 1, count, s->output.file) == count ? HEC_OK : HEC_ERR_IO;
 }
 
 static int write_export(void *context, const struct hec_summary_input *input, struct hec_why *why) {
     struct session *s = context;
     int err = s->format->write(input, write_bytes, s, why);
-    if (err == HEC_ERR_IO || (err >= 0 && fflush(s->out) != 0)) {
+    if (err == HEC_ERR_IO || (err >= 0 && fflush(s->output.file) != 0)) {
         s->reported = !s->path[0];
         err = s->reported ? hec_print_failed() : hec_fail(why, HEC_ERR_IO, "%s: %s", s->path, strerror(errno));
     }
@@ -139,6 +114,7 @@ static int write_export(void *context, const struct hec_summary_input *input, st
 }
 
 static int export_run(struct session *s, struct hec_why *why) {
+    s->output.file = stdout;
     int err = open_output(s, why);
     if (err < 0)
         return err;
@@ -147,13 +123,8 @@ static int export_run(struct session *s, struct hec_why *why) {
     hec_progress_end(&s->progress);
     if (!s->path[0])
         return err;
-    if (fclose(s->out) != 0 && err >= 0)
-        err = hec_fail(why, HEC_ERR_IO, "%s: %s", s->path, strerror(errno));
-    if (err >= 0 && s->part[0] && rename(s->part, s->path) != 0)
-        err = hec_fail(why, hec_err_from_errno(errno), "cannot create %s: %s", s->path, strerror(errno));
-    if (err < 0 && s->made)
-        unlink(written_file(s));
-    return err;
+    int closed = hec_output_close(&s->output, err >= 0, err >= 0 ? why : NULL);
+    return err < 0 ? err : closed;
 }
 
 int hec_verb_export(struct hec_args *args) {
@@ -167,6 +138,6 @@ int hec_verb_export(struct hec_args *args) {
     if (err < 0 && !s.reported)
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
     else if (err >= 0 && s.path[0] && !hec_args_value(&s.args, HEC_OPT_OUTPUT))
-        printf("%s\n", s.path);
+        hec_text_print(stdout, s.path);
     return err;
 }

@@ -1,6 +1,7 @@
 /* hec gather: a run file to give away, or to keep as a test. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "launch/facts.h"
 #include "cli/output.h"
@@ -49,6 +50,6 @@ int hec_verb_gather(struct hec_args *args) {
     else if (why.text[0])
         hec_warn("a part of %s is damaged and left out: %s", args->rest[0], why.text);
     if (err >= 0 && !given)
-        printf("%s\n", path);
+        hec_text_print(stdout, path);
     return err;
 }

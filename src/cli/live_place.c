@@ -1,4 +1,5 @@
 #include "cli/live.h"
+#include "cli/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,10 +32,10 @@ static bool is_the_commands(int fd) {
 }
 
 static int open_given(const char *where, struct hec_why *why) {
-    /* without waiting for who reads a pipe; O_NOCTTY: it does not become ours */
-    int fd = open(where, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC | O_NONBLOCK, 0666);
+    int fd = hec_output_there(where, O_CREAT | O_APPEND);
     if (fd < 0)
-        return hec_fail(why, hec_err_from_errno(errno), "--live=%s: %s", where, strerror(errno));
+        return hec_fail(why, hec_err_from_errno(errno), "--live=%s: %s", where,
+                        errno == ELOOP ? "it is a link, and lines are appended to none" : strerror(errno));
     if (isatty(fd) ==
         1) /* a part of a control sequence would take the program's text with it: all of it, or it waits */
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);

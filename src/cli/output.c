@@ -1,57 +1,14 @@
 #include "cli/output.h"
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "launch/kept_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Progress on a terminal, for what takes longer than a second; silent anywhere else. */
-
-#define QUIET_NS HEC_NS_PER_S
-#define EVERY_NS (100 * HEC_NS_PER_MS)
-#define WIDTH 79 /* one line of any terminal */
-
-void hec_progress_begin(struct hec_progress *progress) {
-    const char *term = getenv("TERM");
-    *progress = (struct hec_progress){
-        .begin_ns = hec_clock_mono_ns(),
-        .terminal = isatty(STDERR_FILENO) == 1 && term && strcmp(term, "dumb") != 0,
-    };
-}
-
-void hec_progress_show(struct hec_progress *progress, const char *what, double share) {
-    if (!progress->terminal)
-        return;
-    int64_t now_ns = hec_clock_mono_ns();
-    if (now_ns - progress->begin_ns < QUIET_NS || now_ns - progress->shown_ns < EVERY_NS)
-        return;
-    progress->shown_ns = now_ns;
-    progress->shown = true;
-    if (isnan(share))
-        fprintf(stderr, "\r\033[K%.*s", WIDTH, what);
-    else
-        fprintf(stderr, "\r\033[K%3.0f %%  %.*s", 100 * fmin(fmax(share, 0), 1), WIDTH - 8, what);
-    fflush(stderr);
-}
-
-void hec_progress_now(struct hec_progress *progress, const char *what) {
-    progress->begin_ns = progress->shown_ns = INT64_MIN / 2;
-    hec_progress_show(progress, what, NAN);
-}
-
-void hec_progress_end(struct hec_progress *progress) {
-    if (progress->shown)
-        fputs("\r\033[K", stderr);
-    progress->shown = false;
-}
 
 #define LINKS_MAX 40 /* as many as the kernel follows */
 
@@ -65,7 +22,7 @@ static int follow(char path[PATH_MAX]) {
         return errno;
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(self, real, sizeof real - 1);
-    bool same = length > 0 && fstat(fd, &at) == 0 && S_ISREG(at.st_mode);
+    bool same = length > 0 && fstat(fd, &at) == 0;
     close(fd);
     if (!same)
         return 0;
@@ -97,6 +54,8 @@ static int resolve(char path[PATH_MAX]) {
             return errno == ENOENT ? 0 : errno;
         if (!S_ISLNK(status.st_mode))
             return 0;
+        if (status.st_uid != geteuid() && status.st_uid != 0) /* the kernel sees to that in some folders only */
+            return EACCES;
         int errnum = follow(path);
         if (errnum != ENOENT)
             return errnum;
@@ -119,11 +78,18 @@ static int check_folder(const char *path, int rights) {
     return access(folder_of(path, folder), rights) == 0 ? 0 : errno;
 }
 
-/* Where a name leads, and whether a file can be there. */
-static int find(const char *given, int rights, char path[PATH_MAX], struct hec_why *why) {
+static int exists(const char *path, struct hec_why *why) {
+    return hec_fail(why, HEC_ERR_EXISTS, "%.300s exists already; -f overwrites it", path);
+}
+
+/* Where a name leads, and whether a file can be there. Without force through no link. */
+static int find(const struct hec_args *args, const char *given, int rights, char path[PATH_MAX], struct hec_why *why) {
     struct stat status;
     if (snprintf(path, PATH_MAX, "%s", given) >= PATH_MAX)
         return hec_fail(why, HEC_ERR_USAGE, "%.300s...: the path is too long", given);
+    if (hec_output_own(path) >= 0)
+        return HEC_OK;
+    bool link = lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
     int errnum = resolve(path);
     if (errnum == 0)
         errnum = check_folder(path, rights);
@@ -131,6 +97,8 @@ static int find(const char *given, int rights, char path[PATH_MAX], struct hec_w
         return hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", given, strerror(errnum));
     if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
         return hec_fail(why, HEC_ERR_USAGE, "%.300s is a directory", given);
+    if (link && !hec_args_has(args, HEC_OPT_FORCE))
+        return hec_fail(why, HEC_ERR_EXISTS, "%.300s exists already, as a link; -f writes where it leads", given);
     return HEC_OK;
 }
 
@@ -148,22 +116,53 @@ int hec_output_path(const struct hec_args *args, bool stream, char path[PATH_MAX
         snprintf(path, PATH_MAX, "-");
         return HEC_OK;
     }
-    return find(given, X_OK, path, why);
+    return find(args, given, X_OK, path, why);
+}
+
+/* What may be at a path that is written: nothing, a device, with force a regular file, or a pipe of the user's own. */
+static int check_place(const char *path, bool force, struct hec_why *why) {
+    struct stat there;
+    if (hec_output_own(path) >= 0)
+        return HEC_OK;
+    if (lstat(path, &there) != 0)
+        return errno == ENOENT
+                   ? HEC_OK
+                   : hec_fail(why, hec_err_from_errno(errno), "cannot create %.300s: %s", path, strerror(errno));
+    if (S_ISDIR(there.st_mode))
+        return hec_fail(why, HEC_ERR_USAGE, "%.300s is a directory", path);
+    if (S_ISCHR(there.st_mode))
+        return HEC_OK;
+    if (!force && !S_ISREG(there.st_mode))
+        return hec_fail(why, HEC_ERR_EXISTS, "%.300s exists already, and is no plain file; -f writes into it", path);
+    if (!force)
+        return exists(path, why);
+    if (S_ISREG(there.st_mode))
+        return HEC_OK;
+    if (!S_ISFIFO(there.st_mode))
+        return hec_fail(why, HEC_ERR_USAGE, "%.300s is neither a plain file nor a pipe", path);
+    if (there.st_uid != geteuid())
+        return hec_fail(why, HEC_ERR_PERMISSION, "%.300s is a pipe of another user, and is not written into", path);
+    return HEC_OK;
+}
+
+static bool is_replaced(const char *path) {
+    struct stat there;
+    return hec_output_own(path) < 0 && (lstat(path, &there) != 0 || S_ISREG(there.st_mode));
+}
+
+static int check_new(const char *path, bool force, struct hec_why *why) {
+    int err = check_place(path, force, why), errnum;
+    if (err < 0 || hec_output_own(path) >= 0)
+        return err;
+    if (!is_replaced(path) && access(path, W_OK) != 0)
+        return hec_fail(why, hec_err_from_errno(errno), "cannot write %.300s: %s", path, strerror(errno));
+    if (is_replaced(path) && (errnum = check_folder(path, W_OK | X_OK)) != 0) /* it is made beside it */
+        return hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", path, strerror(errnum));
+    return HEC_OK;
 }
 
 int hec_output_new(const struct hec_args *args, const char *path, struct hec_why *why) {
-    struct stat status;
-    bool there = stat(path, &status) == 0;
-    if (there && !S_ISREG(status.st_mode))
-        return access(path, W_OK) == 0
-                   ? HEC_OK
-                   : hec_fail(why, hec_err_from_errno(errno), "cannot write %.300s: %s", path, strerror(errno));
-    int errnum = check_folder(path, W_OK | X_OK); /* a plain file is made beside it, and takes its name */
-    if (errnum)
-        return hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", path, strerror(errnum));
-    if (there && !hec_args_has(args, HEC_OPT_FORCE))
-        return hec_fail(why, HEC_ERR_USAGE, "%.300s exists already; -f overwrites it", path);
-    return HEC_OK;
+    return check_new(path, hec_args_has(args, HEC_OPT_FORCE), why);
 }
 
 /* Also where neither is there yet. */
@@ -179,14 +178,12 @@ static bool same_file(const char *one, const char *other) {
 /* Where a file goes that is kept beside the receipt. what: "page". */
 static int find_another(const struct hec_args *args, const char *what, const char *given, const char *receipt,
                         char path[PATH_MAX], struct hec_why *why) {
-    int err = find(given, W_OK | X_OK, path, why);
+    int err = find(args, given, W_OK | X_OK, path, why);
     if (err < 0)
         return err;
     if (same_file(path, receipt))
         return hec_fail(why, HEC_ERR_USAGE, "%.300s is the receipt; the %s needs a file of its own", given, what);
-    if (!hec_args_has(args, HEC_OPT_FORCE) && access(path, F_OK) == 0)
-        return hec_fail(why, HEC_ERR_USAGE, "%.300s exists already; -f overwrites it", given);
-    return HEC_OK;
+    return hec_output_new(args, path, why);
 }
 
 int hec_output_first_run(const struct hec_args *args, const char *receipt, char path[PATH_MAX], struct hec_why *why) {
@@ -213,10 +210,25 @@ int hec_output_page(const struct hec_args *args, const char *receipt, char path[
     return find_another(args, "page", given ? given : beside, receipt, path, why);
 }
 
+int hec_output_summary(const struct hec_args *args, char path[PATH_MAX], bool *grows, struct hec_why *why) {
+    const char *given = hec_args_value(args, HEC_OPT_SUMMARY), *of_step = getenv("GITHUB_STEP_SUMMARY");
+    path[0] = '\0';
+    *grows = false;
+    if (!given)
+        return HEC_OK;
+    if (!given[0])
+        return hec_fail(why, HEC_ERR_USAGE, "--md needs the name of a file");
+    *grows = of_step && strcmp(given, of_step) == 0;
+    if (*grows && snprintf(path, PATH_MAX, "%s", given) < PATH_MAX)
+        return HEC_OK;
+    int err = find(args, given, W_OK | X_OK, path, why);
+    return err < 0 ? err : hec_output_new(args, path, why);
+}
+
 /* What is read is not replaced by what is said of it. */
 static int check_sources(const struct hec_args *args, const char *path, struct hec_why *why) {
     struct stat there, source;
-    if (!path[0] || stat(path, &there) != 0 || !S_ISREG(there.st_mode))
+    if (stat(path, &there) != 0 || !S_ISREG(there.st_mode))
         return HEC_OK;
     for (int i = 0; i < args->rest_count; i++)
         if (stat(args->rest[i], &source) == 0 && source.st_dev == there.st_dev && source.st_ino == there.st_ino)
@@ -228,8 +240,8 @@ int hec_output_check(const struct hec_args *args) {
     char path[PATH_MAX];
     struct hec_why why = {""};
     int err = hec_output_path(args, true, path, &why);
-    if (err == HEC_OK)
-        err = check_sources(args, path, &why);
+    if (err == HEC_OK && path[0] && strcmp(path, "-") != 0 && (err = check_sources(args, path, &why)) == HEC_OK)
+        err = hec_output_new(args, path, &why);
     if (err < 0) {
         hec_error("%s", why.text);
     } else if (hec_args_has(args, HEC_OPT_HTML) && !path[0] && isatty(STDOUT_FILENO) == 1) {
@@ -239,32 +251,81 @@ int hec_output_check(const struct hec_args *args) {
     return err;
 }
 
-FILE *hec_output_open(const char *path, int flags) {
-    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags, 0666);
-    int how = fd < 0 ? -1 : fcntl(fd, F_GETFL);
-    FILE *out = how >= 0 && fcntl(fd, F_SETFL, how & ~O_NONBLOCK) == 0 ? fdopen(fd, "w") : NULL;
-    if (!out && fd >= 0)
-        close(fd);
-    return out;
+/* ---- the file ---- */
+
+/* A descriptor of hec's own goes on where it is. */
+static int open_into(const char *path, int flags) {
+    int own = hec_output_own(path), fd = own >= 0 ? fcntl(own, F_DUPFD_CLOEXEC, 3) : hec_output_there(path, flags);
+    int how = own >= 0 || fd < 0 ? -1 : fcntl(fd, F_GETFL);
+    if (how < 0 || fcntl(fd, F_SETFL, how & ~O_NONBLOCK) == 0)
+        return fd;
+    close(fd);
+    return -1;
 }
 
-/* What is no plain file is not replaced. */
-static int write_into(const char *path, const struct hec_buf *text, struct hec_why *why) {
-    FILE *out = hec_output_open(path, 0);
-    bool done = out && fwrite(hec_buf_text(text), 1, text->length, out) == text->length;
+static int fail_open(struct hec_output *output, struct hec_why *why) {
     int errnum = errno;
-    if (out && fclose(out) != 0 && done) {
-        errnum = errno;
-        done = false;
-    }
-    return done ? HEC_OK : hec_fail(why, hec_err_from_errno(errnum), "cannot write %s: %s", path, strerror(errnum));
+    hec_new_file_drop(&output->new);
+    return hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", output->path, strerror(errnum));
 }
 
-int hec_output_write(const char *path, const struct hec_buf *text, struct hec_why *why) {
-    struct stat there;
-    return stat(path, &there) == 0 && !S_ISREG(there.st_mode)
-               ? write_into(path, text, why)
-               : hec_kept_file_write(path, hec_buf_text(text), true, why);
+int hec_output_open(struct hec_output *output, const char *path, bool force, struct hec_why *why) {
+    *output = (struct hec_output){.path = path, .force = force, .new.fd = -1};
+    int err = check_place(path, force, why), fd;
+    if (err < 0)
+        return err;
+    if (is_replaced(path))
+        fd = hec_new_file_open(&output->new, path, true) == 0 ? fcntl(output->new.fd, F_DUPFD_CLOEXEC, 3) : -1;
+    else
+        fd = open_into(path, 0);
+    output->file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!output->file && fd >= 0)
+        close(fd);
+    return output->file ? HEC_OK : fail_open(output, why);
+}
+
+int hec_output_close(struct hec_output *output, bool whole, struct hec_why *why) {
+    int errnum = whole && ferror(output->file) ? EIO : 0;
+    if (fclose(output->file) != 0 && !errnum)
+        errnum = errno;
+    if (whole && !errnum && output->new.fd >= 0 && hec_new_file_place(&output->new, output->force) != 0)
+        errnum = errno;
+    hec_new_file_drop(&output->new);
+    if (!whole || !errnum)
+        return HEC_OK;
+    return errnum == EEXIST
+               ? exists(output->path, why)
+               : hec_fail(why, hec_err_from_errno(errnum), "cannot write %.300s: %s", output->path, strerror(errnum));
+}
+
+static int put(FILE *file, const struct hec_buf *text) {
+    bool ended = text->length && hec_buf_text(text)[text->length - 1] == '\n';
+    return fwrite(hec_buf_text(text), 1, text->length, file) == text->length && (ended || fputc('\n', file) != EOF) &&
+                   fflush(file) == 0
+               ? 0
+               : errno;
+}
+
+int hec_output_write(const char *path, const struct hec_buf *text, bool force, struct hec_why *why) {
+    struct hec_output output;
+    int err = hec_output_open(&output, path, force, why);
+    if (err < 0)
+        return err;
+    int errnum = put(output.file, text);
+    err = hec_output_close(&output, errnum == 0, why);
+    return errnum ? hec_fail(why, hec_err_from_errno(errnum), "cannot write %.300s: %s", path, strerror(errnum)) : err;
+}
+
+int hec_output_append(const char *path, const struct hec_buf *text, struct hec_why *why) {
+    int fd = open_into(path, O_CREAT | O_APPEND), errnum;
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "a");
+    errnum = file ? put(file, text) : errno;
+    if (!file && fd >= 0)
+        close(fd);
+    if (file && fclose(file) != 0 && !errnum)
+        errnum = errno;
+    return errnum ? hec_fail(why, hec_err_from_errno(errnum), "cannot write %.300s: %s", path, strerror(errnum))
+                  : HEC_OK;
 }
 
 int hec_output_print(const struct hec_args *args, const struct hec_buf *text) {
@@ -274,7 +335,7 @@ int hec_output_print(const struct hec_args *args, const struct hec_buf *text) {
     if (err == HEC_OK && (!path[0] || strcmp(path, "-") == 0))
         return hec_print(text);
     if (err == HEC_OK)
-        err = hec_output_write(path, text, &why);
+        err = hec_output_write(path, text, hec_args_has(args, HEC_OPT_FORCE), &why);
     if (err < 0)
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
     return err;

@@ -100,12 +100,12 @@ int hec_receipt_fill_trials(struct hec_receipt *r, const struct hec_experiment_p
     return r->error ? r->error : hec_receipt_judge(r);
 }
 
-int hec_receipt_write(const struct hec_receipt *r, const char *path, struct hec_why *why) {
+int hec_receipt_write(const struct hec_receipt *r, const char *path, bool force, struct hec_why *why) {
     struct hec_buf text;
     hec_buf_init(&text, 256u << 20);
     int err = hec_receipt_json(r, &text);
     err = err < 0 ? hec_fail(why, err, "the receipt cannot be made: %s", hec_err_text(err))
-                  : hec_output_write(path, &text, why);
+                  : hec_output_write(path, &text, force, why);
     hec_buf_free(&text);
     return err;
 }

@@ -17,4 +17,4 @@ void hec_receipt_fill_facts(struct hec_receipt *receipt, const struct hec_summar
 int hec_receipt_fill_trials(struct hec_receipt *receipt, const struct hec_experiment_plan *plan,
                             const struct hec_experiment_trial *trials, size_t count);
 /* Whole, or not at all: what was at the path stays until then. */
-int hec_receipt_write(const struct hec_receipt *receipt, const char *path, struct hec_why *why);
+int hec_receipt_write(const struct hec_receipt *receipt, const char *path, bool force, struct hec_why *why);

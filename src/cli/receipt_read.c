@@ -263,7 +263,7 @@ int hec_receipt_load(const char *path, struct hec_receipt *receipt, json_t **roo
     char *text;
     *receipt = (struct hec_receipt){.error = HEC_OK};
     *root = NULL;
-    int err = hec_kept_file_read(path, BYTES_MOST, &text, &length, why);
+    int err = hec_small_file_read(path, BYTES_MOST, &text, &length, why);
     if (!err && (err = hec_receipt_read(text, length, receipt, root, &inner)) < 0)
         hec_fail(why, err, "%.200s: %.300s", path, inner.text);
     free(text);

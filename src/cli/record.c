@@ -1,4 +1,5 @@
 /* hec record: a run file of some seconds of a job, from the agent of this node (jobs/request.h). */
+#include "base/text.h"
 #include "jobs/jobs.h"
 #include "jobs/request.h"
 #include "base/log.h"
@@ -16,12 +17,18 @@
 
 #define FILE_MAX ((off_t)1 << 30)
 
+#define LIST_MAX (16u << 20)
+
 /* A list that is too long for an answer. */
 static void print_file(int file) {
     char text[4096];
+    struct hec_buf all;
     ssize_t got;
-    for (off_t at = 0; (got = pread(file, text, sizeof text, at)) > 0; at += got)
-        fwrite(text, 1, (size_t)got, stdout);
+    hec_buf_init(&all, LIST_MAX);
+    for (off_t at = 0; (got = pread(file, text, sizeof text, at)) > 0 && hec_buf_error(&all) == 0; at += got)
+        hec_buf_add(&all, text, (size_t)got);
+    hec_text_print(stdout, hec_buf_text(&all));
+    hec_buf_free(&all);
 }
 
 /* What the agent hands over goes to the output as it is; `hec report` trusts no run file. */
@@ -60,7 +67,7 @@ static int ask(const struct hec_args *args, const struct hec_request *request, c
     if (!request->job[0] && file >= 0)
         print_file(file);
     else if (!request->job[0])
-        fputs(answer.text[0] ? answer.text : "no job of yours reports to the agent\n", stdout);
+        hec_text_print(stdout, answer.text[0] ? answer.text : "no job of yours reports to the agent");
     else
         err = keep(file, path, hec_args_has(args, HEC_OPT_FORCE), why);
     if (file >= 0)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/experiment.h"
 #include "cli/output.h"
 #include "cli/receipt_fill.h"
@@ -299,9 +300,10 @@ static void say_failure(struct sweep *s, const struct hec_race_outcome *so_far, 
     if (so_far->end.failure != HEC_FAILURE_OTHER)
         fprintf(stderr, "hec: %s: %s\n", label, words[so_far->end.failure]);
     else
-        fprintf(stderr, "hec: %s: exit status %d; it is left out%s\n%s%s", label, so_far->end.exit_status,
-                tail[0] ? "; the last of what it printed:" : ", and printed nothing", tail,
-                tail[0] && tail[strlen(tail) - 1] != '\n' ? "\n" : "");
+        fprintf(stderr, "hec: %s: exit status %d; it is left out%s\n", label, so_far->end.exit_status,
+                tail[0] ? "; the last of what it printed:" : ", and printed nothing");
+    if (so_far->end.failure == HEC_FAILURE_OTHER)
+        hec_text_print(stderr, tail);
 }
 
 static int after(void *context, const struct hec_race_outcome *so_far, struct hec_why *why) {
@@ -348,7 +350,8 @@ static int save(struct sweep *s, struct hec_why *why) {
     hec_buf_init(&text, 256u << 20);
     int err = hec_sweep_json(&s->report, &text);
     err = err < 0 ? hec_fail(why, err, "the result cannot be made: %s", hec_err_text(err))
-                  : hec_output_write(s->run.path, &text, why);
+                  : hec_output_write(s->run.path, &text, hec_experiment_replaces(&s->run), why);
+    s->run.written |= err == HEC_OK;
     hec_buf_free(&text);
     return err;
 }

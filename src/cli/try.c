@@ -101,7 +101,7 @@ static void keep_first(const struct try *t, const struct hec_session_result *res
     if (hec_store_copy(result->path, t->first_run, hec_args_has(&t->run.args, HEC_OPT_FORCE), NULL, &why) < 0)
         hec_error("try: the first trial cannot be kept: %s", why.text);
     else
-        fprintf(stderr, "hec: first trial kept: %s\n", t->first_run);
+        hec_say("first trial kept: %s", t->first_run);
 }
 
 static int measure_first(void *context, const struct hec_session *session, const struct hec_session_result *result,
@@ -335,7 +335,7 @@ static int keep_nothing(struct try *t) {
     free(list);
     bool writes = hec_args_has(&run->args, HEC_OPT_OUTPUT) && (t->interrupted || !t->unproven);
     if (err == HEC_OK && writes)
-        err = hec_receipt_write(&run->receipt, run->path, &why);
+        err = hec_receipt_write(&run->receipt, run->path, hec_experiment_replaces(run), &why);
     if (err < 0)
         hec_error("try: %s", why.text[0] ? why.text : hec_err_text(err));
     return hec_err_exit_status(err);
@@ -380,7 +380,7 @@ static int print(const struct try *t) {
 static int say_failed(const char *when, const struct hec_trial_end *end) {
     hec_error("try: the command %s failed: exit status %d%s", when, end->exit_status,
               end->tail[0] ? "; the last of what it printed:" : ", and it printed nothing");
-    fprintf(stderr, "%s", end->tail);
+    hec_text_print(stderr, end->tail);
     return 1;
 }
 

@@ -159,8 +159,8 @@ static int replay_receipt(struct hec_experiment_run *run, const struct hec_recei
 
 static void put_verified(const struct hec_receipt *receipt, const char *path, const json_t *root, struct hec_buf *out) {
     struct hec_answer answer = hec_receipt_answer(receipt);
-    char sentence[HEC_ANSWER_SENTENCE];
-    hec_buf_printf(out, "%s: verified: ", path);
+    char sentence[HEC_ANSWER_SENTENCE], clean[PATH_MAX];
+    hec_buf_printf(out, "%s: verified: ", hec_text_clean(clean, sizeof clean, path, strlen(path), true));
     if (hec_receipt_is_baseline(receipt))
         hec_buf_printf(out, "a baseline of %d trial%s", receipt->trial_count, receipt->trial_count == 1 ? "" : "s");
     else
@@ -181,7 +181,7 @@ static int load(const char *path, struct hec_receipt *receipt, json_t **root) {
     int count = hec_receipt_verify(receipt, *root, &objections);
     if (count > 0) {
         hec_error("verify: %s does not hold:", path);
-        fputs(hec_buf_text(&objections), stderr);
+        hec_text_print(stderr, hec_buf_text(&objections));
     } else if (count < 0) {
         hec_error("verify: %s: %s", path, hec_err_text(count));
     }

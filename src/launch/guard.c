@@ -172,7 +172,7 @@ int hec_guard_write(const struct hec_guard *guard, struct hec_why *why) {
     json_object_set_new(root, "deaths", list);
     char *text = json_dumps(root, JSON_INDENT(2));
     json_decref(root);
-    err = text ? hec_kept_file_write(path, text, false, why) : hec_fail(why, HEC_ERR_NOMEM, "no memory for %s", path);
+    err = text ? hec_kept_file_write(path, text, why) : hec_fail(why, HEC_ERR_NOMEM, "no memory for %s", path);
     free(text);
     return err;
 }

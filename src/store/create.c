@@ -26,7 +26,7 @@ static int fail_exists(struct hec_why *why, const char *path) {
 
 int hec_create_check(const char *path, bool overwrite, struct hec_why *why) {
     struct stat st;
-    if (stat(path, &st) != 0)
+    if (lstat(path, &st) != 0)
         return errno == ENOENT ? HEC_OK : fail_errno(why, path, errno);
     if (!overwrite)
         return fail_exists(why, path);

@@ -105,11 +105,11 @@ def test_pairs_that_are_planned(hec, place):
 
 
 def test_what_is_no_file_is_written_into(hec, place):
-    """A pipe is there afterwards, and needs no -f."""
+    """A pipe is there afterwards, and needs -f."""
     os.mkfifo(hec.folder / "pipe")
     reader = os.open(hec.folder / "pipe", os.O_RDWR | os.O_NONBLOCK)
-    for words in (("ab", "--pairs", 2, "--warm-up", 0, "-o", "pipe", *place, "--", "true", ":::", "true"),
-                  ("sweep", "-n", 1, "-o", "pipe", *place, "a=1", "--", "true", "{a}")):
+    for words in (("ab", "-f", "--pairs", 2, "--warm-up", 0, "-o", "pipe", *place, "--", "true", ":::", "true"),
+                  ("sweep", "-f", "-n", 1, "-o", "pipe", *place, "a=1", "--", "true", "{a}")):
         hec.ok(*words)
         assert os.read(reader, 1 << 16).startswith(b'{\n  "schema": "hec.') and (hec.folder / "pipe").is_fifo()
         while True:

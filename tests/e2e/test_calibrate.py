@@ -133,6 +133,16 @@ def test_no_escape_reaches_the_terminal(show):
     assert "\x1b" not in done.stdout and "a\nb" not in done.stdout
 
 
+def test_what_others_may_change_is_not_believed(show, place):
+    assert show(GOOD).returncode == 0
+    for path in (place, show.path):
+        path.chmod(0o777)
+        done = show(None)
+        assert done.returncode == 77 and "nothing there is trusted or kept" in done.stderr and done.stdout == ""
+        path.chmod(0o700)
+    assert show(None).returncode == 0
+
+
 def test_not_a_file(show, place):
     place.mkdir()
     os.mkfifo(show.path)

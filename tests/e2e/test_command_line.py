@@ -24,13 +24,15 @@ def runs(hec):
 
 @pytest.mark.parametrize("verb", TO_FILE)
 def test_a_link_is_followed(runs, verb):
-    """The file that a link points at is made, kept without -f and replaced with it; the link stays."""
+    """The file that a link points at is made and replaced with -f alone; the link stays."""
     away = runs.folder / "away"
     away.mkdir()
     target = away / "out.hec"
     (runs.folder / "link.hec").symlink_to("away/out.hec")
     (runs.folder / "outer.hec").symlink_to(runs.folder / "link.hec")
-    assert runs.write(verb, "outer.hec").returncode == 0
+    done = runs.write(verb, "outer.hec")
+    assert done.returncode == 2 and "as a link" in done.stderr and not target.exists()
+    assert runs.write(verb, "outer.hec", "-f").returncode == 0
     first = target.stat()
     done = runs.write(verb, "link.hec")
     assert done.returncode == 2 and "exists already" in done.stderr and target.stat().st_ino == first.st_ino
@@ -85,8 +87,9 @@ def test_what_is_read_is_not_replaced(runs):
     before = {name: (runs.folder / name).read_bytes() for name in ("r.hec", "r.json")}
     for words in (("report", "--html", "-o", "r.hec", "r.hec"), ("report", "-o", "again.hec", "r.hec"),
                   ("verify", "--html", "-o", "r.json", "r.json")):
-        done = runs(*words)
-        assert done.returncode == 2 and "is what is read" in done.stderr, words
+        for force in ((), ("-f",)):
+            done = runs(*words, *force)
+            assert done.returncode == 2 and "is what is read" in done.stderr, words
     assert before == {name: (runs.folder / name).read_bytes() for name in before}
 
 
@@ -253,7 +256,7 @@ def test_completion_of_zsh_has_the_values(hec):
     assert ":MODE:(auto full graph off)" in text and ":WHEN:(auto always never)" in text and ":FILE:_files" in text
 
 
-@pytest.mark.parametrize("verb", [("report", "--html"), ("export", "-f", "--perfetto"), ("export", "-f", "--csv")])
+@pytest.mark.parametrize("verb", [("report", "-f", "--html"), ("export", "-f", "--perfetto"), ("export", "-f", "--csv")])
 def test_a_pipe_that_nobody_reads_holds_nobody_up(runs, verb):
     pipe = runs.folder / "pipe"
     if not pipe.exists():

@@ -225,16 +225,17 @@ def test_a_file_is_replaced_whole_or_not_at_all(hec):
     def full():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000))
-    done = hec("report", "--html", "-o", "p.html", "r.hec", preexec_fn=full)
+    assert hec("report", "--html", "-o", "p.html", "r.hec").returncode == 2 and inode(target) == before, "not without -f"
+    done = hec("report", "-f", "--html", "-o", "p.html", "r.hec", preexec_fn=full)
     assert done.returncode == 74 and "p.html" in done.stderr and not done.stdout
     assert target.read_text() == "what was there" and inode(target) == before
     assert sorted(path.name for path in hec.folder.iterdir() if path.name.startswith("p.html")) == ["p.html"], "nothing half is left"
-    assert hec("report", "--html", "-o", "p.html", "r.hec").returncode == 0
+    assert hec("report", "-f", "--html", "-o", "p.html", "r.hec").returncode == 0
     assert inode(target) != before and Page(target.read_bytes())
     (hec.folder / "link.html").symlink_to("p.html")
-    assert hec("report", "--html", "-o", "link.html", "r.hec").returncode == 0 and (hec.folder / "link.html").is_symlink()
+    assert hec("report", "-f", "--html", "-o", "link.html", "r.hec").returncode == 0 and (hec.folder / "link.html").is_symlink()
     (hec.folder / "full").symlink_to("/dev/full")
-    done = hec("report", "--html", "-o", "full", "r.hec")
+    done = hec("report", "-f", "--html", "-o", "full", "r.hec")
     assert done.returncode == 74 and "No space left" in done.stderr and (hec.folder / "full").is_symlink()
     with open("/dev/full", "w") as nowhere:
         done = subprocess.run([hec.path, "report", "--html", "r.hec"], cwd=hec.folder, stdout=nowhere, stderr=subprocess.PIPE, text=True)

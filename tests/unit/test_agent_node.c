@@ -386,7 +386,7 @@ static void renew(void) {
 
 static void open_file(void) {
     struct hec_why why;
-    if (hec_state_file_open(&file, folder, &why) < 0)
+    if (hec_state_file_open(&file, folder, geteuid(), &why) < 0)
         fail_msg("%s", why.text);
 }
 

@@ -331,7 +331,7 @@ TEST(pages) {
     SAYS_NOT("\033");
     hec_buf_puts(&out, "```\n");
     if (getenv("HEC_GOLDEN_UPDATE"))
-        assert_int_equal(hec_kept_file_write(path, out.data, true, NULL), 0);
+        assert_int_equal(hec_kept_file_write(path, out.data, NULL), 0);
     assert_int_equal(hec_kept_file_read(path, 1 << 20, &kept, &length, NULL), 0);
     if (length != out.length || memcmp(kept, out.data, length) != 0)
         fail_msg("it is not what tests/golden/receipt.md says:\n%s", out.data);

@@ -1,0 +1,173 @@
+"""Files that verbs write: nothing that is there is written into or through without -f, whatever it is, and nothing holds them up."""
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from conftest import BINARY, Hec
+from test_import_run import kineto
+
+TRIALS = ("--in-place", "--warm-up", 0)
+# verb, words before and after the name of the file; "=": the name follows the word at once
+VERBS = {
+    "run": (("-q", "-o"), ("--", "true")),
+    "import": (("-q", "-o"), ("train.json",)),
+    "gather": (("-o",), ("r.hec",)),
+    "export csv": (("--csv", "-o"), ("r.hec",)),
+    "export perfetto": (("--perfetto", "-o"), ("r.hec",)),
+    "report": (("-o",), ("r.hec",)),
+    "report html": (("--html", "-o"), ("r.hec",)),
+    "report json": (("--json", "-o"), ("r.hec",)),
+    "compare": (("--unlike", "-o"), ("r.hec", "s.hec")),
+    "verify": (("--md", "-o"), ("base.json",)),
+    "verify replay": (("--replay", "--yes", "--in-place", "-o"), ("ab.json",)),
+    "ab": (("-n", 2, *TRIALS, "-o"), ("--", "true", ":::", "true")),
+    "ab page": (("-n", 2, *TRIALS, "-o", "free.json", "--html="), ("--", "true", ":::", "true")),
+    "check": (("-n", 1, *TRIALS, "-o"), ("--", "true")),
+    "check md": (("-n", 1, *TRIALS, "--baseline", "base.json", "--md"), ("--", "true")),
+    "sweep": (("-n", 1, "--in-place", "-o"), ("a=1", "--", "true", "{a}")),
+    "try": (("--in-place", "-o"), ("--", "true")),
+    "try first run": (("--in-place", "-o", "free2.json", "--first-run"), ("--", "true")),
+    "record": (("--agent=nowhere", "--job", "1", "-o"), ()),
+    "attach": (("-q", "-s", 0.1, "-o"), (os.getpid(),)),
+}
+RUN_FILES = ("run", "import", "gather", "attach", "record", "try first run")
+# what is refused before there is any work, or takes too long here
+NOT_WRITTEN = ("verify replay", "try", "try first run", "record", "attach", "ab page")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    hec = Hec(BINARY, tmp_path_factory.mktemp("world"))
+    (hec.folder / "train.json").write_text(kineto())
+    hec.ok("import", "-q", "-o", "r.hec", "train.json")
+    hec.ok("import", "-q", "-o", "s.hec", "train.json")
+    assert hec("check", "-n", 1, *TRIALS, "-o", "base.json", "--", "true").returncode == 0
+
+    hec.ok("ab", "-n", 2, *TRIALS, "-o", "ab.json", "--", "true", ":::", "true")
+
+    def write(verb, path, *more):
+        before, after = VERBS[verb]
+        name = [*before[:-1], f"{before[-1]}{path}"] if before[-1].endswith("=") else [*before, path]
+        return hec(verb.split()[0], *more, *name, *after, timeout=60)
+    hec.write = write
+    return hec
+
+
+@pytest.fixture
+def place(world):
+    """A new folder for what is at the path."""
+    folder = world.folder / "place"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
+
+
+def plant(folder, what):
+    """What is at folder/out; a function that says whether all is as it was."""
+    out, other = folder / "out", folder / "other"
+    if what in ("file", "link"):
+        (out if what == "file" else other).write_text("mine")
+    if what in ("link", "dangling"):
+        out.symlink_to("other")
+    if what == "pipe":
+        os.mkfifo(out)
+    if what == "socket":
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(os.path.relpath(out))
+    before = state(folder)
+    return lambda: state(folder) == before
+
+
+def state(folder):
+    return sorted((p.name, p.lstat().st_mode, p.lstat().st_ino, os.readlink(p) if p.is_symlink() else
+                   p.read_bytes() if p.is_file() else b"") for p in folder.iterdir())
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_nothing_that_is_there_is_touched(world, place, verb):
+    for what in ("file", "link", "dangling", "pipe", "socket"):
+        as_it_was = plant(place, what)
+        done = world.write(verb, "place/out")
+        said = [line for line in done.stderr.splitlines() if not line.startswith("hec: warning: ")]
+        assert done.returncode == (64 if verb.startswith("check") else 2) and len(said) == 1 and "exists already" in said[0], (what, done.stderr)
+        assert as_it_was(), what
+        shutil.rmtree(place)
+        place.mkdir()
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in NOT_WRITTEN])
+def test_force_replaces_regular_files_alone(world, place, verb):
+    for what in ("pipe", "socket"):
+        as_it_was = plant(place, what)
+        done = world.write(verb, "place/out", "-f")
+        assert done.returncode not in (0, 124) and "place/out" in done.stderr and as_it_was(), (what, done.stderr)
+        (place / "out").unlink()
+    for name, what in (("out", "file"), ("other", "link"), ("other", "dangling")):
+        plant(place, what)
+        kept = place / name
+        if verb in RUN_FILES and kept.exists():
+            shutil.copy(world.folder / "s.hec", kept)  # nothing but a run is replaced by a run
+        before = kept.stat().st_ino if kept.exists() else None
+        hold = open(kept, "rb") if before else None  # its inode is not given away again
+        assert world.write(verb, "place/out", "-f").returncode in (0, 1, 2), (what, verb)  # of check: whether it regressed
+        assert kept.stat().st_ino != before and kept.read_bytes() not in (b"mine", b"")
+        assert (place / "out").is_symlink() == (what != "file"), "the link stays"
+        assert not [p.name for p in place.iterdir() if p.name not in ("out", "other")], "nothing is left beside it"
+        if hold:
+            hold.close()
+        shutil.rmtree(place)
+        place.mkdir()
+
+
+@pytest.mark.parametrize("verb", ["export csv", "report", "report html", "compare", "verify", "gather", "import"])
+def test_a_full_disk_loses_nothing(world, place, verb):
+    as_it_was = plant(place, "file")
+    if verb in RUN_FILES:
+        shutil.copy(world.folder / "s.hec", place / "out")
+        before = state(place)
+        as_it_was = lambda: state(place) == before
+
+    def full():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+    before_words, after = VERBS[verb]
+    done = world(verb.split()[0], "-f", *before_words, "place/out", *after, preexec_fn=full)
+    assert done.returncode not in (0, 124) and as_it_was(), done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes files of another user")
+def test_what_others_put_there_is_not_used(world, place):
+    """A pipe that another user reads, or a link of another user, is refused with -f too."""
+    os.mkfifo(place / "out")
+    os.chown(place / "out", 65534, 65534)
+    reader = os.open(place / "out", os.O_RDONLY | os.O_NONBLOCK)
+    done = world.write("report", "place/out", "-f")
+    assert done.returncode == 77 and "another user" in done.stderr
+    os.close(reader)
+    (place / "out").unlink()
+    (place / "other").write_text("mine")
+    (place / "out").symlink_to("other")
+    os.chown(place / "out", 65534, 65534, follow_symlinks=False)
+    assert world.write("report", "place/out", "-f").returncode != 0 and (place / "other").read_text() == "mine"
+
+
+def test_what_hec_was_given_is_written_into(world, place):
+    with open(place / "all", "w") as all_of_it:
+        all_of_it.write("before\n")
+        all_of_it.flush()
+        assert subprocess.run([world.path, "report", "-o", "/dev/stdout", "r.hec"], cwd=world.folder, stdout=all_of_it).returncode == 0
+    text = (place / "all").read_text()
+    assert text.startswith("before\n") and len(text) > 100
+    assert len(world.ok("report", "-o", "/dev/fd/1", "r.hec").stdout) > 100 and world.write("report", "/dev/null").returncode == 0
+
+
+def test_live_appends_to_no_link(world, place):
+    (place / "other").write_text("mine")
+    (place / "out").symlink_to("other")
+    done = world("run", "-q", "-f", "-o", "l.hec", "--live=place/out", "--", "true")
+    assert done.returncode != 0 and "is a link" in done.stderr and (place / "other").read_text() == "mine"
