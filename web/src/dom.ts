@@ -64,6 +64,39 @@ export function section(id: string, title: string, ...children: Child[]): HTMLEl
     return h("section", { id: own, "aria-labelledby": `${own}-title` }, h("h2", { id: `${own}-title` }, title), ...inside);
 }
 
+/** The same, open only when it is asked for: by its heading, by a link to it, and on paper. */
+export function folded(part: Child): Child {
+    if (!(part instanceof HTMLElement) || part.tagName !== "SECTION") return Array.isArray(part) ? part.map(folded) : part;
+    const [heading, ...rest] = part.childNodes;
+    if (heading) part.replaceChildren(h("details", { class: "fold" }, h("summary", {}, heading), ...rest));
+    return part;
+}
+
+function unfold(hash: string): void {
+    const fold = hash.length > 1 ? document.getElementById(decodeURIComponent(hash.slice(1)))?.closest("section")?.querySelector<HTMLDetailsElement>("details.fold") : null;
+    if (!fold) return;
+    fold.open = true;
+    fold.scrollIntoView({ block: "nearest" });
+}
+
+/** Links to folded sections open them, and paper has all of them. */
+export function keep_folds(): void {
+    let opened: HTMLDetailsElement[] = [];
+    document.addEventListener("click", (event) => {
+        const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>('a[href^="#"]') : null;
+        if (link) unfold(link.hash);
+    });
+    addEventListener("hashchange", () => unfold(location.hash));
+    addEventListener("beforeprint", () => {
+        opened = [...document.querySelectorAll<HTMLDetailsElement>("details.fold:not([open])")];
+        for (const fold of opened) fold.open = true;
+    });
+    addEventListener("afterprint", () => {
+        for (const fold of opened) fold.open = false;
+    });
+    unfold(location.hash);
+}
+
 /** A chart that a narrow screen scrolls. */
 export function wide(label: string, chart: Node): HTMLElement {
     return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, chart);

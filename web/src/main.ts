@@ -1,7 +1,7 @@
 // The page: what it is of decides what is made of it.
 import { page_data, type Page } from "./data";
 import { compare_page } from "./compare";
-import { h, replace, type Child } from "./dom";
+import { h, keep_folds, replace, type Child } from "./dom";
 import { live_page } from "./live";
 import { receipt_page } from "./receipt";
 import { report_page } from "./report";
@@ -33,4 +33,7 @@ function start(root: Element): void {
 }
 
 const root = document.getElementById("hec-root");
-if (root) start(root);
+if (root) {
+    start(root);
+    keep_folds();
+}

@@ -1,6 +1,6 @@
 // The page of one run, or of several of which one is shown.
 import { view_of, type Page, type Report, type View } from "./data";
-import { choice, code, h, pick, replace, section, type Child } from "./dom";
+import { choice, code, folded, h, pick, replace, section, type Child } from "./dom";
 import { findings } from "./findings";
 import { seconds } from "./format";
 import { classes, kernels, modules, source } from "./kernels";
@@ -18,9 +18,9 @@ type Device = Report["devices"][number];
 function of_device(report: Report, view: View | null, device: Device): Child[] {
     const detail = view?.detail?.lanes.length ? view.detail : null;
     return [
-        ledger(device), findings(report), view?.replay ? replayed(view.replay, report.steps.count > 0) : null, view ? over_time(view, device) : null,
+        ledger(device), findings(report), folded([view?.replay ? replayed(view.replay, report.steps.count > 0) : null, view ? over_time(view, device) : null,
         detail ? section("detail", "A few steps in detail", lanes(detail)) : null,
-        steps(report, view, device), source(device), classes(device), roofline(device, report.run.imported !== null), kernels(report, device), modules(device), energy(device),
+        steps(report, view, device), source(device), classes(device), roofline(device, report.run.imported !== null), kernels(report, device), modules(device), energy(device)]),
     ];
 }
 
@@ -58,7 +58,8 @@ export function one_report(report: Report, view: View | null): HTMLElement {
     const body = h("div"), contents = h("div");
     const draw = (device: Device | undefined): void => {
         body.replaceChildren(); // its ids are free again
-        replace(body, device ? of_device(report, view, device) : findings(report), extras(report), used(report).length > 1 ? null : devices_table(report, view), provenance(report));
+        replace(body, device ? of_device(report, view, device) : findings(report),
+            folded([extras(report), used(report).length > 1 ? null : devices_table(report, view), provenance(report)]));
         replace(contents, navigation([...body.children]));
     };
     draw(first);

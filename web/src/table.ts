@@ -62,6 +62,37 @@ export function live_table<Row>(options: Options<Row>): Table<Row> {
         } }, column.title));
     });
     const body = h("tbody");
+    const grid = h("table", { class: options.className }, h("caption", { class: options.hide_caption ? "hidden" : null }, options.caption),
+        h("thead", {}, h("tr", {}, head)), body);
+    const box = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": options.caption }, grid);
+    // where all do not fit, the last ones but the wide ones are left out, until they are asked for
+    const left_out = new Set<number>();
+    let whole = false, width = 0;
+    const columns_button = h("button", { type: "button", class: "quiet columns-shown", hidden: true, click: () => {
+        whole = !whole;
+        fit();
+    } });
+    function leave_out(): void {
+        for (const row of grid.rows) if (row.cells.length === columns.length) [...row.cells].forEach((cell, i) => { cell.hidden = left_out.has(i); });
+    }
+    function fit(): void {
+        if (!box.clientWidth) return;
+        left_out.clear();
+        leave_out();
+        const narrow = grid.scrollWidth > box.clientWidth + 1;
+        for (let i = columns.length - 1; !whole && i > 0 && grid.scrollWidth > box.clientWidth + 1; i--) {
+            if (columns[i]?.wide) continue;
+            left_out.add(i);
+            leave_out();
+        }
+        columns_button.hidden = !narrow || (!whole && !left_out.size);
+        columns_button.textContent = whole ? "Show the columns that fit" : `Show all ${columns.length} columns`;
+    }
+    new ResizeObserver(() => {
+        if (box.clientWidth === width) return;
+        width = box.clientWidth;
+        fit();
+    }).observe(box);
     const status = h("span", { class: "status", role: "status" });
     const more = h("button", { type: "button", class: "quiet", click: () => {
         all = !all;
@@ -80,6 +111,7 @@ export function live_table<Row>(options: Options<Row>): Table<Row> {
         const visible = all ? matching : matching.slice(0, limit);
         replace(body, !rows.length && options.empty ? h("tr", {}, h("td", { colspan: columns.length, class: "note" }, options.empty)) : visible.map((row) => h("tr", {}, columns.map((column) =>
             h("td", { class: [column.numeric ? "number" : "", column.wide ? "wide" : ""].join(" ").trim() || null }, column.cell(row))))));
+        leave_out();
         status.textContent = words.length ? `${matching.length} of ${rows.length} rows match` : "";
         more.hidden = matching.length <= limit;
         more.textContent = all ? `Show the first ${limit}` : `Show all ${matching.length}`;
@@ -93,9 +125,8 @@ export function live_table<Row>(options: Options<Row>): Table<Row> {
     draw();
     const element = h("div", { class: "tabular" },
         filter ? h("div", { class: "tools" }, filter, status) : null,
-        h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": options.caption },
-            h("table", { class: options.className }, h("caption", { class: options.hide_caption ? "hidden" : null }, options.caption),
-                h("thead", {}, h("tr", {}, head)), body)),
+        box,
+        columns_button,
         limit < Infinity ? more : null);
     return { element, update: (next) => {
         rows = next;

@@ -15,7 +15,7 @@ export async function launch() {
 }
 
 /** A page in a context of its own. `broken`: what must stay empty. */
-export async function open(browser, where, { theme = "light", width = 1280, height = 900, init, permissions } = {}) {
+export async function open(browser, where, { theme = "light", width = 1280, height = 900, init, permissions, folded = false } = {}) {
     const context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, permissions: permissions ?? [] });
     const page = await context.newPage();
     const url = where.startsWith("http") ? where : pathToFileURL(where).href;
@@ -35,6 +35,11 @@ export async function open(browser, where, { theme = "light", width = 1280, heig
     });
     if (init) await page.addInitScript(init);
     await page.goto(url, { waitUntil: "load" });
+    if (!folded) { // all of it is looked at; what opening moves is no fault
+        await page.evaluate(() => { for (const fold of document.querySelectorAll("details.fold")) fold.open = true; });
+        await settled(page);
+        await page.evaluate(() => { window.shifts.length = 0; });
+    }
     return { page, context, broken };
 }
 

@@ -59,6 +59,26 @@ for (const kind of ["report", "replayed", "compare", "receipt", "sweep", "live"]
         await close(tab);
     });
 
+    test(`${kind}: at 390 pixels every table shows its columns, or leaves out some until asked`, async () => {
+        const tab = await open(browser, kinds[kind], { width: 390, height: 844 }), { page } = tab;
+        await settled(page);
+        const overflow = () => page.locator(".tabular > .scroll").evaluateAll((boxes) => boxes.filter((b) => b.clientWidth && b.scrollWidth > b.clientWidth + 1).map((b) => b.getAttribute("aria-label")));
+        assert.deepEqual(await overflow(), [], "nothing has to be scrolled to");
+        const hidden = page.locator(".tabular th:is([hidden])"), count = await hidden.count();
+        const boxes = await page.locator(".tabular:has(th[hidden])").count();
+        assert.equal(await page.locator(".tabular:has(th[hidden]) > .columns-shown:visible").count(), boxes, "a button says that there are more");
+        if (count) {
+            const first = page.locator(".tabular:has(th[hidden])").first(), all = await first.locator("th").count(), button = first.locator(".columns-shown");
+            const handle = await first.elementHandle();
+            assert.equal(await button.textContent(), `Show all ${await first.locator("thead th").count()} columns`);
+            await button.click();
+            assert.equal(await handle.evaluate((box) => box.querySelectorAll("th[hidden], td[hidden]").length), 0);
+            assert.ok(all > 1);
+        }
+        await page.evaluate(() => { window.shifts.length = 0; });
+        await close(tab);
+    });
+
     test(`${kind}: every control is reached by Tab, and shows that it is`, async () => {
         const tab = await open(browser, kinds[kind]), { page } = tab;
         const wanted = await page.evaluate(() => {

@@ -194,3 +194,32 @@ test("a run without a trace and without views", async () => {
     assert.doesNotMatch(await untraced.page.locator("main").innerText(), /NaN|undefined|Infinity|\[object/);
     await close(untraced);
 });
+
+test("what is below the findings is folded: opened by its heading, by a link to it, and on paper", async () => {
+    const tab = await open(browser, path, { folded: true }), { page } = tab;
+    const opened = () => page.locator("details.fold[open]").evaluateAll((all) => all.map((fold) => fold.closest("section").id));
+    assert.deepEqual(await opened(), []);
+    assert.ok(await page.locator("#findings article").first().isVisible() && await page.locator("#ledger table").isVisible());
+    for (const id of ["time", "detail", "steps", "source", "classes", "kernels", "energy", "provenance"]) {
+        assert.equal(await page.locator(`#${id} > details.fold > summary h2`).isVisible(), true, id);
+        assert.equal(await page.locator(`#${id} table`).first().isVisible(), false, id);
+    }
+    await page.locator("nav.contents a[href='#kernels']").click();
+    assert.deepEqual(await opened(), ["kernels"]);
+    assert.ok(await page.locator("#kernels table").isVisible());
+    await page.locator("#steps summary h2").first().click();
+    assert.deepEqual((await opened()).sort(), ["kernels", "steps"]);
+    await page.locator("#time > details > summary").click();
+    await settled(page);
+    assert.ok(await page.locator("#time .uplot canvas").first().evaluate((c) => c.getBoundingClientRect().width > 600), "a chart is as wide as its box, once it is open");
+    await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
+    assert.equal(await page.locator("details.fold:not([open])").count(), 0);
+    await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+    assert.deepEqual((await opened()).sort(), ["kernels", "steps", "time"]);
+    await page.evaluate(() => { window.shifts.length = 0; });
+    await close(tab);
+    const linked = await open(browser, path, { folded: true, init: () => { if (!location.hash) history.replaceState(null, "", "#energy"); } });
+    assert.ok(await linked.page.locator("#energy table").first().isVisible(), "an address with a section opens it");
+    await linked.page.evaluate(() => { window.shifts.length = 0; });
+    await close(linked);
+});
