@@ -37,9 +37,11 @@ static void put_units(struct hec_page *page, const struct hec_summary *s, int mo
                          hec_unit_words(words, s, &s->units[i], page->utf8));
 }
 
+/* By prices that nobody chose it says no more than the joules. */
 static void put_cost(struct hec_page *page, const struct hec_summary *s) {
     char words[HEC_SUMMARY_WORDS];
-    if (hec_cost_words(words, s)[0])
+    bool chosen = !s->price.dollars_default || !s->price.carbon_default || s->price.dollars_per_gpu_hour > 0;
+    if ((page->all || chosen) && hec_cost_words(words, s)[0])
         hec_page_row(page, 2, "cost", HEC_TONE_PLAIN, "%s", words);
 }
 
@@ -57,7 +59,9 @@ static void put_levers(struct hec_page *page, const struct hec_summary *s) {
 static void put_host(struct hec_page *page, const struct hec_summary *s) {
     const struct hec_host_summary *h = &s->host;
     text busy, memory, read, written, cpu, dram;
-    hec_page_blank(page);
+    if (page->all ||
+        hec_summary_used(s) == s->device_count) /* else the rows of the unused devices stand apart already */
+        hec_page_blank(page);
     char row[64] = "";
     if (h->cores_usable > 0 && h->cores_usable < h->cores)
         snprintf(row, sizeof row, "%d of %d cores usable", h->cores_usable, h->cores);
@@ -89,7 +93,8 @@ static void put_phases(struct hec_page *page, const struct hec_summary *s) {
         if (isfinite(p->joules))
             hec_format_bounded(joules, p->joules, p->bound_joules, "J", page->utf8);
         else if (p->energy != HEC_PHASE_ENERGY_KNOWN && isfinite(s->joules))
-            snprintf(joules, sizeof joules, "energy unknown: %.76s", hec_phase_energy_text(p->energy));
+            snprintf(joules, sizeof joules, "energy unknown%s%.76s", page->all ? ": " : "",
+                     page->all ? hec_phase_energy_text(p->energy) : "");
         hec_page_row(page, 0, i ? "" : "Phases", HEC_TONE_PLAIN, "%s: %s (%s), %lld time%s%s%s", p->name,
                      hec_format_seconds(seconds, p->seconds), hec_format_share(share, p->seconds / s->seconds),
                      (long long)p->count, p->count == 1 ? "" : "s", joules[0] ? ", " : "", joules);

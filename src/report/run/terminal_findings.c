@@ -9,6 +9,8 @@
 
 #define SAME 0.005 /* shares that print alike */
 #define SHOWN 3
+#define EVIDENCE_SHOWN 3
+#define LINES_SHOWN 2
 #define LABEL_COLUMNS 13
 #define CLASSES_SHOWN 4
 #define CLASS_LEAST 0.05 /* of compute */
@@ -105,10 +107,10 @@ static void put_finding(struct hec_page *page, const struct hec_summary *s, cons
     if (much == TITLE)
         return;
     put_saving(page, s, f);
-    for (int i = 0; i < f->evidence_count; i++)
+    for (int i = 0; i < f->evidence_count && (page->all || i < EVIDENCE_SHOWN); i++)
         hec_page_row(page, 2, i ? "" : "because", HEC_TONE_PLAIN, "- %s",
                      hec_evidence_words(words, f, &f->evidence[i]));
-    for (int i = 0; i < f->line_count; i++)
+    for (int i = 0; i < f->line_count && (page->all || i < LINES_SHOWN); i++)
         put_line(page, i ? "" : "line", &f->lines[i]);
     if (much == WHOLE) {
         put_lever(page, f);

@@ -161,8 +161,8 @@ void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summar
     if (device->watts->why.id)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "no joules: %s", HEC_SAY(&device->watts->why));
     const struct hec_reason *how = &device->watts->how;
-    if (how->id && !hec_reason_measured(how)) /* the usual: worth no line */
-        (page->all ? hec_page_row : hec_page_line)(page, 2, "", HEC_TONE_DIM, "watts %s", HEC_SAY(how));
+    if (how->id && !hec_reason_measured(how) && page->all) /* each row has its bound */
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "watts %s", HEC_SAY(how));
     put_lines(page, &device->source, d);
     put_modules(page, &device->modules);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KERNELS_SHOWN 5
+#define KERNELS_SHOWN 3
 #define KERNELS_SHOWN_ALL 10
 #define ALIKE 0.1 /* ranks of one job make as many steps, but for those at its ends */
 #define BAR_COLUMNS 64
@@ -122,9 +122,10 @@ void hec_terminal_device_timeline(struct hec_page *page, const struct hec_device
         hec_page_row(page, 4, "timeline", HEC_TONE_PLAIN, "busy %s of %s%s: compute %s%s",
                      hec_format_share(busy, d->busy_s / d->traced_s), hec_format_seconds(whole, d->traced_s),
                      d->traced_s < 0.999 * d->window_s ? " traced" : "", hec_format_share(compute, s.compute), others);
-        put_bar(page, &s);
-        if (page->all)
+        if (page->all) {
+            put_bar(page, &s);
             put_hidden(page, d);
+        }
     } else {
         hec_page_row(page, 4, "timeline", HEC_TONE_PLAIN, "next to no activity");
     }
