@@ -252,6 +252,8 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     struct hec_reader *reader = source->reader;
     struct stat status;
     input->command = hec_reader_meta(reader, "command");
+    input->printed = hec_reader_meta(reader, "printed");
+    input->printed_from = hec_reader_meta(reader, "printed_from");
     input->started = hec_reader_meta(reader, "started");
     input->file = path;
     input->hec_version = hec_reader_meta(reader, "hec_version");

@@ -53,6 +53,11 @@ void hec_run_left_out(struct hec_build *build);
 /* Joules, money and CO2 of the run and of its units of work: devices, who used them, and steps are there. */
 void hec_totals_find(struct hec_summary *out, const struct hec_price *price);
 
+/* ---- printed.c ---- */
+
+/* Work that the program printed, and its joules, once the loop and the devices' energy are known. */
+int hec_printed_find(struct hec_build *build, struct hec_why *why);
+
 /* ---- diagnosis.c: where the time and the energy of each device went: states, ledger, source lines and watts put together ---- */
 
 /* Source lines kept of a state and device. */

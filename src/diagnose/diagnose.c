@@ -281,9 +281,8 @@ static int end_blocks(struct hec_build *b, struct hec_why *why) {
 }
 
 static int end_totals(struct hec_build *b, struct hec_why *why) {
-    (void)why;
     hec_totals_find(b->out, b->price);
-    return 0;
+    return hec_printed_find(b, why);
 }
 
 static int end_predictions(struct hec_build *b, struct hec_why *why) {

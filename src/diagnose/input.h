@@ -110,6 +110,8 @@ struct hec_summary_input {
     const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *kernel, *pytorch, *python, *framework;
     /* The levers that it ran under. NULL: none. */
     int (*levers)(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]);
+    const char *printed; /* units that the command prints, a line each (model/printed.h) */
+    const char *printed_from;
 
     /* The whole one goes there, and of the rest is made what replays of it go by: the trace in brief, and no findings. NULL: findings are
      * replayed. */

@@ -16,6 +16,7 @@
 #include "diagnose/states/steady.h"
 #include "diagnose/timeline/timeline.h"
 #include "diagnose/watts/watts.h"
+#include "model/printed.h"
 #include "model/run.h"
 
 #include <stddef.h>
@@ -110,6 +111,15 @@ struct hec_unit_summary {
 };
 
 enum hec_phase_energy {
+/* Work that the program says in its own lines (hec run --unit), and what it took. */
+struct hec_printed_summary {
+    struct hec_printed_unit unit;
+    int64_t lines, used; /* that said a number; those that the figures are of */
+    bool of_loop;        /* these lie in the loop; else from the first one to the last */
+    double per_second;   /* median of rates; of counts, those after the first line over its time; NAN unknown */
+    double joules_per_unit, joules_per_unit_bound; /* of the used devices meanwhile; NAN unknown */
+};
+
     HEC_PHASE_ENERGY_KNOWN,
     HEC_PHASE_ENERGY_NO_TOTAL, /* that of the run is not known */
     HEC_PHASE_ENERGY_NO_POWER, /* none was read during it */
@@ -193,6 +203,9 @@ struct hec_summary {
     int hooks_out,
         hooks_late; /* Python processes that did not read HEC's hooks at their start; those they came into later */
     struct hec_lever_summary levers[HEC_SUMMARY_LEVERS_MAX];
+    struct hec_printed_summary printed[HEC_PRINTED_MAX];
+    int printed_count;
+    char printed_from[160]; /* which streams were read, and why the others were not */
     int lever_count;
     double joules, bound_joules; /* of the used devices; NAN unless all of them are valid */
     double dollars, grams_co2;   /* of that energy (and GPU hours, where priced) */

@@ -7,6 +7,7 @@
 #include "launch/guard.h"
 #include "launch/inject.h"
 #include "launch/paths.h"
+#include "launch/printed.h"
 #include "launch/simulation.h"
 #include "launch/supervisor.h"
 #include "observe/marks/marks.h"
@@ -155,6 +156,7 @@ struct hec_session {
     struct hec_recorder *recorder;
     int abandoned; /* lanes whose threads still refer to the session */
     struct hec_child child;
+    struct hec_printed_output printed;
     struct hec_environ env;
     struct hec_simulation *simulation;
     struct hec_scratch folder;
@@ -219,6 +221,20 @@ static void job_control(void *context, bool stopped) {
                    stopped ? "the command was stopped" : "the command was continued");
 }
 
+/* The units that the command prints, a line each, and where they were read. */
+static void record_printed(struct hec_session *s) {
+    struct hec_buf lines;
+    if (!s->options.printed_count)
+        return;
+    hec_buf_init(&lines, HEC_PRINTED_MAX * (HEC_PRINTED_NAME + HEC_PRINTED_TEXT));
+    for (int i = 0; i < s->options.printed_count; i++)
+        hec_buf_printf(&lines, "%s%s%s=%s", i ? "\n" : "", s->options.printed[i].name,
+                       s->options.printed[i].rate ? "/s" : "", s->options.printed[i].pattern);
+    s->sink->meta(s->sink->context, "printed", hec_buf_text(&lines));
+    s->sink->meta(s->sink->context, "printed_from", s->printed.said);
+    hec_buf_free(&lines);
+}
+
 static void record_start(struct hec_session *s) {
     struct hec_buf command;
     hec_buf_init(&command, 65536);
@@ -233,6 +249,7 @@ static void record_start(struct hec_session *s) {
         hec_sink_meta(s->sink, "simulated", "%s", s->options.simulated);
     if (s->options.levers)
         s->sink->meta(s->sink->context, "levers", s->options.levers);
+    record_printed(s);
     for (const char *const *fact = s->options.facts; fact && fact[0]; fact += 2)
         s->sink->meta(s->sink->context, fact[0], fact[1]);
 }
@@ -284,6 +301,10 @@ static int start_observing(struct hec_session *s, struct hec_why *why) {
     s->child.also[0] = s->folder.path[0] ? s->folder.path : NULL; /* the locks in it are not seen through an overlay */
     s->observe.visible_devices = hec_environ_get(&s->env, "CUDA_VISIBLE_DEVICES");
     s->observe.gpm_window_ns = options->gpm_window_ns;
+    s->observe.printed_units = options->printed;
+    s->observe.printed_unit_count = options->printed_count;
+    s->observe.printed = s->printed.from;
+    s->observe.printed_count = s->printed.count;
     record_start(s);
     if (options->stop.steps || options->stop.after_ns) {
         if ((err = hec_stopper_create(&options->stop, &s->stopper, why)) < 0)
@@ -341,9 +362,9 @@ int hec_session_start(const struct hec_session_options *options, struct hec_sess
     s->child.placement = options->placement;
     s->child.tied = options->tied;
     s->child.output = options->command_output;
+    err = options->printed_count ? hec_printed_begin(&s->printed, &reason) : HEC_OK;
     hec_child_prepare(&s->child);
-    err = hec_child_check(&s->child, options->command[0], &reason);
-    bool not_run = err < 0;
+    bool not_run = err == HEC_OK && (err = hec_child_check(&s->child, options->command[0], &reason)) < 0;
     if (err == HEC_OK)
         err = start_observing(s, &reason);
     if (err == HEC_OK) {
@@ -363,6 +384,7 @@ int hec_session_start(const struct hec_session_options *options, struct hec_sess
 void hec_session_wait(struct hec_session *s, struct hec_session_result *result) {
     hec_child_wait(&s->child, s->options.wait_for_all);
     s->stopped = s->stopper ? hec_stopper_end(s->stopper) : HEC_STOPPED_NOT;
+    hec_printed_settle(&s->printed);
     stop_observing(s, s->child.end_ns);
     if (s->flusher)
         hec_flusher_stop(s->flusher);
@@ -396,6 +418,7 @@ void hec_session_close(struct hec_session *s) {
     hec_child_release(&s->child);
     if (s->abandoned)
         return;
+    hec_printed_end(&s->printed);
     hec_stopper_free(s->stopper);
     free(s);
 }

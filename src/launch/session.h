@@ -19,6 +19,7 @@
 #include "launch/layer.h"
 #include "launch/run_file.h"
 #include "launch/stopper.h"
+#include "model/printed.h"
 #include "model/run.h"
 #include "store/reader.h"
 
@@ -42,10 +43,12 @@ struct hec_session_options {
     const char *const *facts;  /* key, text ... NULL: recorded as they are; NULL: none */
     const struct hec_placement *placement; /* of the command; NULL: this process's */
     const char *knobs;                     /* as hec_marks_knob_add makes it; NULL: none */
-    const char *units;     /* "NAME=N;NAME=N": they replace what the program marks under the same name; NULL: none */
-    int64_t gpm_window_ns; /* of the hardware counters; 0: as short as the CPU share allows */
-    struct hec_stop stop;  /* when to end the command; all 0: it ends by itself */
-    bool wait_for_all;     /* until the last descendant has ended, not only the command */
+    const char *units; /* "NAME=N;NAME=N": they replace what the program marks under the same name; NULL: none */
+    const struct hec_printed_unit *printed; /* units that the command prints; NULL: none */
+    int printed_count;
+    int64_t gpm_window_ns;         /* of the hardware counters; 0: as short as the CPU share allows */
+    struct hec_stop stop;          /* when to end the command; all 0: it ends by itself */
+    bool wait_for_all;             /* until the last descendant has ended, not only the command */
     const struct hec_layer *layer; /* what the command writes goes there (launch/layer.h); NULL: none */
     int command_output; /* descriptor of a file for what the command prints; it reads nothing then. 0: as this process's */
     bool tied; /* the command is killed where this process is, and bears the supervisor's mark (launch/supervisor.h) */

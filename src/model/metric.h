@@ -2,7 +2,13 @@
 #pragma once
 
 enum hec_metric_kind { HEC_METRIC_GAUGE, HEC_METRIC_MEAN, HEC_METRIC_COUNTER, HEC_METRIC_DELTA };
-enum hec_metric_subject { HEC_SUBJECT_DEVICE, HEC_SUBJECT_PACKAGE, HEC_SUBJECT_RUN, HEC_SUBJECT_PROCESS };
+enum hec_metric_subject {
+    HEC_SUBJECT_DEVICE,
+    HEC_SUBJECT_PACKAGE,
+    HEC_SUBJECT_RUN,
+    HEC_SUBJECT_PROCESS,
+    HEC_SUBJECT_PRINTED
+};
 
 enum hec_metric {
 #define HEC_METRIC(id, name, unit, kind, subject, source, meaning) HEC_##id,

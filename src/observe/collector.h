@@ -4,8 +4,10 @@
 
 #include "base/error.h"
 #include "model/check.h"
+#include "model/printed.h"
 #include "model/run.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -18,6 +20,15 @@ struct hec_process_table;
 struct hec_observe_ring {
     int fd; /* the caller's */
     pid_t pid;
+};
+
+/* What the command prints (launch/printed.h). */
+#define HEC_OBSERVE_PRINTED_MAX 2
+struct hec_observe_printed {
+    int fd;
+    bool file; /* it is read from offset on; else a pipe with a copy of what was printed */
+    off_t offset;
+    int replaced, first; /* of a pipe: the descriptor that it took the place of, and what that was */
 };
 
 struct hec_observe_options {
@@ -43,6 +54,11 @@ struct hec_observe_options {
     /* is shown every step, marked or found (enum hec_step_source), from the marks' thread; NULL: nobody */
     void (*step_seen)(void *context, pid_t pid, int source);
     void *step_context;
+    /* numbers in what the command prints */
+    const struct hec_printed_unit *printed_units;
+    int printed_unit_count;
+    const struct hec_observe_printed *printed;
+    int printed_count;
     /* instead of sockets: rings of a window (launch/running.h); the count is atomic: 0 until it begins, then wake the lanes */
     const struct hec_observe_ring *rings;
     int ring_count;

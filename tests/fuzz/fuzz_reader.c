@@ -38,7 +38,8 @@ static void read_and_copy(const uint8_t *data, size_t size) {
     if (err == HEC_OK) {
         int64_t values;
         /* passes that differ by a metric or kind take longer than all the others: two, and one */
-        uint64_t metrics = UINT64_C(1) << HEC_GPU_POWER | UINT64_C(1) << data[size - 1] % HEC_METRIC_COUNT;
+        store_metrics metrics = (store_metrics)1 << HEC_GPU_POWER | (store_metrics)1
+                                                                        << data[size - 1] % HEC_METRIC_COUNT;
         err = store_read_some(reader, metrics, data[size / 2] & 1 ? HEC_ACTIVITY_DEVICE : HEC_ACTIVITY_ALL, &values,
                               &why);
         hec_reader_close(reader);

@@ -80,10 +80,13 @@ static inline int store_ignore_phase(void *context, const char *name, int64_t to
     return 0;
 }
 
+typedef unsigned __int128 store_metrics;
+_Static_assert(HEC_METRIC_COUNT <= 128, "a bit each");
+
 /* Every pass over an open file, of the series those of the wanted metrics (a bit each); 0 or the first error, which must
  * have a sentence. *values: of all those series. */
-static inline int store_read_some(struct hec_reader *reader, uint64_t metrics, uint32_t activity_kinds, int64_t *values,
-                                  struct hec_why *why) {
+static inline int store_read_some(struct hec_reader *reader, store_metrics metrics, uint32_t activity_kinds,
+                                  int64_t *values, struct hec_why *why) {
     int64_t seen = 0;
     *values = 0;
     int first = 0, err;
@@ -117,11 +120,9 @@ static inline int store_read_some(struct hec_reader *reader, uint64_t metrics, u
     return first;
 }
 
-_Static_assert(HEC_METRIC_COUNT <= 64, "a bit each");
-
 static inline int store_read_all(struct hec_reader *reader, int64_t *values, struct hec_why *why) {
     struct store_activities activities = {0, INT64_MIN};
-    int first = store_read_some(reader, UINT64_MAX, HEC_ACTIVITY_ALL, values, why);
+    int first = store_read_some(reader, ~(store_metrics)0, HEC_ACTIVITY_ALL, values, why);
     int err = hec_reader_activities(reader, HEC_ACTIVITY_DEVICE, store_check_activities, &activities, why);
     return first ? first : err < 0 ? err : 0;
 }

@@ -36,6 +36,8 @@ static void put_took(const struct hec_summary *s, struct hec_buf *out) {
     for (int i = 0; i < s->unit_count; i++)
         if (!s->units[i].is_default)
             put_row(out, "work", hec_unit_words(words, s, &s->units[i], true));
+    for (int i = 0; i < s->printed_count; i++)
+        put_row(out, "printed", hec_printed_words(words, s, &s->printed[i], true));
     if (hec_cost_words(words, s)[0])
         put_row(out, "cost", words);
     for (int i = 0; i < s->lever_count; i++) {

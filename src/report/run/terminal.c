@@ -174,6 +174,9 @@ static void put_run(struct hec_page *page, const struct hec_summary *s) {
     hec_page_row(page, 0, "Run", HEC_TONE_PLAIN, "%s", hec_outcome_words(words, s));
     put_energy(page, s);
     put_units(page, s, HEC_SUMMARY_UNITS_MAX);
+    for (int i = 0; i < s->printed_count; i++)
+        hec_page_row(page, 2, i ? "" : "printed", HEC_TONE_PLAIN, "%s",
+                     hec_printed_words(words, s, &s->printed[i], page->utf8));
     put_cost(page, s);
     put_levers(page, s);
     hec_terminal_caveats(page, s);

@@ -131,6 +131,8 @@ static void put_loop(struct hec_screen *screen, const struct hec_summary *s, boo
         add(out, "", "not known");
     if (unit)
         add(out, s->loop.known ? ": " : "; ", "%s", hec_rate_words(words, s, unit, utf8));
+    if (s->printed_count)
+        add(out, "; ", "the program says %s", hec_printed_words(words, s, &s->printed[0], utf8));
     end(screen);
 }
 

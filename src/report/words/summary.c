@@ -149,6 +149,26 @@ char *hec_rate_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s, c
     return out;
 }
 
+char *hec_printed_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s, const struct hec_printed_summary *p,
+                        bool utf8) {
+    text rate, amount;
+    char each[256] = "";
+    if (!isfinite(p->per_second)) {
+        snprintf(out, HEC_SUMMARY_WORDS, "%s: %s of %.120s%s", p->unit.name,
+                 p->lines ? "one count says no rate, in the lines" : "no line says it", s->printed_from,
+                 p->lines ? "" : " matches its pattern");
+        return out;
+    }
+    if (isfinite(p->joules_per_unit)) {
+        hec_format_bounded(amount, p->joules_per_unit, p->joules_per_unit_bound, "J", utf8);
+        snprintf(each, sizeof each, ", %s per %s", amount, p->unit.name);
+    }
+    snprintf(out, HEC_SUMMARY_WORDS, "%s %s a second%s (%s of %lld line%s%s)", hec_format_count(rate, p->per_second),
+             p->unit.name, each, p->unit.rate ? "median" : "counts", (long long)p->used, p->used == 1 ? "" : "s",
+             p->of_loop ? " in the loop" : "");
+    return out;
+}
+
 char *hec_part_words(char out[HEC_SUMMARY_WORDS], const struct hec_loop *l, enum hec_run_part part) {
     text seconds, joules;
     bool known = isfinite(l->joules[part]);

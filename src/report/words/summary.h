@@ -19,6 +19,9 @@ char *hec_unit_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summ
 /* "182.2 samples a second, 678 mJ ± 36 mJ per sample": of the loop; where it is not known, of the whole run as above */
 char *hec_rate_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary,
                      const struct hec_unit_summary *unit, bool utf8);
+/* "1159 tok a second, 2.1 J ± 0.1 per tok (median of 12 lines in the loop)"; why there is no figure */
+char *hec_printed_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary,
+                        const struct hec_printed_summary *printed, bool utf8);
 /* "9.20 s, 4.1 kJ" */
 char *hec_part_words(char out[HEC_SUMMARY_WORDS], const struct hec_loop *loop, enum hec_run_part part);
 /* "train.py:20 main", where most of set-up was; "": not known, or nowhere */
