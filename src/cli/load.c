@@ -265,6 +265,11 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->kernel = hec_reader_meta(reader, "kernel");
     input->pytorch = hec_reader_meta(reader, "python.torch");
     input->python = hec_reader_meta(reader, "python.version");
+    static const char *const parts[HEC_STEP_PARTS] = {"python.forward", "python.backward", "python.optimizer"};
+    for (int i = 0; i < HEC_STEP_PARTS; i++)
+        input->step_part[i] = hec_reader_meta(reader, parts[i]);
+    input->step_module = hec_reader_meta(reader, "python.step_module");
+    input->samples_by = hec_reader_meta(reader, "python.samples_by");
     input->framework = hec_reader_meta(reader, "python.framework");
     input->complete = hec_reader_meta(reader, "complete") != NULL;
     input->in_progress = !input->complete && hec_reader_live(reader);

@@ -43,6 +43,9 @@ struct hec_lever_summary {
 
 #define HEC_SUMMARY_LEVERS_MAX 16
 
+/* Parts of a step of training, of which the hooks tell the time that the program itself was in them. */
+enum hec_step_part { HEC_STEP_FORWARD, HEC_STEP_BACKWARD, HEC_STEP_UPDATE, HEC_STEP_PARTS };
+
 /* Where activities come from; shaped like store/reader.h. */
 struct hec_timeline_input {
     void *context;
@@ -107,11 +110,13 @@ struct hec_summary_input {
     /* Its devices, end_ns and brief are filled in by hec_summary_build. All NULL: none. */
     struct hec_timeline_input timeline;
 
-    const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *kernel, *pytorch, *python, *framework;
-    /* The levers that it ran under. NULL: none. */
-    int (*levers)(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]);
     const char *printed; /* units that the command prints, a line each (model/printed.h) */
     const char *printed_from;
+    const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *kernel, *pytorch, *python, *framework;
+    const char *step_part[HEC_STEP_PARTS]; /* "NANOSECONDS TIMES" of the host, by the hooks */
+    const char *step_module, *samples_by;  /* as the hooks say: the class of it; "loader" or "calls" */
+    /* The levers that it ran under. NULL: none. */
+    int (*levers)(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]);
 
     /* The whole one goes there, and of the rest is made what replays of it go by: the trace in brief, and no findings. NULL: findings are
      * replayed. */

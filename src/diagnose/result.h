@@ -45,6 +45,7 @@ struct hec_device_diagnosis {
     struct hec_step_summary steps; /* what its processes do; count 0: none. hec_steps_of says what it goes by */
     struct hec_source_lines source, steady_source, setup_source; /* of idle states; empty without stack samples */
     struct hec_after after;
+    double loop_tensor; /* share of the loop in which its tensor pipes were active; NAN unknown */
     double launching_s; /* that it waited for a framework's own code, by stacks, 0.2 ms and more; of the whole run */
     double compiling_s; /* that it waited while the program compiled, by its stacks; of the whole run */
     struct hec_source_modules modules; /* what launched compute; empty where no ranges or operators are known */
@@ -110,7 +111,6 @@ struct hec_unit_summary {
     double loop_count, loop_per_second, loop_joules_per_unit, loop_joules_per_unit_bound;
 };
 
-enum hec_phase_energy {
 /* Work that the program says in its own lines (hec run --unit), and what it took. */
 struct hec_printed_summary {
     struct hec_printed_unit unit;
@@ -120,6 +120,7 @@ struct hec_printed_summary {
     double joules_per_unit, joules_per_unit_bound; /* of the used devices meanwhile; NAN unknown */
 };
 
+enum hec_phase_energy {
     HEC_PHASE_ENERGY_KNOWN,
     HEC_PHASE_ENERGY_NO_TOTAL, /* that of the run is not known */
     HEC_PHASE_ENERGY_NO_POWER, /* none was read during it */
@@ -180,6 +181,12 @@ struct hec_summary {
     char hostname[128];
     char cpu[96], os[96], kernel[96], pytorch[48], python[24];
     char framework[24]; /* beside PyTorch, through which it uses its devices ("jax"); empty: unknown */
+    struct hec_step_part_summary {
+        double seconds; /* of the host, of all calls but the first three; NAN: not seen */
+        int64_t count;
+    } step_part[HEC_STEP_PARTS];
+    char step_module[64]; /* class of the module whose calls are the steps; empty: unknown */
+    char samples_by[16];  /* how the hooks know the samples of a step: "loader", "calls"; empty: unknown */
     double seconds;
     int exit_code; /* -1: unknown, the run was cut off */
     char stopped
@@ -196,6 +203,9 @@ struct hec_summary {
     struct hec_host_summary host;
     struct hec_unit_summary units[HEC_SUMMARY_UNITS_MAX];
     int unit_count;
+    struct hec_printed_summary printed[HEC_PRINTED_MAX];
+    int printed_count;
+    char printed_from[160]; /* which streams were read, and why the others were not */
     struct hec_phase_summary phases[HEC_SUMMARY_PHASES_MAX];
     int phase_count;
     struct hec_event_summary events[HEC_SUMMARY_EVENTS_MAX];
@@ -203,9 +213,6 @@ struct hec_summary {
     int hooks_out,
         hooks_late; /* Python processes that did not read HEC's hooks at their start; those they came into later */
     struct hec_lever_summary levers[HEC_SUMMARY_LEVERS_MAX];
-    struct hec_printed_summary printed[HEC_PRINTED_MAX];
-    int printed_count;
-    char printed_from[160]; /* which streams were read, and why the others were not */
     int lever_count;
     double joules, bound_joules; /* of the used devices; NAN unless all of them are valid */
     double dollars, grams_co2;   /* of that energy (and GPU hours, where priced) */

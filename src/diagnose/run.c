@@ -145,6 +145,15 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     hec_copy_text(out->pytorch, sizeof out->pytorch, in->pytorch);
     hec_copy_text(out->python, sizeof out->python, in->python);
     hec_copy_text(out->framework, sizeof out->framework, in->framework);
+    for (int i = 0; i < HEC_STEP_PARTS; i++) {
+        long long ns = 0, times = 0;
+        bool known =
+            in->step_part[i] && sscanf(in->step_part[i], "%lld %lld", &ns, &times) == 2 && ns >= 0 && times > 0;
+        out->step_part[i].seconds = known ? (double)ns / HEC_NS_PER_S : NAN;
+        out->step_part[i].count = known ? times : 0;
+    }
+    hec_copy_text(out->step_module, sizeof out->step_module, in->step_module);
+    hec_copy_text(out->samples_by, sizeof out->samples_by, in->samples_by);
     out->lever_count = in->levers ? in->levers(in->context, out->levers) : 0;
     out->exit_code = in->exit_code;
     out->loader_workers = in->loader_workers;

@@ -307,11 +307,39 @@ void hec_loop_units(struct hec_summary *s) {
     }
 }
 
+#define TENSOR_COVERAGE_MIN 0.8 /* of the loop: a mean of less is none of it */
+
+struct mean {
+    int64_t from_ns, to_ns, length_ns;
+    double sum;
+};
+
+static void add_to_mean(void *context, int64_t start_ns, int64_t end_ns, double value) {
+    struct mean *mean = context;
+    int64_t from = start_ns > mean->from_ns ? start_ns : mean->from_ns,
+            to = end_ns < mean->to_ns ? end_ns : mean->to_ns;
+    if (to <= from)
+        return;
+    mean->length_ns += to - from;
+    mean->sum += value * (double)(to - from);
+}
+
+static int tensor_in_loop(struct hec_meter *meter, struct hec_device_diagnosis *d, const struct part *part,
+                          struct hec_why *why) {
+    struct mean mean = {.from_ns = part->edge[HEC_RUN_LOOP], .to_ns = part->edge[HEC_RUN_LOOP + 1]};
+    int err = hec_meter_steps(meter, HEC_GPM_TENSOR_ACTIVE, d->readings.device.index, add_to_mean, &mean, NULL, why);
+    if (!err && (double)mean.length_ns >= TENSOR_COVERAGE_MIN * (double)(mean.to_ns - mean.from_ns))
+        d->loop_tensor = mean.sum / (double)mean.length_ns / 1000;
+    return err;
+}
+
 int hec_loop_build(const struct hec_pass *pass, struct hec_meter *meter, struct hec_summary *s, struct hec_why *why) {
     struct part part = {.steps = hec_step_survey_best(&pass->survey, &pass->tables), .count = HEC_RUN_PARTS};
     struct hec_steady steady = hec_steady_of(part.steps);
     struct hec_loop *out = &s->loop;
     int err = 0;
+    for (int i = 0; i < s->device_count; i++)
+        s->devices[i].loop_tensor = NAN;
     *out = (struct hec_loop){.known = steady.known && steady.from_ns >= 0 && steady.to_ns <= meter->end_ns};
     if (!out->known)
         return 0;
@@ -329,6 +357,7 @@ int hec_loop_build(const struct hec_pass *pass, struct hec_meter *meter, struct 
     for (int i = 0; i < s->device_count && !err; i++)
         if (s->devices[i].readings.used) {
             err = part_joules(meter, &s->devices[i], &part, out, why);
+            err = err ? err : tensor_in_loop(meter, &s->devices[i], &part, why);
             used++;
         }
     for (int i = 0; i < HEC_RUN_PARTS && !used; i++)

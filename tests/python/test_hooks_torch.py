@@ -481,3 +481,36 @@ def test_another_model_later_is_found_too(observe, torch_python):
     found = observe.one(python, program)
     if version >= (2, 2):
         assert found.samples() == [24] * 60 + [9] * 60
+
+
+def test_parts_of_a_step_and_what_its_samples_are(observe, torch_python):
+    """Host time of forward, backward and optimizer, without the first three; by calls where there is no loader."""
+    python, version = torch_python
+    program = SYNTHETIC + """
+    import time
+
+    class Slow(torch.nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+        def forward(self, x):
+            time.sleep(0.02)
+            return self.inner(x)
+
+    model = Slow(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(20):
+        optimizer.zero_grad()
+        model(x[:8]).square().mean().backward()
+        optimizer.step()
+    """
+    facts = observe.one(python, program).facts
+    found = {part: [int(word) for word in facts[part].split()] for part in ("forward", "backward", "optimizer") if part in facts}
+    assert found["backward"][1] == found["optimizer"][1] == 17 and all(ns > 0 for ns, _ in found.values())
+    if version >= (2, 2):
+        assert facts["samples_by"] == "calls"
+        assert found["forward"][0] >= 0.02e9 * found["forward"][1] > 0
+        loop = "for i in range(40): model.eval()(x[:4])"
+        assert observe.one(python, SYNTHETIC + f"\n    {loop}\n").facts["step_module"] == "Sequential"
+    else:
+        assert "forward" not in found

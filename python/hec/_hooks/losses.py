@@ -4,7 +4,7 @@ import functools
 import weakref
 from typing import Any, Optional
 
-from . import core, optimizers, values
+from . import core, optimizers, parts, values
 
 NAME = "the loss"
 
@@ -53,12 +53,16 @@ def forked() -> None:
 def _make_backward(inner: Any) -> Any:
     @functools.wraps(inner)
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        if not _is_compiling():
-            try:
-                _note(tensors)
-            except Exception as error:
-                core.failed(NAME, error)
-        return inner(tensors, *args, **kwargs)
+        if _is_compiling():
+            return inner(tensors, *args, **kwargs)
+        try:
+            _note(tensors)
+        except Exception as error:
+            core.failed(NAME, error)
+        start_ns = core.now_ns()
+        result = inner(tensors, *args, **kwargs)
+        parts.took(parts.BACKWARD, start_ns, core.now_ns())
+        return result
 
     return backward
 

@@ -12,7 +12,7 @@ import threading
 import weakref
 from typing import Any, Callable, Optional
 
-from . import batches, core, library, optimizers, process
+from . import batches, core, library, optimizers, parts, process
 from .steps import Cycle
 
 NAME = "calls of modules"
@@ -40,6 +40,7 @@ _is_compiling: Callable[[], bool] = core.is_compiling
 _Module: Any = None
 _searching = False
 _searches = _outer = _inner = 0
+_named = ""  # the class of the module whose calls are steps, as it was reported
 _unknown = 0  # steps whose samples nobody knew
 _roots: "list[weakref.ref[Any]]" = []
 
@@ -70,11 +71,12 @@ class RootCall:
         if getattr(_local, "inside", False) or not core.installed:
             return inner(*args, **kwargs)
         _local.inside = True
+        start_ns = core.now_ns()
         try:
             result = _through(module, inner, args, kwargs) if arounds else inner(*args, **kwargs)
         finally:
             _local.inside = False
-        _called(module, args, kwargs, self.sequences)
+        _called(module, args, kwargs, self.sequences, start_ns)
         return result
 
 
@@ -87,7 +89,7 @@ def _through(module: Any, inner: Any, args: tuple, kwargs: dict) -> Any:
     return call(args, kwargs)
 
 
-def _called(module: Any, args: tuple, kwargs: dict, sequences: bool) -> None:
+def _called(module: Any, args: tuple, kwargs: dict, sequences: bool, start_ns: int) -> None:
     """An outermost module returned: a step of inference, or the forward pass of one of training. All that is rarely so is
     asked first, in few words: after a step of the program none of this code is in the processor's caches."""
     global calls
@@ -98,6 +100,8 @@ def _called(module: Any, args: tuple, kwargs: dict, sequences: bool) -> None:
             _count_outer()
         grad = core.torch.is_grad_enabled()
         trained = core.optimizer_seen
+        if trained and grad:
+            parts.took(parts.FORWARD, start_ns, t_ns)
         if trained and (not grad or optimizers.samples.by_loaders) or not core.steady and NAME in core.off:
             return
         size = batches.of_arguments(args, kwargs, sequences)
@@ -108,10 +112,20 @@ def _called(module: Any, args: tuple, kwargs: dict, sequences: bool) -> None:
                 process.wake_if_rank(stepped=False)
                 if not core.may(NAME):
                     return
-            cycle.ended(module, t_ns, lambda: size)
+            cycle.ended(module, t_ns, lambda: _size_of(module, size))
         core.spent(t_ns)
     except Exception as error:
         core.failed(NAME, error)
+
+
+def _size_of(module: Any, size: Optional[int]) -> Optional[int]:
+    """Of a call that ends a step: its module's name says what the steps are."""
+    global _named
+    name = type(module).__name__
+    if name != _named:
+        _named = name
+        core.library.fact("step_module", name)
+    return size
 
 
 def _search(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -5,7 +5,7 @@ import functools
 import sys
 from typing import Any, Callable, Optional
 
-from . import core, library, process
+from . import core, library, parts, process
 from .steps import Cycle, Samples
 
 NAME = "the optimizer's step"
@@ -19,6 +19,7 @@ afters: "list[Callable[[Any], None]]" = []
 samples = Samples()
 _backwards = 0
 _optimizer = False  # one has stepped
+_began_ns = 0  # the step that goes on
 
 
 def on_unknown() -> None:
@@ -31,6 +32,9 @@ def _give(t_ns: int, taken: Optional[int]) -> None:
         on_unknown()
     else:
         core.library.step(b"sample", taken, library.OPTIMIZER, t_ns)
+        if "samples_by" not in core.facts:
+            core.facts["samples_by"] = "loader" if samples.by_loaders else "calls"
+            core.report_facts()
 
 
 cycle = Cycle(_give)
@@ -51,13 +55,18 @@ def passed_back(t_ns: int) -> None:
 
 
 def _steps(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
+    global _began_ns
     for before in befores:
         before(optimizer)
+    _began_ns = core.now_ns()
 
 
 def _stepped(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
-    global _optimizer
+    global _optimizer, _began_ns
     t_ns = core.now_ns()
+    if _began_ns:  # one that wraps another is not counted a second time
+        parts.took(parts.OPTIMIZER, _began_ns, t_ns)
+        _began_ns = 0
     for after in afters:
         after(optimizer)
     try:
@@ -112,8 +121,7 @@ def install() -> None:
     if not hasattr(module, "register_optimizer_step_post_hook"):
         _old.install()
         return
-    if befores:
-        _handles.append(module.register_optimizer_step_pre_hook(_steps))
+    _handles.append(module.register_optimizer_step_pre_hook(_steps))
     _handles.append(module.register_optimizer_step_post_hook(_stepped))
 
 

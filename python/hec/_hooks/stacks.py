@@ -18,7 +18,7 @@ import time
 from _thread import allocate_lock, start_new_thread
 from typing import Any, Dict, Optional, Tuple
 
-from . import core, library
+from . import core, library, parts
 
 NAME = "stack samples"
 
@@ -184,6 +184,7 @@ def _tick(now_ns: int) -> bool:
     core.report_ranks()
     if elapsed_s in (10, 60) or elapsed_s % 600 == 0:
         core.report_cost()
+        parts.report()
     return bool(core.library.active())
 
 

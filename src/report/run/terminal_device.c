@@ -100,6 +100,18 @@ static void put_use(struct hec_page *page, const struct hec_device_summary *d) {
         hec_page_row(page, 4, "use", HEC_TONE_PLAIN, "not recorded");
 }
 
+#define MFU_LEAST 0.01 /* below, other pipes may do the products */
+
+static void put_mfu(struct hec_page *page, const struct hec_device_diagnosis *device) {
+    text most;
+    if (page->all && device->loop_tensor >= MFU_LEAST)
+        hec_page_row(
+            page, 4, "MFU", HEC_TONE_PLAIN,
+            "tensor pipes: at most %s of their dense peak in the loop (active so much of it; what is recomputed or "
+            "padded counts, products on other pipes do not)",
+            hec_format_share(most, device->loop_tensor));
+}
+
 static void put_memory(struct hec_page *page, const struct hec_device_summary *d) {
     text peak, left;
     if (isfinite(d->memory_left_bytes))
@@ -165,6 +177,7 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s,
     put_device_energy(page, d, device->ledger && isfinite(device->ledger->joules));
     put_power(page, d);
     put_use(page, d);
+    put_mfu(page, device);
     put_memory(page, d);
     hec_terminal_device_timeline(page, device->timeline);
     hec_terminal_classes(page, device);

@@ -203,16 +203,18 @@ static const char *confidence_of(text out, const struct hec_step_summary *s) {
     return out;
 }
 
-static void put_steps(struct hec_page *page, const struct hec_step_summary *s, const char *label, const char *of) {
-    char more[512] = "";
+static void put_steps(struct hec_page *page, const struct hec_summary *run, const struct hec_step_summary *s,
+                      const char *label, const char *of) {
+    char more[512] = "", steps[HEC_STEPS_WORDS];
     text value, count, median, p99, confidence;
     hec_page_row(page, 0, label, HEC_TONE_PLAIN, "%s%s %s%s: median %s, p99 %s", of,
-                 hec_format_count(count, (double)s->count), hec_step_source_words(s->source),
+                 hec_format_count(count, (double)s->count), hec_steps_words(steps, run, s->source),
                  confidence_of(confidence, s), hec_format_seconds(median, s->duration.median),
                  hec_format_seconds(p99, s->duration.p99));
     if (isfinite(s->samples_per_step)) {
-        char unit[80];
-        snprintf(unit, sizeof unit, " %s%s each", s->unit[0] ? s->unit : "unit", s->samples_per_step == 1 ? "" : "s");
+        char unit[160];
+        snprintf(unit, sizeof unit, " %s%s each%s", s->unit[0] ? s->unit : "unit", s->samples_per_step == 1 ? "" : "s",
+                 hec_samples_words(run, s->source));
         add_words(more, sizeof more, "", hec_format_count(value, s->samples_per_step), unit);
     }
     if (isfinite(s->busy_share))
@@ -227,6 +229,19 @@ static void put_steps(struct hec_page *page, const struct hec_step_summary *s, c
     }
     if (more[0])
         hec_page_row(page, 0, "", HEC_TONE_PLAIN, "%s", more);
+}
+
+static void put_parts(struct hec_page *page, const struct hec_summary *s) {
+    char line[256] = "host: ";
+    text mean;
+    int shown = 0;
+    for (int i = 0; i < HEC_STEP_PARTS; i++)
+        if (s->step_part[i].count)
+            snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s %s", shown++ ? ", " : "",
+                     hec_step_part_words((enum hec_step_part)i),
+                     hec_format_seconds(mean, s->step_part[i].seconds / (double)s->step_part[i].count));
+    if (shown)
+        hec_page_row(page, 0, "", HEC_TONE_PLAIN, "%s a call (the device works on it meanwhile or later)", line);
 }
 
 /* Ranks of one job do alike; what differs is another program. */
@@ -250,12 +265,14 @@ void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary
         return;
     if (page->all)
         hec_page_blank(page);
-    put_steps(page, run, "Steps", "");
+    put_steps(page, summary, run, "Steps", "");
+    if (page->all)
+        put_parts(page, summary);
     for (int i = 0; i < count; i++) {
         char gpu[HEC_FORMAT_SIZE], of[HEC_FORMAT_SIZE + 2];
         snprintf(of, sizeof of, "%s: ", hec_format_gpu(gpu, summary->devices[i].readings.device.index));
         if (others[i])
-            put_steps(page, others[i], "", of);
+            put_steps(page, summary, others[i], "", of);
     }
 }
 

@@ -118,13 +118,13 @@ static void put_then(struct hec_screen *screen, const struct hec_summary *s) {
 }
 
 static void put_loop(struct hec_screen *screen, const struct hec_summary *s, bool utf8) {
-    char *out = begin(screen, HEC_SCREEN_LOOP), words[HEC_SUMMARY_WORDS];
+    char *out = begin(screen, HEC_SCREEN_LOOP), words[HEC_SUMMARY_WORDS], steps[HEC_STEPS_WORDS];
     const struct hec_unit_summary *unit = s->unit_count && !s->units[0].is_default ? &s->units[0] : NULL;
     text seconds;
     if (s->loop.known)
         add(out, "", "%s, %lld %s%s", hec_format_seconds(seconds, s->loop.seconds[HEC_RUN_LOOP]),
             (long long)s->loop.steps, s->steps.source == HEC_STEP_MODULE ? "" : "steps ",
-            hec_step_source_words(s->steps.source));
+            hec_steps_words(steps, s, s->steps.source));
     else if (hec_unsteady_words(words, s))
         add(out, "", "not separated: %.*s", (int)strcspn(words, ":"), words);
     else if (unit)

@@ -32,6 +32,24 @@ const char *hec_step_source_words(enum hec_step_source source) {
     return (unsigned)source < HEC_STEP_SOURCE_COUNT ? words[source] : "";
 }
 
+const char *hec_steps_words(char out[HEC_STEPS_WORDS], const struct hec_summary *s, enum hec_step_source source) {
+    if (source != HEC_STEP_MODULE || !s->step_module[0])
+        return hec_step_source_words(source);
+    snprintf(out, HEC_STEPS_WORDS, "calls of %s", s->step_module);
+    return out;
+}
+
+const char *hec_samples_words(const struct hec_summary *s, enum hec_step_source source) {
+    bool loader = source == HEC_STEP_OPTIMIZER && strcmp(s->samples_by, "loader") == 0;
+    bool calls = source == HEC_STEP_MODULE || (source == HEC_STEP_OPTIMIZER && strcmp(s->samples_by, "calls") == 0);
+    return loader ? " (the loader's batch)" : calls ? " (first dimension of a call)" : "";
+}
+
+const char *hec_step_part_words(enum hec_step_part part) {
+    static const char *const words[HEC_STEP_PARTS] = {"forward", "backward", "optimizer"};
+    return words[part];
+}
+
 double hec_copy_rate(const struct hec_copy_total *total) {
     return total->seconds > 0 && total->bytes > 0 ? total->bytes / total->seconds : NAN;
 }

@@ -1,13 +1,21 @@
 /* Inside src/report: words and ratios of a timeline that several reports use. */
 #pragma once
 
-#include "diagnose/timeline/timeline.h"
+#include "diagnose/result.h"
 
 const char *hec_copy_direction_name(enum hec_copy_direction direction); /* "host_to_device" */
 const char *hec_copy_host_name(enum hec_copy_host host);                /* "pageable", "pinned", "other" */
 
 /* How steps are known, after their number: "of the optimizer", "calls of the outermost module"; "": there are none. */
 const char *hec_step_source_words(enum hec_step_source source);
+
+/* The same of a run, with the module's class where it is known: "calls of UNet2DModel". */
+#define HEC_STEPS_WORDS 96
+const char *hec_steps_words(char out[HEC_STEPS_WORDS], const struct hec_summary *summary, enum hec_step_source source);
+/* What a sample of its steps is, after their number: " (the loader's batch)"; "": the program says it, or nobody knows. */
+const char *hec_samples_words(const struct hec_summary *summary, enum hec_step_source source);
+
+const char *hec_step_part_words(enum hec_step_part part); /* "forward" */
 
 /* Bytes a second while copying; NAN unknown. */
 double hec_copy_rate(const struct hec_copy_total *total);
