@@ -3,6 +3,8 @@
 #include "fake_timeline.h"
 #include "unit.h"
 
+#include <math.h>
+
 #define US INT64_C(1000)
 
 static struct fake_timeline t;
@@ -153,6 +155,27 @@ TEST(a_copy_behind_work) {
     /* the second, on an idle device, tells the rate: 5 MB in 511 us */
     assert_non_null(strstr(text, "compute 1100-2089, copy 2089-2600, "));
     assert_non_null(strstr(text, "copy 4006-4506"));
+}
+
+/* A copy that CUPTI saw tells the rate of those that no call waits for. */
+TEST(a_copy_seen_tells_the_rate) {
+    uint32_t stream = fake_tl_track(&t, HEC_TRACK_STREAM, 7, 0, 7);
+    struct hec_inferred_survey survey;
+    struct hec_pass pass;
+    work(1000, HEC_SYNC_STREAM, 2005);
+    fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, 7000 * US, 9000 * US);
+    struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_COPY, stream, 7500 * US, 8500 * US);
+    a->amount = 40e6;
+    a->from = HEC_MEMORY_PINNED;
+    a->to = HEC_MEMORY_DEVICE;
+    assert_int_equal(hec_pass_open(&t.input, &pass, NULL), 0);
+    assert_int_equal(hec_inferred_survey_begin(&survey, &pass), 0);
+    assert_int_equal(hec_inferred_survey_take(&survey, t.activities, t.count), 0);
+    assert_int_equal(hec_inferred_survey_decide(&survey), 0);
+    assert_int_equal(hec_inferred_survey_seen(&survey, t.activities, t.count), 0);
+    assert_true(fabs(survey.rates.bytes_per_s[HEC_MEMORY_PINNED][HEC_MEMORY_DEVICE] - 40e9) < 1);
+    hec_inferred_survey_free(&survey);
+    hec_pass_close(&pass);
 }
 
 /* Calls without a device, as run files had them before they were timed; a window that covers them. */

@@ -100,7 +100,7 @@ static void take_rate(struct hec_inferred_rates *rates, const struct hec_activit
     *rate = fmax(*rate, a->amount / seconds);
 }
 
-/* Of copies only those in calls that wait show a rate: the fastest waited for nothing else. */
+/* Of calls only those show a copy's rate that wait for it: the fastest waited for nothing else. */
 static bool reports_rate(const struct hec_activity *a) {
     return a->kind == HEC_ACTIVITY_API && a->detail == HEC_API_COPY &&
            (a->from == HEC_MEMORY_PAGEABLE || a->to == HEC_MEMORY_PAGEABLE);
@@ -140,7 +140,7 @@ int hec_inferred_survey_decide(struct hec_inferred_survey *s) {
     return 0;
 }
 
-/* ---- what a launch takes, where windows show it ---- */
+/* ---- what a launch and a copy take, where windows show it ---- */
 
 int hec_inferred_survey_seen(void *survey, const struct hec_activity *a, size_t count) {
     struct hec_inferred_survey *s = survey;
@@ -150,6 +150,8 @@ int hec_inferred_survey_seen(void *survey, const struct hec_activity *a, size_t 
             device && hec_timeline_plausible(&a[i]) ? hec_inferred_survey_use(s, &a[i]) : NULL;
         if (!use || !hec_inferred_process_seen(use->process, a[i].start_ns))
             continue;
+        if (a[i].kind == HEC_ACTIVITY_COPY)
+            take_rate(&s->rates, &a[i]);
         bool node = a[i].flags & HEC_ACTIVITY_IN_GRAPH, kernel = a[i].kind == HEC_ACTIVITY_KERNEL;
         int64_t from = a[i].start_ns > use->busy_until_ns ? a[i].start_ns : use->busy_until_ns;
         if (use->busy_until_ns != INT64_MIN && from == a[i].start_ns) {
