@@ -123,6 +123,25 @@ TEST(test_precision_unknown_names) {
     silent(HEC_CAUSE_PRECISION);
 }
 
+/* Kernels that nobody saw: FP32 pipes of a network that is trained are busy with products; of anything else nobody knows. */
+TEST(test_precision_of_unseen_training) {
+    world_untraced();
+    w.summary.steps.source = HEC_STEP_OPTIMIZER;
+    world_counters(0, 0.79, 0.2, 0.0, 0.27, 0.37);
+    fires(HEC_CAUSE_PRECISION);
+    assert_true(w.finding.confidence <= 0.5 && answers(&w.finding, HEC_LEVER_TENSOR_CORES, 0));
+    near(w.finding.seconds.best, 0.8 * 0.27 / 0.75 * (1 - 67 / 494.5 / 0.75));
+    near(w.finding.seconds.low, 0);
+    assert_true(shows(&w.finding, HEC_EVIDENCE_FP32_SHARE, 0.27 / 0.75) && shows(&w.finding, HEC_EVIDENCE_PIPES, 0));
+    world_counters(0, 0.79, 0.2, 0.0, 0.14, 0.37);
+    silent(HEC_CAUSE_PRECISION);
+    world_counters(0, 0.79, 0.2, 0.03, 0.27, 0.37);
+    silent(HEC_CAUSE_PRECISION);
+    world_counters(0, 0.79, 0.2, 0.0, 0.27, 0.37);
+    w.summary.steps.source = HEC_STEP_MARKED;
+    silent(HEC_CAUSE_PRECISION);
+}
+
 TEST(test_precision_shapes) {
     world_kernel(0, "cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>", 0.5, 2061);
     world_kernel(0, BF16, 0.5, 500);

@@ -85,6 +85,15 @@ static struct hec_saving fp32_gain(const struct hec_facts *f, enum tensor_cores 
     return (struct hec_saving){fmin(HEC_PRECISION_FP32_GAIN_LOW, 1 - 1 / best), 1 - 1 / best, 1 - 1 / fmax(best, half)};
 }
 
+/* Kernels that nobody saw, of a network that is trained: what keeps its FP32 pipes busy are products. Their share of compute, by what
+ * products reach of those pipes. */
+static double unseen_fp32(const struct hec_facts *f, const struct hec_compute *c) {
+    bool training = !c->traced && f->steps->source == HEC_STEP_OPTIMIZER;
+    return training && c->tensor <= HEC_PRECISION_TENSOR_IDLE && c->fp32 >= HEC_PRECISION_FP32_TRAINED
+               ? fmin(1, c->fp32 / HEC_PRECISION_FP32_REACHED)
+               : 0;
+}
+
 /* Tensor cores do matrix products and nothing else: arithmetic that no name shows to be one is not theirs to speed up, however
  * busy the FP32 pipes are (n-body, FFT). The products of a factorisation or a solver lose what they are for with fewer bits. Nor is a
  * product in fp64, which libraries give to the tensor cores that take it. */
@@ -103,6 +112,11 @@ static int gather(const struct hec_facts *f, const struct hec_compute *c, struct
         simt += f->math_share * f->precision_share[HEC_KERNEL_PRECISION_UNKNOWN];
     if (simt >= HEC_PRECISION_LEAST_SHARE && !solves && cores != NO_TENSOR)
         out[count++] = (struct candidate){FP32, simt, fp32_gain(f, cores), confidence};
+    double unseen = cores != NO_TENSOR ? unseen_fp32(f, c) : 0;
+    if (unseen > 0) {
+        struct hec_saving gain = fp32_gain(f, cores);
+        out[count++] = (struct candidate){FP32, unseen, {0, gain.best, gain.high}, HEC_TELEMETRY_CONFIDENCE};
+    }
     if (odd >= HEC_PRECISION_LEAST_SHARE) {
         out[count++] = (struct candidate){MISALIGNED,
                                           odd,
@@ -124,7 +138,8 @@ static void describe(const struct hec_facts *f, const struct candidate *it, stru
     switch (it->kind) {
     case FP32:
         out->title = HEC_FACT(FP32_SHARE, it->share);
-        hec_finding_add(out, HEC_FACT(FP32_PRODUCTS, it->share));
+        if (f->device->timeline)
+            hec_finding_add(out, HEC_FACT(FP32_PRODUCTS, it->share));
         if (tensor_cores_of(f) == TENSOR_FP16) /* bf16 and TF32 come with compute capability 8 */
             out->lever = HEC_ANSWER(FP16);
         break;
