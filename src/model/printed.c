@@ -84,11 +84,12 @@ static double number_of(const char *from, size_t length) {
         if (from[i] != ',' && !isspace((unsigned char)from[i]))
             text[kept++] = from[i];
     text[kept] = '\0';
-    bool decimal = strspn(text, "+-.0123456789") && !strpbrk(text, "xX"); /* neither inf nor hexadecimal */
-    double value = decimal ? strtod(text, &end) : NAN;
-    if (!isnan(value) && *end)
-        value *= end != text && !end[1] ? times(*end) : NAN;
-    return kept ? value : NAN;
+    if (!strspn(text, "+-.0123456789") || strpbrk(text, "xX")) /* neither inf nor hexadecimal */
+        return NAN;
+    double value = strtod(text, &end);
+    if (!*end)
+        return value;
+    return end != text && !end[1] ? value * times(*end) : NAN;
 }
 
 bool hec_printed_match(const struct hec_printed_matcher *matcher, const char *line, double *number) {

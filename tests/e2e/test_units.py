@@ -4,10 +4,14 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
+import sqlite3
 import subprocess
 
 import pytest
+
+from conftest import GOLDEN
 
 # prints its rate beside a play that marks steps: 20 a second by its lines, in both forms of tqdm
 SAYS = """
@@ -115,3 +119,21 @@ def test_no_line_that_matches(hec):
     assert unit["lines"] == 0 and unit["per_second"] is None
     assert "tok: no line says it of stdout, stderr" in " ".join(hec("report", "r.hec").stdout.split())
     assert json.loads(hec("report", "--json", "r.hec").stdout)["printed"][0]["joules_per_unit"] is None
+
+
+def test_what_the_hooks_say_of_steps(hec):
+    """What a step is, what its samples are, and the host's time in its parts, which is told with -v; what is no number is not."""
+    facts = {"step_module": "UNet2DModel", "samples_by": "loader", "forward": "2000000000 100", "backward": "nothing", "optimizer": "30000000 10"}
+    for name, source in (("none_train", "optimizer"), ("launch_decode", "module")):
+        shutil.copy(GOLDEN / f"{name}.hec", hec.folder)
+        with sqlite3.connect(hec.folder / f"{name}.hec") as file:
+            for key, text in facts.items():
+                file.execute("INSERT INTO meta VALUES (?, ?)", (f"python.{key}", text))
+        report, text = hec.report(f"{name}.hec"), " ".join(hec("report", "-v", f"{name}.hec").stdout.split())
+        assert report["step_parts"] == [{"part": "forward", "host_seconds": 2, "count": 100}, {"part": "optimizer", "host_seconds": 0.03, "count": 10}]
+        assert "host: forward 20.0 ms, optimizer 3.00 ms a call" in text and "host: forward" not in hec("report", f"{name}.hec").stdout
+        assert ("calls of UNet2DModel" in text) == (source == "module")
+        assert ("16 samples each (the loader's batch)" in text) == (source == "optimizer")
+        assert ("1 sample each (first dimension of a call)" in text) == (source == "module")
+        bound = [device["mfu_at_most"] for device in report["devices"] if device["used"]]
+        assert ("tensor pipes: at most 66 % of their dense peak in the loop" in text) == (source == "optimizer") == (bound[0] > 0.5)

@@ -42,9 +42,9 @@ static void printed_close(void *to) {
 static int printed_open(const struct hec_observe_options *options, const struct hec_sink *sink, void **to,
                         struct hec_why *why) {
     struct printed *self = calloc(1, sizeof *self);
-    int err = self ? HEC_OK : hec_fail(why, HEC_ERR_NOMEM, "no memory for the command's lines");
-    if (err < 0)
-        return err;
+    int err = HEC_OK;
+    if (!self)
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory for the command's lines");
     self->sink = sink;
     for (int i = 0; i < options->printed_unit_count && err == HEC_OK; i++, self->count++)
         err = hec_printed_compile(&options->printed_units[i], &self->matcher[i], why);
