@@ -44,7 +44,7 @@ def main():
         made = subprocess.run([f"{work}/make", run, str(millions)], check=True, capture_output=True, text=True).stdout
         wall, cpu, peak = measure(hec, work, run, *REPORT)
         if millions == SIZES[-1]:
-            page = named(measure(hec, work, run, "report", "--html", "-o", f"{work}/page.html"))
+            page = named(measure(hec, work, run, "report", "-f", "--html", "-o", f"{work}/page.html"))
             page.update(mb=os.path.getsize(f"{work}/page.html") / 1e6, cpu_ratio=page["cpu_s"] / cpu)
             whatif = named(measure(hec, work, run, "whatif", "-e", "graphs"))
         rows.append({"kernels": int(made.split()[0]), "activities": int(made.split()[2]),

@@ -254,8 +254,8 @@ int hec_output_check(const struct hec_args *args) {
 /* ---- the file ---- */
 
 /* A descriptor of hec's own goes on where it is. */
-static int open_into(const char *path, int flags) {
-    int own = hec_output_own(path), fd = own >= 0 ? fcntl(own, F_DUPFD_CLOEXEC, 3) : hec_output_there(path, flags);
+static int open_into(const char *path) {
+    int own = hec_output_own(path), fd = own >= 0 ? fcntl(own, F_DUPFD_CLOEXEC, 3) : hec_output_there(path, 0);
     int how = own >= 0 || fd < 0 ? -1 : fcntl(fd, F_GETFL);
     if (how < 0 || fcntl(fd, F_SETFL, how & ~O_NONBLOCK) == 0)
         return fd;
@@ -277,7 +277,7 @@ int hec_output_open(struct hec_output *output, const char *path, bool force, str
     if (is_replaced(path))
         fd = hec_new_file_open(&output->new, path, true) == 0 ? fcntl(output->new.fd, F_DUPFD_CLOEXEC, 3) : -1;
     else
-        fd = open_into(path, 0);
+        fd = open_into(path);
     output->file = fd < 0 ? NULL : fdopen(fd, "w");
     if (!output->file && fd >= 0)
         close(fd);
@@ -316,10 +316,14 @@ int hec_output_write(const char *path, const struct hec_buf *text, bool force, s
     return errnum ? hec_fail(why, hec_err_from_errno(errnum), "cannot write %.300s: %s", path, strerror(errnum)) : err;
 }
 
+/* Of whichever user it is: in a container of a CI job it is the runner's. */
 int hec_output_append(const char *path, const struct hec_buf *text, struct hec_why *why) {
-    int fd = open_into(path, O_CREAT | O_APPEND), errnum;
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "a");
-    errnum = file ? put(file, text) : errno;
+    struct stat there;
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW, errnum;
+    int fd = open(path, flags, 0666);
+    bool plain = fd >= 0 && fstat(fd, &there) == 0 && S_ISREG(there.st_mode);
+    FILE *file = plain ? fdopen(fd, "a") : NULL;
+    errnum = file ? put(file, text) : fd >= 0 && !plain ? EINVAL : errno;
     if (!file && fd >= 0)
         close(fd);
     if (file && fclose(file) != 0 && !errnum)

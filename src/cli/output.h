@@ -47,7 +47,7 @@ int hec_output_own(const char *path);
 /* What is there, or with O_CREAT may be, to write into: a file or a pipe of this user, or a device, with O_NONBLOCK: a pipe that nobody
  * reads is an error, and another user who reads may stop. -1 with errno, ELOOP for a link. */
 int hec_output_there(const char *path, int flags);
-/* At the end of what is there; no link is followed, and no pipe waited for. */
+/* At the end of a plain file, which the environment names; no link is followed, and no pipe waited for. */
 int hec_output_append(const char *path, const struct hec_buf *text, struct hec_why *why);
 /* What a verb prints, to --output or to standard output. An error message is out on failure. */
 int hec_output_print(const struct hec_args *args, const struct hec_buf *text);
