@@ -214,7 +214,7 @@ static void describe_self(struct agent *agent, struct hec_page_agent *self) {
     if (agent->causes) {
         struct hec_jobs_counts jobs;
         hec_causes_counts(agent->causes, &jobs);
-        self->cpu_seconds += jobs.window_cpu_seconds;
+        self->cpu_seconds += jobs.window_cpu_seconds + jobs.door_cpu_seconds;
         hec_page_drop(self, "job_rings", jobs.refused);
         hec_page_drop(self, "job_connections", jobs.silent);
         hec_page_drop(self, "job_requests", jobs.requests_refused);

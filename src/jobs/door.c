@@ -84,6 +84,7 @@ void hec_door_give_back(struct hec_door *door, int fd) {
 void hec_door_counts(const struct hec_door *door, struct hec_door_counts *counts) {
     counts->refused = __atomic_load_n(&door->shared->counts.refused, __ATOMIC_RELAXED);
     counts->silent = __atomic_load_n(&door->shared->counts.silent, __ATOMIC_RELAXED);
+    counts->cpu_ns = __atomic_load_n(&door->shared->counts.cpu_ns, __ATOMIC_RELAXED);
 }
 
 void hec_door_close(struct hec_door *door) {

@@ -20,6 +20,7 @@ struct hec_door_arrival {
 struct hec_door_counts {
     uint64_t refused; /* rings that were none, or over what a user may bring */
     uint64_t silent;  /* connections that brought nothing in time */
+    int64_t cpu_ns;   /* of the process, and of those that received and ended */
 };
 
 #define HEC_DOOR_RATE 128.0   /* arrivals a second of one user, in the long run */

@@ -297,6 +297,13 @@ static void reap(int64_t now_ns) {
 
 /* ---- turns ---- */
 
+static int64_t cpu_ns(int whose) {
+    struct rusage used;
+    getrusage(whose, &used);
+    return (int64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * HEC_NS_PER_S +
+           (int64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * HEC_NS_PER_US;
+}
+
 static void take_back(void) {
     char byte;
     for (int fd, n = 1; hec_pass_receive(door->outside, &byte, 1, &fd, &n) >= 0; n = 1)
@@ -367,8 +374,11 @@ _Noreturn void hec_door_process(const struct hec_door *opened) {
     close_range(3, kept[low] - 1, 0);
     close_range(kept[low] + 1, kept[!low] - 1, 0);
     close_range(kept[!low] + 1, ~0U, 0);
+    int64_t before_ns = door->shared->counts.cpu_ns; /* of another one before this */
     while (getppid() == agent) {
         int64_t now_ns = hec_clock_mono_ns();
+        __atomic_store_n(&door->shared->counts.cpu_ns, before_ns + cpu_ns(RUSAGE_SELF) + cpu_ns(RUSAGE_CHILDREN),
+                         __ATOMIC_RELAXED);
         __atomic_store_n(&door->shared->turned_ns, now_ns, __ATOMIC_RELAXED);
         reap(now_ns);
         take_back();

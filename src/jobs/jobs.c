@@ -79,6 +79,7 @@ void hec_jobs_counts(const struct hec_jobs *jobs, struct hec_jobs_counts *counts
     hec_door_counts(&jobs->door, &door);
     counts->refused += door.refused;
     counts->silent += door.silent;
+    counts->door_cpu_seconds = (double)door.cpu_ns / (double)HEC_NS_PER_S;
 }
 
 /* ---- rings and jobs ---- */

@@ -81,6 +81,7 @@ struct hec_jobs_counts {
     uint64_t requests, requests_refused;
     uint64_t windows, windows_failed;
     double window_cpu_seconds; /* of the processes that recorded and analysed */
+    double door_cpu_seconds;   /* of those that let in who reports */
 };
 
 struct hec_jobs;

@@ -283,6 +283,8 @@ TEST_WITH(test_arrivals_of_a_user_are_bounded, set_up, tear_down) {
     struct hec_jobs_counts counts = settle(sent);
     assert_int_equal(counts.rings + counts.refused + counts.silent, sent);
     assert_true(counts.rings > 0 && counts.refused > sent / 4);
+    while (!(counts.door_cpu_seconds > 0)) /* what it costs is the agent's cost */
+        counts = settle(sent);
     assert_int_equal(jobs->ring_count, 4);
     close(memory);
     hec_ring_unmap(&ring);
