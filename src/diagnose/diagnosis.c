@@ -85,7 +85,7 @@ static inline int give_parts(struct build *b, int device, const struct hec_state
     if (!err && inside)
         err = hec_ledger_piece(b->steady_ledger, device, inside);
     if (!err && b->calls && inside)
-        err = hec_gaps_piece(&b->gaps, device, inside, steady_of(b, device)->known);
+        err = hec_gaps_piece(&b->gaps, device, inside, steady_of(b, device)->steps > 0);
     if (!err && b->calls)
         err = hec_calls_piece(b->calls, device, piece);
     return !err && b->tapes && bit ? hec_tape_add(&b->tape[device], piece, seen) : err;
@@ -204,10 +204,14 @@ static int start(struct build *b, const struct hec_pass *pass, bool widens, stru
         return HEC_ERR_NOMEM;
     hec_ledger_steps(b->ledger, &b->steps);
     hec_ledger_steps(b->steady_ledger, &b->steps);
-    for (int device = 0; device < HEC_DEVICE_MAX; device++)
-        b->steady[device] = hec_steady_of(hec_device_steps_of(&b->steps, device));
     if (b->calls)
         hec_calls_steps(b->calls, &b->steps);
+    for (int device = 0; device < HEC_DEVICE_MAX; device++) {
+        const struct hec_step_list *steps = hec_device_steps_of(&b->steps, device);
+        b->steady[device] = steps || !b->inferred ? hec_steady_of(steps) : hec_inferred_loop(b->inferred, device);
+        if (b->calls && !steps && b->steady[device].known)
+            hec_calls_loop(b->calls, device, &b->steady[device]);
+    }
     return hec_states_begin(pass, NULL, &visitor, &b->states, &consumers[HEC_STAGE_STATES]);
 }
 

@@ -333,9 +333,25 @@ static int tensor_in_loop(struct hec_meter *meter, struct hec_device_diagnosis *
     return err;
 }
 
+/* Without steps: from the first to the last of what the devices' calls show, where they show it of all that are used. */
+static struct hec_steady loop_by_calls(const struct hec_summary *s) {
+    struct hec_steady loop = {.from_ns = INT64_MAX, .to_ns = INT64_MIN};
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_ledger_device *steady = s->devices[i].steady;
+        if (!s->devices[i].readings.used)
+            continue;
+        if (!steady || !s->devices[i].ledger || steady->window_ns >= s->devices[i].ledger->window_ns)
+            return (struct hec_steady){0};
+        loop.from_ns = steady->from_ns < loop.from_ns ? steady->from_ns : loop.from_ns;
+        loop.to_ns = steady->to_ns > loop.to_ns ? steady->to_ns : loop.to_ns;
+    }
+    loop.known = loop.to_ns > loop.from_ns;
+    return loop;
+}
+
 int hec_loop_build(const struct hec_pass *pass, struct hec_meter *meter, struct hec_summary *s, struct hec_why *why) {
     struct part part = {.steps = hec_step_survey_best(&pass->survey, &pass->tables), .count = HEC_RUN_PARTS};
-    struct hec_steady steady = hec_steady_of(part.steps);
+    struct hec_steady steady = part.steps ? hec_steady_of(part.steps) : loop_by_calls(s);
     struct hec_loop *out = &s->loop;
     int err = 0;
     for (int i = 0; i < s->device_count; i++)
@@ -347,8 +363,12 @@ int hec_loop_build(const struct hec_pass *pass, struct hec_meter *meter, struct 
     memcpy(part.edge, edge, sizeof edge);
     for (int i = 0; i < HEC_RUN_PARTS; i++)
         out->seconds[i] = (double)(edge[i + 1] - edge[i]) / HEC_NS_PER_S;
-    out->steps = (int64_t)steady.steps + part.steps->beyond;
+    out->steps = (int64_t)steady.steps + (part.steps ? part.steps->beyond : 0);
     for (int i = 0; i < s->unit_count; i++) {
+        if (!part.steps) { /* how much of the work was done before nobody knows */
+            s->units[i].loop_count = NAN;
+            continue;
+        }
         memset(part.units, 0, sizeof part.units);
         count_units(pass, &part, &s->units[i]);
         s->units[i].loop_count = part.units[HEC_RUN_LOOP];

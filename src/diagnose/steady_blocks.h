@@ -54,11 +54,11 @@ enum hec_run_part { HEC_RUN_SETUP, HEC_RUN_LOOP, HEC_RUN_END, HEC_RUN_PARTS };
 /* Work per second and joules a unit are of the loop, as programs count that print their own rate. The seconds and joules of set-up and
  * of the end stand beside it. */
 struct hec_loop {
-    bool known; /* steps tell where it is; else all else is 0 */
+    bool known; /* steps tell where it is, or calls (states/inferred/loop.c); else all else is 0 */
     double seconds[HEC_RUN_PARTS];
     double joules[HEC_RUN_PARTS], bound_joules[HEC_RUN_PARTS];          /* of the used devices; NAN unknown */
     double device_joules[HEC_DEVICE_MAX], device_bound[HEC_DEVICE_MAX]; /* of the loop alone, by hec_device.index */
-    int64_t steps;
+    int64_t steps;                                                      /* 0: told by calls */
     struct hec_finding_line setup_line; /* that took most of the idle time of set-up; share 0: not known */
 };
 

@@ -116,7 +116,9 @@ void hec_waits_gather(const struct hec_facts *f, struct hec_waits *w) {
     if (!d || !w->known)
         return;
     w->whole_s = (double)d->window_ns / 1e9;
-    w->steady = f->device->steady && f->device->ledger && f->device->steady->window_ns < f->device->ledger->window_ns;
+    w->steady = f->device->ledger && d->window_ns < f->device->ledger->window_ns
+                    ? (f->device->steps.count ? HEC_WAITS_STEPS : HEC_WAITS_LOOP)
+                    : HEC_WAITS_WHOLE;
     w->coverage = (double)d->traced_ns / (double)d->window_ns;
     count_calls(f, w);
     /* Calls are of the traced part, as these seconds are. */

@@ -8,12 +8,15 @@
 
 enum hec_waits_copies { HEC_WAITS_BULK, HEC_WAITS_CHATTY, HEC_WAITS_ROUND_TRIPS, HEC_WAITS_PAGEABLE };
 
+/* WHOLE: no steady part is separated from set-up, and all of the run is judged; LOOP: by calls alone (states/inferred/loop.c). */
+enum hec_waits_part { HEC_WAITS_WHOLE, HEC_WAITS_STEPS, HEC_WAITS_LOOP };
+
 struct hec_waits {
-    bool known;      /* false: not traced */
-    bool steady;     /* false: no steady part is separated from set-up, and all of the run is judged */
-    double run_s;    /* what savings are fractions of */
-    double whole_s;  /* of the part that is judged, > 0 */
-    double coverage; /* of it, traced */
+    bool known;                 /* false: not traced */
+    enum hec_waits_part steady; /* what is judged */
+    double run_s;               /* what savings are fractions of */
+    double whole_s;             /* of the part that is judged, > 0 */
+    double coverage;            /* of it, traced */
     double idle_s;
     double owned_s[HEC_CAUSE_COUNT]; /* by cause; add up to idle_s and copy, less startup, tail, requests and unknown */
     uint32_t states[HEC_CAUSE_COUNT];                     /* of which states that is */

@@ -139,16 +139,26 @@ struct hec_calls *hec_calls_begin(const struct hec_timeline_tables *tables) {
     return c;
 }
 
+static void set_span(struct hec_calls *c, struct device *d, const struct hec_steady *span) {
+    d->span = *span;
+    d->from_ns = span->from_ns;
+    d->to_ns = span->to_ns;
+    for (size_t i = 0; i < c->track_count; i++)
+        if (c->tracks[i].device == d && !c->tracks[i].process->span.known)
+            c->tracks[i].process->span = *span;
+}
+
 void hec_calls_steps(struct hec_calls *c, const struct hec_device_steps *steps) {
     for (size_t i = 0; i < c->device_count; i++) {
-        struct device *d = &c->devices[i];
-        d->span = hec_steady_counted(hec_device_steps_of(steps, d->index));
-        d->from_ns = d->span.from_ns;
-        d->to_ns = d->span.to_ns;
+        struct hec_steady span = hec_steady_counted(hec_device_steps_of(steps, c->devices[i].index));
+        set_span(c, &c->devices[i], &span);
     }
-    for (size_t i = 0; i < c->track_count; i++)
-        if (c->tracks[i].device && !c->tracks[i].process->span.known)
-            c->tracks[i].process->span = c->tracks[i].device->span;
+}
+
+void hec_calls_loop(struct hec_calls *c, int device, const struct hec_steady *loop) {
+    struct device *d = device_of(c, device);
+    if (d)
+        set_span(c, d, loop);
 }
 
 /* ---- the pass ---- */

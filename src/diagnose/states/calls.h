@@ -4,7 +4,7 @@
  * What counts is what was traced of the *span*:
  *   with steps     the steady part, of few steps too (hec_steady_counted): start-up, warm-up and clean-up are not in it. What
  *                  the device does belongs to it by its launch, since programs run ahead of the device.
- *   without steps  from the first activity of the device to its last
+ *   without steps  the loop as its calls show it, else from the first activity of the device to its last
  * Where the device was not seen (HEC_ACTIVITY_INFERRED), launches are those of bursts and of the calls that were recorded
  * one by one, and copies those that calls asked for.
  * Of a run with steps, count / steps is the mean of a step. */
@@ -52,11 +52,14 @@ struct hec_call_facts {
 struct hec_calls;
 struct hec_device_steps;
 struct hec_state_piece;
+struct hec_steady;
 struct hec_timeline_tables;
 
 /* The tables are to stay until the end. NULL: no memory. */
 struct hec_calls *hec_calls_begin(const struct hec_timeline_tables *tables);
 void hec_calls_steps(struct hec_calls *calls, const struct hec_device_steps *steps);
+/* Of a device without steps. */
+void hec_calls_loop(struct hec_calls *calls, int device, const struct hec_steady *loop);
 /* All kinds but WINDOW and STEP, in ascending start over all tracks. */
 void hec_calls_activities(struct hec_calls *calls, const struct hec_activity *activities, size_t count);
 int hec_calls_piece(struct hec_calls *calls, int device, const struct hec_state_piece *piece); /* 0 or HEC_ERR_NOMEM */

@@ -2,7 +2,8 @@
  * before is set-up, which CUDA's first calls, lazily loaded kernels and the first batches make unlike anything after. Where
  * one of the first quarter of the steps (at most 20) took four times the median, with the time before it, it begins after that
  * one: a first look at validation data, a compilation, a program that waits for orders. Steps of an imported trace are those of
- * a profiler's window, which people open in the loop: nothing of them is set-up but what took so long. */
+ * a profiler's window, which people open in the loop: nothing of them is set-up but what took so long. Without steps it is what
+ * calls show (inferred/loop.c), where they were timed. */
 #pragma once
 
 #include "diagnose/states/state.h"

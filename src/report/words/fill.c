@@ -69,11 +69,14 @@ static void put_number(struct hec_fill *f, double x, const char *format) {
     put(f, text, strlen(text));
 }
 
-/* One of "a|b". */
-static void put_choice(struct hec_fill *f, const char *choices, const char *end, bool second) {
+/* Of "a|b|c" the one of that number, from 0; the last, where there are fewer. */
+static void put_choice(struct hec_fill *f, const char *choices, const char *end, double number) {
     const char *bar = memchr(choices, '|', (size_t)(end - choices));
-    if (bar)
-        put(f, second ? bar + 1 : choices, (size_t)(second ? end - bar - 1 : bar - choices));
+    for (; bar && number > 0; number--) {
+        choices = bar + 1;
+        bar = memchr(choices, '|', (size_t)(end - choices));
+    }
+    put(f, choices, (size_t)((bar ? bar : end) - choices));
 }
 
 /* What stands between braces. */
@@ -83,7 +86,7 @@ static void put_field(struct hec_fill *f, const char *field, const char *end) {
     if (at >= 0 && *after == '#') {
         put_choice(f, after + 1, end, f->value[at] != 1);
     } else if (at >= 0 && *after == '?') {
-        put_choice(f, after + 1, end, f->value[at] != 0);
+        put_choice(f, after + 1, end, isnan(f->value[at]) ? 1 : fabs(f->value[at]));
     } else if (at >= 0) {
         put_number(f, f->value[at], *after == ':' ? after + 1 : after);
     } else if (*field >= 'A' && *field <= 'Z') {

@@ -121,7 +121,10 @@ static void put_loop(struct hec_screen *screen, const struct hec_summary *s, boo
     char *out = begin(screen, HEC_SCREEN_LOOP), words[HEC_SUMMARY_WORDS], steps[HEC_STEPS_WORDS];
     const struct hec_unit_summary *unit = s->unit_count && !s->units[0].is_default ? &s->units[0] : NULL;
     text seconds;
-    if (s->loop.known)
+    if (s->loop.known && !s->loop.steps)
+        add(out, "", "%s, by its calls: the program reports no steps",
+            hec_format_seconds(seconds, s->loop.seconds[HEC_RUN_LOOP]));
+    else if (s->loop.known)
         add(out, "", "%s, %lld %s%s", hec_format_seconds(seconds, s->loop.seconds[HEC_RUN_LOOP]),
             (long long)s->loop.steps, s->steps.source == HEC_STEP_MODULE ? "" : "steps ",
             hec_steps_words(steps, s, s->steps.source));
@@ -130,7 +133,11 @@ static void put_loop(struct hec_screen *screen, const struct hec_summary *s, boo
     else if (unit)
         add(out, "", "not known");
     if (unit)
-        add(out, s->loop.known ? ": " : "; ", "%s", hec_rate_words(words, s, unit, utf8));
+        add(out,
+            !s->loop.known  ? "; "
+            : s->loop.steps ? ": "
+                            : "; in the whole run ",
+            "%s", hec_rate_words(words, s, unit, utf8));
     if (s->printed_count)
         add(out, "; ", "the program says %s", hec_printed_words(words, s, &s->printed[0], utf8));
     end(screen);

@@ -10,6 +10,7 @@
  * for states/inferred/share.c to say. */
 #pragma once
 
+#include "diagnose/states/steady.h"
 #include "diagnose/timeline/pass.h"
 
 enum hec_inferred_class {
@@ -104,12 +105,36 @@ int64_t hec_inferred_copy_ns(const struct hec_inferred_rates *rates, const struc
 
 #define HEC_INFERRED_QUEUED_NS 20000 /* state.h, rules 1 and 4: what has been launched begins sooner */
 
+/* ---- loop.c: where a program without steps has its loop ----
+ *
+ * Set-up compiles, loads and makes data: between its calls there are pauses that the loop does not have. It ends with the last
+ * pause in the first half of the time in which the process gave work or waited for it that takes more than twice the longest
+ * pause of the second half. Calls that wait are no pauses, nor are many small ones. */
+
+struct hec_inferred_pause {
+    int64_t start_ns, end_ns;
+    int64_t calls; /* before it */
+};
+
+struct hec_inferred_pauses {
+    int64_t first_ns, until_ns; /* of the calls so far */
+    int64_t calls;              /* launches, copies and waits */
+    struct hec_inferred_pause *list;
+    size_t count, capacity;
+};
+
+/* A call that gives work or waits; starts ascend. 0 or HEC_ERR_NOMEM. */
+int hec_inferred_pauses_add(struct hec_inferred_pauses *pauses, const struct hec_activity *call);
+/* Without steps. Not known: too few calls. */
+struct hec_steady hec_inferred_pauses_loop(const struct hec_inferred_pauses *pauses);
+
 struct hec_inferred_process {
     int32_t pid, rank;
     bool timed;   /* its calls were timed */
     bool streams; /* it has activities on devices */
     bool inferred;
-    int64_t first_ns, last_ns;    /* of its calls that give work or wait */
+    int64_t first_ns, last_ns; /* of its calls that give work or wait */
+    struct hec_inferred_pauses pauses;
     struct hec_intervals windows; /* of CUPTI, joined */
 };
 

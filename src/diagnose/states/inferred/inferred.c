@@ -539,6 +539,19 @@ enum hec_ledger_basis hec_inferred_basis(const struct hec_inferred *f, int devic
     return basis;
 }
 
+struct hec_steady hec_inferred_loop(const struct hec_inferred *f, int device) {
+    const struct hec_inferred_process *only = NULL;
+    for (size_t i = 0; i < f->machine_count; i++) {
+        const struct hec_inferred_use *use = f->machines[i].use;
+        if (use->device != device)
+            continue;
+        if (only || !use->process->inferred)
+            return (struct hec_steady){0};
+        only = use->process;
+    }
+    return only ? hec_inferred_pauses_loop(&only->pauses) : (struct hec_steady){0};
+}
+
 bool hec_inferred_seen(struct hec_inferred *f, int device, int64_t start_ns, int64_t end_ns) {
     for (size_t i = 0; i < f->machine_count; i++) {
         const struct hec_inferred_use *use = f->machines[i].use;

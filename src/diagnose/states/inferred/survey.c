@@ -116,10 +116,11 @@ int hec_inferred_survey_take(struct hec_inferred_survey *s, const struct hec_act
         if (gives_work(&a[i]) || a[i].kind == HEC_ACTIVITY_SYNC) { /* not what clears up at the end */
             p->first_ns = a[i].start_ns < p->first_ns ? a[i].start_ns : p->first_ns;
             p->last_ns = a[i].end_ns > p->last_ns ? a[i].end_ns : p->last_ns;
+            err = hec_inferred_pauses_add(&p->pauses, &a[i]);
         }
         if (reports_rate(&a[i]))
             take_rate(&s->rates, &a[i]);
-        if (a[i].device && gives_work(&a[i]))
+        if (!err && a[i].device && gives_work(&a[i]))
             err = add_use(s, p, a[i].device - 1);
     }
     return err;
@@ -185,8 +186,10 @@ int hec_inferred_survey_begin(struct hec_inferred_survey *s, const struct hec_pa
 }
 
 void hec_inferred_survey_free(struct hec_inferred_survey *s) {
-    for (size_t i = 0; i < s->process_count; i++)
+    for (size_t i = 0; i < s->process_count; i++) {
         hec_intervals_free(&s->processes[i].windows);
+        free(s->processes[i].pauses.list);
+    }
     free(s->processes);
     free(s->by_track);
     free(s->uses);
