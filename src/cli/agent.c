@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* The first that is given of an option of ours and dcgm-exporter's of the same meaning. */
@@ -43,6 +44,43 @@ static int print_job_environment(const struct hec_args *args) {
     return err;
 }
 
+/* Variables of dcgm-exporter, each for an option that was not given; the second is the option of HEC that goes before. */
+static const struct {
+    const char *name;
+    enum hec_option option, before;
+    bool is_switch;
+} variables[] = {
+    {"DCGM_EXPORTER_LISTEN", HEC_OPT_ADDRESS, HEC_OPT_LISTEN, false},
+    {"DCGM_EXPORTER_INTERVAL", HEC_OPT_COLLECT_INTERVAL, HEC_OPT_INTERVAL, false},
+    {"DCGM_EXPORTER_COLLECTORS", HEC_OPT_COLLECTORS, HEC_OPT_COLLECTORS, false},
+    {"DCGM_EXPORTER_WEB_CONFIG_FILE", HEC_OPT_WEB_CONFIG_FILE, HEC_OPT_WEB_CONFIG, false},
+    {"DCGM_POD_RESOURCES_KUBELET_SOCKET", HEC_OPT_KUBELET, HEC_OPT_KUBELET, false},
+    {"DCGM_EXPORTER_USE_OLD_NAMESPACE", HEC_OPT_OLD_NAMES, HEC_OPT_OLD_NAMES, true},
+    {"DCGM_EXPORTER_NO_HOSTNAME", HEC_OPT_NO_HOSTNAME, HEC_OPT_NO_HOSTNAME, true},
+};
+
+/* As dcgm-exporter reads a switch; what is none of these is off. */
+static bool is_true(const char *value) {
+    static const char *const words[] = {"1", "t", "T", "true", "TRUE", "True"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(value, words[i]) == 0)
+            return true;
+    return false;
+}
+
+static void take_variables(struct hec_args *args) {
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        const char *value = getenv(variables[i].name);
+        bool given = hec_args_has(args, variables[i].option) || hec_args_has(args, variables[i].before);
+        if (!value || !value[0] || given || args->given_count == HEC_ARGS_MAX)
+            continue;
+        if (variables[i].is_switch && !is_true(value))
+            continue;
+        args->given[args->given_count].option = variables[i].option;
+        args->given[args->given_count++].value = variables[i].is_switch ? NULL : value;
+    }
+}
+
 static int choose(const struct hec_args *args, struct hec_agent_options *options) {
     double interval_s = 1, interval_ms = 0;
     if (hec_args_number(args, HEC_OPT_INTERVAL, 0.2, 3600, &interval_s) < 0 ||
@@ -59,7 +97,7 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
         .listen = listen ? listen : HEC_AGENT_LISTEN,
         .interval_ns = (int64_t)(interval_s * (double)HEC_NS_PER_S),
         .kubelet = hec_args_value(args, HEC_OPT_KUBELET),
-        .web_config = hec_args_value(args, HEC_OPT_WEB_CONFIG),
+        .web_config = either(args, HEC_OPT_WEB_CONFIG, HEC_OPT_WEB_CONFIG_FILE),
         .fields = hec_args_value(args, HEC_OPT_COLLECTORS),
         .old_names = hec_args_has(args, HEC_OPT_OLD_NAMES),
         .no_hostname = hec_args_has(args, HEC_OPT_NO_HOSTNAME),
@@ -90,6 +128,7 @@ int hec_verb_agent(struct hec_args *args) {
     int (*entry)(const struct hec_agent_options *) = NULL;
     char state[PATH_MAX];
     struct hec_why why = {""};
+    take_variables(args);
     int err = choose(args, &options);
     if (err < 0)
         return err;

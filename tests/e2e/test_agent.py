@@ -156,6 +156,23 @@ DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF, gauge, limit by default
 """
 
 
+def test_variables_of_dcgm_exporter(started, hec):
+    """They stand for its options, and HEC's own go before."""
+    (hec.folder / "fields.csv").write_text("DCGM_FI_DEV_GPU_TEMP, gauge, how warm\n")
+    agent = started("--sim", "h200", env={"DCGM_EXPORTER_COLLECTORS": "fields.csv", "DCGM_EXPORTER_USE_OLD_NAMESPACE": "true",
+                                          "DCGM_EXPORTER_NO_HOSTNAME": "false", "DCGM_EXPORTER_INTERVAL": "30000"})
+    page = agent.until(lambda page: page.all("DCGM_FI_DEV_GPU_TEMP"))
+    assert "# HELP DCGM_FI_DEV_GPU_TEMP how warm" in page.text and page.all("dcgm_gpu_temp") and "Hostname" in page.text
+    assert not page.all("DCGM_FI_DEV_POWER_USAGE") and page.one("hec_agent_interval_seconds") == 0.2, "--interval before the variable"
+    for name, value, words in (("DCGM_EXPORTER_COLLECTORS", "none.csv", "cannot read none.csv"),
+                               ("DCGM_EXPORTER_WEB_CONFIG_FILE", "none.yml", "cannot read none.yml"),
+                               ("DCGM_EXPORTER_INTERVAL", "soon", "collect-interval needs a number")):
+        done = hec("agent", "--sim", "h200", "--listen", "0", "--jobs", "", env={name: value})
+        assert done.returncode != 0 and words in done.stderr, done.stderr
+    done = hec("agent", "--sim", "h200", "--listen", "0", "--web-config-file", "none.yml")
+    assert done.returncode != 0 and "cannot read none.yml" in done.stderr
+
+
 def test_fields_of_a_vendors_list(started, hec, machine):
     """A list as an observability vendor recommends it: what the driver says is served in DCGM's units, and what is missing is said."""
     here = machine("h200x2")
