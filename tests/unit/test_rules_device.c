@@ -372,6 +372,19 @@ TEST(test_batch_telemetry) {
     silent(HEC_CAUSE_BATCH);
 }
 
+/* What a larger batch saves of work that is no product, and was not seen, lies anywhere between nothing and all. */
+TEST(test_batch_of_unseen_work) {
+    world_untraced();
+    world_counters(0, 0.19, 0.04, 0.0005, 0.05, 0.01);
+    fires(HEC_CAUSE_BATCH);
+    near(w.finding.seconds.low, 0);
+    double best = w.finding.seconds.best;
+    assert_true(best > 0 && 2 * best <= w.finding.seconds.high);
+    world_counters(0, 0.19, 0.04, 0.05, 0.0, 0.01); /* products */
+    fires(HEC_CAUSE_BATCH);
+    assert_true(w.finding.seconds.low > 0 && w.finding.seconds.best > 1.9 * best);
+}
+
 TEST(test_batch_leaves_layout_alone) {
     images(0.2, 0.5);
     world_counters(0, 0.4, 0.2, 0.03, 0.01, 0.1);

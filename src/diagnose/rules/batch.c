@@ -114,17 +114,21 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
         return false;
     /* The work of a batch would take no less than what it takes of the pipes that limit it when they are full. */
     double fill = isfinite(c.sm) ? c.sm / HEC_BATCH_SM_FULL : 1 - thin;
-    if (isfinite(c.tensor) && (!c.traced || f->math_share >= HEC_BATCH_LEAST_GEMM) && c.tensor > 0)
+    bool products = c.traced ? f->math_share >= HEC_BATCH_LEAST_GEMM : c.tensor > HEC_BATCH_TENSOR_SOME;
+    if (isfinite(c.tensor) && products && c.tensor > 0)
         fill = fmin(fill, c.tensor / c.tensor_reach);
     /* An optimizer does as much for a larger batch, with as many launches. */
     double times = times_by_memory(f), optimizer = f->class_share[HEC_KERNEL_CLASS_OPTIMIZER];
     fill = fmax(1 / times, fill) * (1 - optimizer) + optimizer / times;
-    double best = fmin(HEC_BATCH_MOST_GAIN, fmax(0, 1 - fill));
+    double possible = fmin(HEC_BATCH_MOST_GAIN, fmax(0, 1 - fill));
+    /* Other work that nobody saw, as a factorisation, may wait for itself as long for a larger batch. */
+    bool unseen = !c.traced && !products;
+    double best = unseen ? HEC_BATCH_UNSEEN_GAIN * possible : possible;
     struct hec_waits w;
     hec_waits_gather(f, &w);
     hec_compute_save(&c, 1,
-                     (struct hec_saving){HEC_BATCH_GAIN_LOW * best, best,
-                                         fmin(HEC_BATCH_GAIN_MOST, 1 - (1 - best) / HEC_BATCH_LEFT_LOW)},
+                     (struct hec_saving){unseen ? 0 : HEC_BATCH_GAIN_LOW * best, best,
+                                         fmin(HEC_BATCH_GAIN_MOST, 1 - (1 - possible) / HEC_BATCH_LEFT_LOW)},
                      denser(f, &c, 1 - best), out);
     hec_waits_save_more(f, &w, HEC_CAUSE_LAUNCH, 0, 1 - 1 / times, 1, out);
     hec_waits_save_more(f, &w, HEC_CAUSE_HOST, 0, 0, 1, out); /* code of each step, or of each sample */
