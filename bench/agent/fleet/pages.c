@@ -128,7 +128,7 @@ static void number(char *name, size_t size, int number) {
     if (!mark)
         return;
     snprintf(text, sizeof text, "%.*s%d%s", (int)(mark - name), name, number, mark + 2);
-    snprintf(name, size, "%s", text);
+    snprintf(name, size, "%.*s", (int)size - 1, text);
 }
 
 /* How many, at most two. */

@@ -307,7 +307,7 @@ int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
     const struct hec_device_summary *shared = shared_one(s);
     text name;
     if (shared)
-        snprintf(out[count++], 160, "others %s on %s: its joules, watts and counters are of all of them",
+        snprintf(out[count++], 160, "others %s on %.64s: its joules, watts and counters are of all of them",
                  shared->others == HEC_OTHERS_BUSY ? "were at work" : "may have been at work",
                  hec_device_word(name, s, shared->device.index));
     if (s->imported[0])
