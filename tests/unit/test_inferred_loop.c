@@ -2,6 +2,7 @@
 #include "diagnose/states/inferred/device.h"
 #include "unit.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define MS INT64_C(1000000)
@@ -95,4 +96,11 @@ TEST(a_pause_in_the_second_half_ends_no_set_up) {
 TEST(few_calls_are_no_loop) {
     set_up((const int[]){500}, 1);
     check(false, 0);
+}
+TEST(more_launches_than_a_number_holds) {
+    set_up((const int[]){300}, 1);
+    call(HEC_ACTIVITY_BURST, 400 * MS, MS, INFINITY);
+    int64_t from = now - MS;
+    loop(700, 0, 0);
+    check(true, from);
 }

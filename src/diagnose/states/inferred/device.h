@@ -113,12 +113,12 @@ int64_t hec_inferred_copy_ns(const struct hec_inferred_rates *rates, const struc
 
 struct hec_inferred_pause {
     int64_t start_ns, end_ns;
-    int64_t calls; /* before it */
+    double calls; /* before it */
 };
 
 struct hec_inferred_pauses {
     int64_t first_ns, until_ns; /* of the calls so far */
-    int64_t calls;              /* launches, copies and waits */
+    double calls;               /* launches, copies and waits */
     struct hec_inferred_pause *list;
     size_t count, capacity;
 };
