@@ -160,7 +160,8 @@ def test_totals_can_fail():
     assert median == pytest.approx(25)
     text = judge.table([good, bad, failed])
     assert "FALSE" in text and "not run: 3" in text and "out of memory" in text and "1 of 2, 50 %" in text
-    assert "of 0" in judge.table([])
+    assert "| `sync` | 1 | 0 | +0 | 1 | 0 |" in text and "| `copy` | 1 | 50 | +50 | 0 | 1 |" in text
+    assert "of 0" in judge.table([]) and "cause |" not in judge.table([])
 
 
 def test_wilson():

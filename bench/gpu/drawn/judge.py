@@ -173,6 +173,18 @@ def totals(results):
     return rows, 100 * statistics.median(errors) if errors else None
 
 
+def by_cause(results):
+    """{cause: (claims, median error, mean of claimed less measured, intervals that hold, false)} of claims of 5 % and more; in points."""
+    known = {}
+    for result in results:
+        for row in result["judged"]["claims"] if "judged" in result else ():
+            if row["best"] >= CLAIMED and "saved" in row:
+                known.setdefault(row["cause"], []).append(row)
+    return {cause: (len(rows), 100 * statistics.median(abs(row["best"] - row["saved"]) for row in rows),
+                    100 * statistics.mean(row["best"] - row["saved"] for row in rows), sum(row["holds"] for row in rows),
+                    sum(row["false"] for row in rows)) for cause, rows in sorted(known.items(), key=lambda item: -len(item[1]))}
+
+
 def unjudged(results):
     """(seed, cause, claimed) of claims of 5 % and more that nothing measured tells of."""
     return [(result["seed"], row["cause"], row["best"]) for result in results if "judged" in result
@@ -212,6 +224,11 @@ def table(results):
         lines.append(f"| {what} | {right} of {count}" + (f", {percent(right / count)} | {percent(interval[0])} to {percent(interval[1])} "
                                                          if count else " | ") + f"| {wanted} |")
     lines.append(f"| median error of predicted joules | {'' if median is None else f'{median:.1f} points'} | | <= 5 points |")
+    causes = by_cause(results)
+    if causes:
+        lines += ["", "| cause | claims | median error, points | claimed less measured, mean | intervals that hold | false |",
+                  "| --- | --- | --- | --- | --- | --- |"]
+        lines += [f"| `{cause}` | {count} | {error:.0f} | {round(less):+d} | {hold} | {false} |" for cause, (count, error, less, hold, false) in causes.items()]
     lines += [""] + [f"- not judged: {seed}: {cause}, claims {percent(best)}" for seed, cause, best in unjudged(results)]
     lines += [f"- not run: {result['seed']}: {what_is(result['spec'])}: {last_line(result['failed'])}"
               + (" WITHOUT HEC IT ENDS WELL" if ONLY_UNDER_HEC in result["failed"] else "") for result in results if "failed" in result]
