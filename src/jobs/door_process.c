@@ -208,7 +208,7 @@ static bool is_request(int fd, struct hec_request *request) {
            request->magic == HEC_REQUEST_MAGIC && memchr(request->job, '\0', sizeof request->job);
 }
 
-/* Its process is told where it is not. */
+/* If it is none, it is closed, so that its process stops writing. */
 static bool is_ring(int fd, uint32_t role) {
     struct hec_ring_reader ring;
     if (hec_ring_map(fd, &ring) != HEC_OK)

@@ -32,7 +32,7 @@ int hec_inferred_pass(struct hec_inferred *inferred, enum hec_inferred_variant v
                       struct hec_why *why);
 /* How a device's busy time is known. */
 enum hec_ledger_basis hec_inferred_basis(const struct hec_inferred *inferred, int device);
-/* The loop of the one process whose calls tell of a device, where it reports no steps (loop.c). Not known: several have their own. */
+/* The loop of the one process that uses a device and reports no steps (loop.c). Not known where several use it. */
 struct hec_steady hec_inferred_loop(const struct hec_inferred *inferred, int device);
 /* Of a device: when CUPTI saw it. */
 bool hec_inferred_seen(struct hec_inferred *inferred, int device, int64_t start_ns, int64_t end_ns);
