@@ -107,7 +107,8 @@ def test_communication_is_in_no_table_of_compute(imported):
 
 
 def test_a_trace_without_a_device_says_so(imported):
-    assert "no activity of a device" in notes(imported("cpu-only.json"))
+    report = imported("cpu-only.json")
+    assert "no activity of a device" in notes(report) and "no activity of a device" in report["headline"]
 
 
 def test_the_only_device_of_a_trace_has_the_only_name(imported):

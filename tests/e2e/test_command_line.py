@@ -135,6 +135,14 @@ def test_traces_of_several_runs_are_not_one(runs):
     assert not (runs.folder / "years.hec").exists()
 
 
+def test_a_trace_is_not_read_twice(runs):
+    (runs.folder / "link.json").symlink_to("train.json")
+    for again in ("train.json", "./train.json", "link.json"):
+        done = runs("import", "-q", "-o", "twice.hec", "train.json", again)
+        assert done.returncode == 2 and f"{again} is given twice" in done.stderr
+    assert not (runs.folder / "twice.hec").exists()
+
+
 def test_a_stray_event_makes_no_run_of_years(runs):
     whole, stray = runs.report("r.hec"), runs.report(runs.imported("stray", shifted(3e8, 1)))
     assert 0 < stray["run"]["seconds"] <= whole["run"]["seconds"]

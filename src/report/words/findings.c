@@ -188,8 +188,11 @@ static void found_nothing(char *out, size_t size, const struct hec_summary *s) {
     int at = 0;
     while (at < s->device_count && !s->devices[at].readings.used)
         at++;
-    if (at == s->device_count)
+    if (at == s->device_count) {
+        if (s->imported[0])
+            snprintf(out, size, "nothing to judge: the trace holds no activity of a device");
         return;
+    }
     if (hec_findings_unseen(&s->job.findings)) {
         char what[HEC_FACT_SIZE];
         snprintf(out, size, "no cause stands out: %s",

@@ -273,14 +273,14 @@ static int join_records(void *context, struct hec_import_record *records, size_t
 }
 
 /* HEC_ERR_CORRUPT where the file is of no kind that can be imported. */
-static int find_kind(const char *path, enum hec_import_kind *kind, int64_t *bytes, struct hec_why *why) {
+static int find_kind(const char *path, enum hec_import_kind *kind, struct stat *status, struct hec_why *why) {
     static const char *const reports[] = {".nsys-rep", ".qdrep", ".qdstrm"};
     char magic[16] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return hec_fail(why, hec_err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
-    struct stat status;
-    *bytes = fstat(fd, &status) == 0 ? status.st_size : 0;
+    if (fstat(fd, status) != 0)
+        *status = (struct stat){0};
     ssize_t got = read(fd, magic, sizeof magic);
     close(fd);
     *kind =
@@ -293,6 +293,15 @@ static int find_kind(const char *path, enum hec_import_kind *kind, int64_t *byte
                             path);
     }
     return HEC_OK;
+}
+
+/* A file that is read twice would double its ranks. */
+static bool given_before(const struct hec_import *import, const struct stat *status) {
+    for (int i = 0; i < import->file_count; i++)
+        if (status->st_ino && import->files[i].device_number == status->st_dev &&
+            import->files[i].inode == status->st_ino)
+            return true;
+    return false;
 }
 
 static struct hec_import_file *add_file(struct hec_import *import, const char *path) {
@@ -354,17 +363,21 @@ static int settle_time(struct hec_import *import, struct hec_import_file *file, 
 
 int hec_import_scan(struct hec_import *import, const char *path, struct hec_why *why) {
     enum hec_import_kind kind = HEC_IMPORT_UNKNOWN;
-    int64_t bytes = 0;
-    int err = find_kind(path, &kind, &bytes, why);
+    struct stat status;
+    int err = find_kind(path, &kind, &status, why);
     if (err < 0)
         return err;
-    import->file_bytes += bytes;
+    if (given_before(import, &status))
+        return hec_fail(why, HEC_ERR_USAGE, "%s is given twice", path);
+    import->file_bytes += status.st_size;
     if (import->stats.kind != HEC_IMPORT_UNKNOWN && import->stats.kind != kind)
         return hec_fail(why, HEC_ERR_USAGE, "%s is of another kind than the files before it: their clocks differ",
                         path);
     struct hec_import_file *file = add_file(import, path);
     if (!file)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    file->device_number = status.st_dev;
+    file->inode = status.st_ino;
     file->first_record = hec_import_spool_count(&import->spool);
     err = kind == HEC_IMPORT_NSYS ? hec_import_nsys(import, file, why) : hec_import_kineto(import, file, why);
     file->last_record = hec_import_spool_count(&import->spool);

@@ -9,6 +9,7 @@
 #include "store/import/tracks.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* The names of a trace and their ids: asked for with every event, of the same few hundred names. A small cache in front
  * of the sink, which has a lock and a table of its own. */
@@ -48,6 +49,8 @@ bool hec_import_spans_main(struct hec_import_spans *spans, struct hec_import_spa
 
 struct hec_import_file {
     char *path;
+    dev_t device_number; /* with the inode: which file it is */
+    ino_t inode;
     int32_t rank;    /* -1: the file does not say */
     int32_t pid;     /* main process; -1: none seen */
     int64_t base_ns; /* to be added to its times */
