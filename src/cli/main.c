@@ -89,6 +89,12 @@ static int file_of(const struct hec_image *image) {
     return fd;
 }
 
+static volatile sig_atomic_t enough;
+
+static void has_enough(int signal) {
+    enough = signal;
+}
+
 static int record(const struct hec_window_plan *plan, const int *fds, struct hec_window_result *result, int *file,
                   struct hec_why *why) {
     static struct hec_observe_ring rings[HEC_WINDOW_RINGS]; /* an abandoned lane may still read them */
@@ -104,6 +110,7 @@ static int record(const struct hec_window_plan *plan, const int *fds, struct hec
                                           .root = plan->root,
                                           .owner = plan->mixed ? NULL : &plan->owner,
                                           .seconds = plan->seconds,
+                                          .stop = &enough,
                                           .job = plan->job,
                                           .simulated = plan->simulated[0] ? plan->simulated : NULL,
                                           .nvml_path = plan->nvml_path[0] ? plan->nvml_path : NULL};
@@ -127,6 +134,7 @@ static int window_main(void) {
     struct hec_why why = {""};
     int file = -1;
     setpriority(PRIO_PROCESS, 0, NICE);
+    hec_window_when_enough(has_enough);
     if (hec_window_receive(&plan, rings) != HEC_OK) {
         hec_error(HEC_WINDOW_VERB ": this verb is for the agent of a node");
         return hec_err_exit_status(HEC_ERR_USAGE);

@@ -70,6 +70,8 @@ static int ask(const struct hec_args *args, const struct hec_request *request, c
         hec_text_print(stdout, answer.text[0] ? answer.text : "no job of yours reports to the agent");
     else
         err = keep(file, path, hec_args_has(args, HEC_OPT_FORCE), why);
+    if (err == HEC_OK && request->job[0] && answer.text[0])
+        hec_warn("record: %s", answer.text);
     if (file >= 0)
         close(file);
     return err;

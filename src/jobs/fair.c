@@ -73,6 +73,32 @@ int hec_jobs_next_asked(const struct hec_jobs *jobs, int window) {
     return -1;
 }
 
+/* Does the window `which` keep this request waiting? It has its job, or all places are taken and this is one of them. */
+static bool blocks(const struct hec_jobs *jobs, int which, const struct hec_job_request *request, bool full) {
+    const struct hec_job_entry *job = jobs->window[which].job;
+    return job && jobs->window[which].request.uid != 0 && (job == request->job || (full && which < HEC_JOBS_ROOT));
+}
+
+int hec_jobs_to_shorten(const struct hec_jobs *jobs) {
+    bool full = true;
+    for (int which = HEC_JOBS_ASKED; which < HEC_JOBS_ROOT; which++)
+        full = full && jobs->window[which].job;
+    for (int i = 0; i < jobs->request_count; i++) {
+        const struct hec_job_request *request = &jobs->request[i];
+        int oldest = -1;
+        bool ending = request->uid != 0 && has_window(jobs, request->uid);
+        for (int which = HEC_JOBS_ASKED; which < HEC_JOBS_WINDOWS && !ending; which++)
+            if (blocks(jobs, which, request, full)) {
+                ending = jobs->window[which].shortened;
+                if (oldest < 0 || jobs->window[which].begun_ns < jobs->window[oldest].begun_ns)
+                    oldest = which;
+            }
+        if (oldest >= 0 && !ending)
+            return oldest;
+    }
+    return -1;
+}
+
 void hec_jobs_charge(struct hec_jobs *jobs, struct hec_job_user *user, double cpu_seconds, int64_t now_ns) {
     int sharing = 0; /* users with jobs that have windows */
     for (int i = 0; i < jobs->user_count; i++) {

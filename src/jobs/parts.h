@@ -7,9 +7,10 @@
 #include "jobs/request.h"
 
 #define HEC_JOBS_USERS_MAX 512
-#define HEC_JOBS_REQUESTS_MAX 256 /* that wait */
-#define HEC_JOBS_REQUESTS_ROOT 16 /* of them, kept free for root */
-#define HEC_JOBS_REQUESTS_USER 8  /* of them, of one user who is not root */
+#define HEC_JOBS_REQUESTS_MAX 256           /* that wait */
+#define HEC_JOBS_REQUESTS_ROOT 16           /* of them, kept free for root */
+#define HEC_JOBS_TURN_NS (4 * HEC_NS_PER_S) /* of a window at least, while others wait for theirs */
+#define HEC_JOBS_REQUESTS_USER 8            /* of them, of one user who is not root */
 
 /* What a user has of what there is for all. Nobody has more than a share while others wait: who has most gives way (fair.c). */
 struct hec_job_user {
@@ -62,7 +63,8 @@ struct hec_jobs {
         struct hec_window_run run;
         struct hec_job_entry *job;      /* NULL: none is under way */
         struct hec_job_request request; /* whose it is */
-        int64_t expected_ns;
+        int64_t begun_ns, expected_ns;
+        bool shortened;
     } window[HEC_JOBS_WINDOWS];
 };
 
@@ -86,6 +88,9 @@ struct hec_job_user *hec_jobs_who_gives_way(struct hec_jobs *jobs, const struct 
 struct hec_job_entry *hec_jobs_next_due(const struct hec_jobs *jobs, int64_t now_ns, int64_t *at_ns);
 /* Which request is next in this window, or -1: the oldest of a user who has no window now. */
 int hec_jobs_next_asked(const struct hec_jobs *jobs, int window);
+/* A window that keeps somebody's request waiting, to be ended after its turn, or -1. Of several the one that began first; never
+ * root's, and none where one that ends already will do. */
+int hec_jobs_to_shorten(const struct hec_jobs *jobs);
 /* A window took cpu_seconds, of this user: how long he rests. */
 void hec_jobs_charge(struct hec_jobs *jobs, struct hec_job_user *user, double cpu_seconds, int64_t now_ns);
 

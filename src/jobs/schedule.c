@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LITTLE_S 0.1                 /* the clock of what records looks so often */
 #define SOON_NS (50 * HEC_NS_PER_MS) /* a window has ended and is being analysed */
 
 static int64_t ns_of(double seconds) {
@@ -64,7 +65,9 @@ static void begin(struct hec_jobs *jobs, int which, struct hec_job_request reque
     entry->in_window = true;
     jobs->window[which].job = entry;
     jobs->window[which].request = request;
+    jobs->window[which].begun_ns = now_ns;
     jobs->window[which].expected_ns = now_ns + ns_of(seconds);
+    jobs->window[which].shortened = false;
 }
 
 /* ---- end ---- */
@@ -136,8 +139,15 @@ static void end(struct hec_jobs *jobs, int which, int64_t now_ns) {
     jobs->counts.window_cpu_seconds += cpu;
     hec_jobs_charge(jobs, which == HEC_JOBS_DUE ? entry->user : hec_jobs_user(jobs, request->uid), cpu, now_ns);
     count(jobs, &entry->job, &result);
-    if (request->fd >= 0)
-        hec_jobs_answer(jobs, request, file >= 0 ? HEC_OK : HEC_ERR_FAILED, file, result.why);
+    if (request->fd >= 0) {
+        char text[sizeof result.why] = "";
+        if (file < 0)
+            snprintf(text, sizeof text, "%s", result.why);
+        else if (jobs->window[which].shortened && result.seconds < request->seconds - LITTLE_S)
+            snprintf(text, sizeof text, "%.1f s of the %g s asked for: others wait for theirs", result.seconds,
+                     request->seconds);
+        hec_jobs_answer(jobs, request, file >= 0 ? HEC_OK : HEC_ERR_FAILED, file, text);
+    }
     if (file >= 0)
         close(file);
 }
@@ -170,18 +180,34 @@ static void begin_asked(struct hec_jobs *jobs, int64_t now_ns) {
     }
 }
 
+/* Whoever waits for a window waits for no more than a turn of those that keep it. Returns when the next turn ends. */
+static int64_t shorten(struct hec_jobs *jobs, int64_t now_ns) {
+    for (int which; (which = hec_jobs_to_shorten(jobs)) >= 0;) {
+        int64_t turn_ns = jobs->window[which].begun_ns + HEC_JOBS_TURN_NS;
+        if (turn_ns > now_ns)
+            return turn_ns;
+        jobs->window[which].shortened = true;
+        if (jobs->window[which].expected_ns > now_ns) {
+            jobs->window[which].expected_ns = now_ns;
+            hec_window_enough(&jobs->window[which].run);
+        }
+    }
+    return INT64_MAX;
+}
+
 int64_t hec_jobs_windows(struct hec_jobs *jobs, int64_t now_ns) {
     int64_t next_ns = INT64_MAX, due_ns;
     for (int which = 0; which < HEC_JOBS_WINDOWS; which++)
         if (jobs->window[which].job)
             end(jobs, which, now_ns);
     begin_asked(jobs, now_ns);
+    next_ns = shorten(jobs, now_ns);
     bool looks = jobs->options.window_s > 0 && !jobs->window[HEC_JOBS_DUE].job;
     struct hec_job_entry *due = looks ? hec_jobs_next_due(jobs, now_ns, &due_ns) : NULL;
     if (due && due_ns <= now_ns)
         begin(jobs, HEC_JOBS_DUE, (struct hec_job_request){.fd = -1, .job = due, .seconds = jobs->options.window_s},
               now_ns);
-    else if (due)
+    else if (due && due_ns < next_ns)
         next_ns = due_ns;
     for (int which = 0; which < HEC_JOBS_WINDOWS; which++) {
         int64_t expected_ns = jobs->window[which].job ? jobs->window[which].expected_ns : INT64_MAX;

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define ENOUGH SIGTERM
 #define AT_ONCE 200                  /* descriptors in one message: the kernel takes 253 */
 #define SLACK_NS (60 * HEC_NS_PER_S) /* for the analysis, on a busy machine */
 
@@ -58,14 +59,15 @@ static int start(const char *program, int child_end, pid_t *pid, struct hec_why 
     char *argv[] = {name, verb, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none;
-    sigemptyset(&none);
+    sigset_t early;
+    sigemptyset(&early);
+    sigaddset(&early, ENOUGH); /* it would die of it */
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, child_end, HEC_WINDOW_FD);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigmask(&attributes, &early);
     int error = posix_spawn(pid, program ? program : "/proc/self/exe", &actions, &attributes, argv, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
@@ -134,11 +136,23 @@ int hec_window_poll(struct hec_window_run *run, int64_t now_ns, struct hec_windo
     return HEC_ERR_FAILED;
 }
 
+void hec_window_enough(const struct hec_window_run *run) {
+    kill(run->pid, ENOUGH);
+}
+
 void hec_window_abort(struct hec_window_run *run) {
     reap(run);
 }
 
 /* ---- in that process ---- */
+
+void hec_window_when_enough(void (*handler)(int signal)) {
+    sigset_t early;
+    sigaction(ENOUGH, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART}, NULL);
+    sigemptyset(&early);
+    sigaddset(&early, ENOUGH);
+    sigprocmask(SIG_UNBLOCK, &early, NULL);
+}
 
 /* The next message, which is there or comes at once. */
 static ssize_t await(void *message, size_t bytes, int *fds, int *count) {

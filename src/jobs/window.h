@@ -77,11 +77,15 @@ int hec_window_begin(const char *program, const struct hec_window_plan *plan, co
  * file in memory or -1, or HEC_ERR_FAILED: it died, or was too slow. cpu_seconds: what it took. */
 int hec_window_poll(struct hec_window_run *run, int64_t now_ns, struct hec_window_result *result, int *file,
                     double *cpu_seconds);
+/* Ask it for what it has: its window ends now. */
+void hec_window_enough(const struct hec_window_run *run);
 /* Kill it, and wait. */
 void hec_window_abort(struct hec_window_run *run);
 
 /* ---- in that process ---- */
 
+/* What is called, as a handler of a signal, when the agent asks for what there is; it waits until somebody wants it. */
+void hec_window_when_enough(void (*handler)(int signal));
 /* The plan, and the descriptors into rings, which has room for HEC_WINDOW_RINGS. */
 int hec_window_receive(struct hec_window_plan *plan, int *rings);
 /* file: a descriptor, or -1. */

@@ -42,23 +42,28 @@ static const char *visible_devices(pid_t pid, char text[ENVIRONMENT_MAX]) {
     return NULL;
 }
 
-/* Until the time is up, it has ended, or the user has enough of it. */
+/* Is there time left, and whoever asked for it has not enough? */
+static bool goes_on(const struct hec_running_options *options, int64_t now_ns, int64_t until_ns) {
+    return now_ns < until_ns && !(options->stop && *options->stop);
+}
+
+/* Or until it has ended. */
 static void wait_attached(const struct hec_running_options *options, int64_t until_ns) {
     int64_t now_ns;
-    while ((now_ns = hec_clock_mono_ns()) < until_ns && !(options->stop && *options->stop) &&
+    while (goes_on(options, now_ns = hec_clock_mono_ns(), until_ns) &&
            !hec_intake_process_ended(options->root, options->pid_fd)) {
         int64_t left_ms = (until_ns - now_ns) / HEC_NS_PER_MS + 1;
         poll(NULL, 0, left_ms < TICK_MS ? (int)left_ms : TICK_MS);
     }
 }
 
-/* Until the time is up, or all have ended. */
+/* Or until all have ended. */
 static void wait_for_end(const struct hec_running_options *options, int64_t until_ns) {
     int64_t now_ns;
     struct pollfd *process = calloc((size_t)options->ring_count + 1, sizeof *process);
     for (int i = 0; process && i < options->ring_count; i++)
         process[i] = (struct pollfd){.fd = hec_intake_process(options->rings[i].pid), .events = POLLIN};
-    while ((now_ns = hec_clock_mono_ns()) < until_ns) {
+    while (goes_on(options, now_ns = hec_clock_mono_ns(), until_ns)) {
         int64_t left_ms = (until_ns - now_ns) / HEC_NS_PER_MS + 1;
         int alive = 0;
         poll(NULL, 0, left_ms < TICK_MS ? (int)left_ms : TICK_MS);

@@ -15,7 +15,7 @@ struct hec_running_options {
     const uid_t *owner; /* only processes of this user are listed; NULL: of any. Outlives the call */
     bool attached;      /* to root, which hands over no rings; pid_fd: of it */
     int pid_fd;
-    const volatile sig_atomic_t *stop; /* attached: ends it when it is not 0; NULL: nothing does */
+    const volatile sig_atomic_t *stop; /* ends it when it is not 0; NULL: nothing does */
     double seconds;
     const char *job;                   /* its id: what the run is called */
     const char *simulated, *nvml_path; /* NULL: real */

@@ -12,6 +12,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -202,6 +203,35 @@ def test_what_records_a_window_is_killed(tmp_path):
         assert kept.until(lambda line: "window" in line)["seconds"] > 1
         job.kill()
         job.wait()
+
+
+def test_a_long_window_makes_way(tmp_path):
+    """Four users record for minutes; the fifth waits for a turn."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be five users")
+    with tempfile.TemporaryDirectory(dir="/tmp") as place, registry(pathlib.Path(place)) as kept:
+        os.chmod(place, 0o1777)
+        rings, long = [], []
+
+        def as_user(number, seconds):
+            def become():
+                os.setresuid(*[7000 + number] * 3)
+                rings.append(hand_over(kept.socket, TRACE, ring()))
+            return subprocess.Popen([BINARY, "record", f"--agent={kept.socket}", "--job", f"run-{7000 + number}-7", "-s",
+                                     str(seconds), "-o", f"{place}/{number}.hec"], stderr=subprocess.PIPE, text=True,
+                                    cwd=place, preexec_fn=become)
+        for number in range(4):
+            long.append(as_user(number, 300))
+        kept.state(lambda line: len(line["jobs"]) == 4)
+        last = as_user(4, 0.2)
+        assert last.communicate(timeout=WAIT_S) == (None, "") and last.returncode == 0
+        said = long[0].communicate(timeout=WAIT_S)[1]
+        assert long[0].returncode == 0 and "of the 300 s asked for: others wait for theirs" in said, said
+        assert 0 < Hec(BINARY, pathlib.Path(place)).report("0.hec")["run"]["seconds"] < 300
+        for process in long[1:]:
+            assert process.poll() is None
+            process.kill()
+            process.wait()
 
 
 def connect(path):

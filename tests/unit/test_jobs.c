@@ -604,6 +604,39 @@ TEST_WITH(test_requests_are_served_by_user_oldest_first, set_up, tear_down) {
     end_window(HEC_JOBS_ASKED + 1);
 }
 
+/* Four who record for minutes keep a fifth waiting for a turn; one who has a window himself waits for that. */
+TEST_WITH(test_a_window_is_shortened_for_who_waits, set_up, tear_down) {
+    static const int64_t begun_ns[] = {103, 101, 102, 102};
+    char text[4096], id[64];
+    for (uid_t uid = 1001; uid <= 1006; uid++) {
+        assert_true(come_in(uid, 1000000000 + (pid_t)uid, 1));
+        snprintf(id, sizeof id, "run-%u-1", uid);
+        assert_int_equal(ask(id, 300, uid, text), HEC_ERR_BUSY);
+        if (uid <= 1004) {
+            assert_int_equal(begin_next(HEC_JOBS_ASKED + (int)uid - 1001), uid);
+            jobs->window[HEC_JOBS_ASKED + (int)uid - 1001].begun_ns = begun_ns[uid - 1001];
+        }
+        assert_int_equal(hec_jobs_to_shorten(jobs), uid <= 1004 ? -1 : HEC_JOBS_ASKED + 1);
+    }
+    assert_true(come_in(1002, 1000000200, 2));
+    jobs->window[HEC_JOBS_ASKED + 1].shortened = true; /* is ending, which will do for both */
+    assert_int_equal(hec_jobs_to_shorten(jobs), -1);
+    end_window(HEC_JOBS_ASKED + 1);
+    assert_int_equal(hec_jobs_to_shorten(jobs), -1); /* a place is free */
+    assert_int_equal(begin_next(HEC_JOBS_ASKED + 1), 1005);
+    jobs->window[HEC_JOBS_ASKED + 1].shortened = false;
+    jobs->window[HEC_JOBS_ASKED + 1].begun_ns = 200;
+    jobs->window[HEC_JOBS_ASKED].request.uid = 0;
+    jobs->window[HEC_JOBS_ASKED].begun_ns = 0;
+    assert_int_equal(hec_jobs_to_shorten(jobs), HEC_JOBS_ASKED + 2); /* not root's */
+    end_window(HEC_JOBS_ASKED + 2);
+    assert_int_equal(begin_next(HEC_JOBS_ASKED + 2), 1006);
+    assert_int_equal(ask("run-1001-1", 300, 1001, text), HEC_ERR_BUSY);
+    assert_int_equal(hec_jobs_to_shorten(jobs), -1); /* root has it */
+    for (int window = HEC_JOBS_ASKED; window < HEC_JOBS_ROOT; window++)
+        end_window(window);
+}
+
 /* Root sees the jobs of everybody, however many one has. */
 TEST_WITH(test_a_list_of_many_jobs_is_whole, set_up, tear_down) {
     char text[4096];
