@@ -260,6 +260,21 @@ TEST(frameworks_launch_and_wait) {
     expect("startup 0, compute 10, launch 100, compute 200, sync 300, compute 400, host 500, compute 600");
 }
 
+/* What a framework's operators are sampled in says nothing of what the program does between its steps. */
+TEST(a_brief_stretch_stands_for_no_long_one) {
+    uint32_t dispatch = STACK(SITE "/torch/nn/functional.py:layer_norm"), own = STACK("/home/ann/program.py:ordered");
+    kernel(10, 100, thread);
+    sample(110, own);
+    kernel(200, 300, thread);
+    fake_tl_add(&t, HEC_ACTIVITY_STACK, thread, 300 * MS + 50000, 310 * MS)->name = dispatch;
+    struct hec_activity *next = fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 300 * MS + 100000, 400 * MS);
+    next->name = 1;
+    fake_tl_launched(next, 300 * MS + 95000, 300 * MS + 100000, thread);
+    kernel(500, 600, thread); /* no sample between */
+    kernel(610, 1000, thread);
+    expect("startup 0, compute 10, host 100, compute 200, host 400, compute 500, host 600, compute 610");
+}
+
 TEST(compiling_is_startup) {
     uint32_t compile = STACK("/x/torch/_dynamo/convert_frame.py:_compile");
     kernel(10, 100, thread);

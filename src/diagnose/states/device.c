@@ -8,7 +8,7 @@ void hec_state_device_init(struct hec_state_device *d, int device, const struct 
                            const struct hec_state_visitor *visitor, struct hec_stacks *stacks) {
     memset(d, 0, sizeof *d);
     d->stacks = stacks;
-    d->meant_ns = INT64_MIN;
+    d->lasting_ns = INT64_MIN;
     d->device = device;
     d->limits = limits;
     d->visitor = visitor;
@@ -244,24 +244,31 @@ static enum hec_state by_stack(const struct hec_state_device *d, enum hec_state 
     }
 }
 
-static void meant(struct hec_state_device *d, const struct hec_host_sample *s) {
+static void meant(struct hec_state_device *d, const struct hec_host_sample *s, bool brief) {
     d->meaning = hec_stacks_meaning(d->stacks, s->frame);
-    d->meant_ns = s->t_ns;
+    if (brief)
+        return;
+    d->lasting = d->meaning;
+    d->lasting_ns = s->t_ns;
 }
 
 /* Whether stacks say anything of this stretch. What lies before its first sample goes by it; where there is none, by the sample
- * of the last such stretch: of many short waits each sample stands for some. What is brief is a launch's, whatever comes before. */
+ * of the last such stretch: of many short waits each sample stands for some. What is brief is a launch's, whatever comes before, and
+ * a sample in it tells nothing of what lasts: a framework's operators are brief, and one in a hundred of them is sampled. */
 static bool meaningful(struct hec_state_device *d, int64_t start_ns, int64_t end_ns, enum hec_state state) {
     const struct hec_host_thread *t = d->sampled;
     if (!t || (state != HEC_STATE_HOST && state != HEC_STATE_TAIL))
         return false;
     size_t first = hec_host_sample_from(t, start_ns);
+    bool brief = end_ns - start_ns < d->limits->brief_ns;
     if (first < t->sample_count && t->samples[first].t_ns < end_ns) {
-        meant(d, &t->samples[first]);
+        meant(d, &t->samples[first], brief);
         return true;
     }
-    return d->meaning != HEC_STACK_COMPILE && end_ns - start_ns >= d->limits->brief_ns &&
-           d->meant_ns > start_ns - MEANT_NS;
+    if (brief || d->lasting == HEC_STACK_COMPILE || d->lasting_ns <= start_ns - MEANT_NS)
+        return false;
+    d->meaning = d->lasting;
+    return true;
 }
 
 /* A state of the gap: cut where a stack sample was taken. */
@@ -280,7 +287,7 @@ static int take_idle(void *context, int64_t start_ns, int64_t end_ns, enum hec_s
             const struct hec_host_sample *s = &t->samples[d->sample++];
             d->frame = s->frame;
             if (stacks) {
-                meant(d, s);
+                meant(d, s, end_ns - start_ns < d->limits->brief_ns);
                 state = by_stack(d, ruled);
             }
             err = report(d, s, state, state == HEC_STATE_SYNC && s->t_ns < d->wait_end_ns);

@@ -147,8 +147,9 @@ struct hec_state_device {
     size_t sample; /* of sampled: the next */
     uint32_t frame;
     struct hec_stacks *stacks;
-    enum hec_stack_meaning meaning; /* of the last sample at which rule 13 or 3 held, at meant_ns */
-    int64_t meant_ns;
+    enum hec_stack_meaning meaning; /* of the stretch at hand of rule 13 or 3, by its samples so far */
+    enum hec_stack_meaning lasting; /* of the last sample in one that was not brief, at lasting_ns */
+    int64_t lasting_ns;
     bool trains;                     /* of the last event */
     const struct hec_state_gap *gap; /* at hand */
     int64_t busy_ns;                 /* since when; in a gap, before it */
