@@ -99,6 +99,40 @@ TEST(test_worth_goes_before_healthy) {
     assert_true(place_of(HEC_CAUSE_THROTTLE, 0) > 1);
 }
 
+/* A server's requests come no sooner, and a loader's workers are no faster: what a step is shorter by is waited. */
+TEST(saved_seconds_are_waited) {
+    static const enum hec_state waits[] = {HEC_STATE_REQUESTS, HEC_STATE_DATA};
+    struct hec_saving own_s, own_j;
+    for (int i = 0; i < 2; i++) {
+        healthy(1);
+        world_kernel(0, SGEMM, 1, 500);
+        world_state(0, HEC_STATE_HOST, 5, 125);
+        world_state(0, waits[i], 4.9, 125); /* of 100 s: too little to set the pace */
+        w.summary.loader_workers = 2;
+        build();
+        own_s = found.list[0].seconds;
+        own_j = found.list[0].joules;
+        assert_true(found.list[0].cause == HEC_CAUSE_PRECISION && own_s.best > 0.1);
+        world_state(0, waits[i], 20, 125);
+        w.devices[0].gaps = &w.of[0].gaps;
+        w.of[0].gaps.owned_s[HEC_STATE_DATA][HEC_CAUSE_DATA] = 20;
+        build();
+        const struct hec_finding *f = &found.list[place_of(HEC_CAUSE_PRECISION, 0)];
+        assert_true(f->seconds.best == 0 && f->step_seconds.best == 0 && f->seconds.low == 0);
+        assert_near(f->joules.best, own_j.best - own_s.best * 125 * RULE_WORLD_RUN_S / RULE_WORLD_RUN_J, 1e-9);
+        assert_true(f->step_joules.best > 0 && f->step_joules.best < 1 && f->joules.low <= f->joules.best);
+        bool loader = waits[i] == HEC_STATE_DATA; /* which is behind now and then */
+        assert_true((f->seconds.high > 0) == loader && (f->joules.high == own_j.high) == loader);
+        assert_true(fact_of(f, HEC_EVIDENCE_PACED) && fact_of(f, HEC_EVIDENCE_PACED)->value[1] == loader);
+        f = loader ? &found.list[place_of(HEC_CAUSE_DATA, 0)] : NULL; /* what sets the pace */
+        assert_true(!f || (f->seconds.best > 0.1 && !fact_of(f, HEC_EVIDENCE_PACED)));
+        w.summary.loader_workers = 0; /* it loads in the step */
+        build();
+        f = &found.list[place_of(HEC_CAUSE_PRECISION, 0)];
+        assert_true((f->seconds.best > 0.1) == loader);
+    }
+}
+
 /* What the device did with its time without a saving: a hang before all, waiting for requests after what is worth acting on. */
 TEST(test_what_is_told_without_a_saving) {
     w.devices[0].after = (struct hec_after){.seconds = 30, .engine = 0.94, .watts = 531, .works = true};

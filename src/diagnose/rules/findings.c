@@ -1,6 +1,7 @@
 #include "diagnose/rules/findings.h"
 
 #include "diagnose/rules/compute.h"
+#include "diagnose/rules/pace.h"
 #include "diagnose/rules/predict.h"
 #include "diagnose/rules/verdicts.h"
 
@@ -177,8 +178,10 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
     f->step_seconds = of_steps(f->seconds, steady_s > 0 ? facts->run_s / steady_s : NAN);
     f->step_joules = of_steps(f->joules, steady_j > 0 ? facts->run_j / steady_j : NAN);
     int err = hec_predict(predictor, facts, f);
-    if (err || !f->replayed)
+    if (err || !f->replayed) {
+        hec_pace_hold(facts, steady_s, steady_j, f);
         return err;
+    }
     if (isnan(facts->run_j)) /* joules of others too, or none at all */
         f->step_joules = (struct hec_saving){NAN, NAN, NAN};
     double stretch_s, stretch_j;
@@ -193,6 +196,7 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
         f->joules = joules;
         f->estimated = !f->proven;
     }
+    hec_pace_hold(facts, steady_s, steady_j, f);
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "diagnose/replay/power.h"
 #include "diagnose/replay/replay.h"
+#include "diagnose/rules/pace.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ struct hec_predictor {
     double widen;         /* of intervals: power.h */
     double data_s;        /* that the program waited for data in the stretch */
     double link_gb_per_s; /* that pinned copies reach; NAN unknown: the edit's own */
-    double cores;         /* share of the usable cores that the program takes as it is; NAN unknown */
+    enum hec_pace pace;
+    double cores; /* share of the usable cores that the program takes as it is; NAN unknown */
 };
 
 /* ---- which edit answers a finding ---- */
@@ -63,6 +65,19 @@ static void bound_by_cores(const struct hec_predictor *p, struct hec_replay *r) 
     r->seconds = fmax(r->seconds, p->data_s * p->cores); /* a NAN gives way */
 }
 
+/* What sets the pace from outside goes on as it does, but for a loader that is answered. */
+static void bound_by_pace(const struct hec_predictor *p, bool loads, struct hec_replay *r) {
+    if (p->pace == HEC_PACE_REQUESTS || (p->pace == HEC_PACE_LOADER && !loads))
+        r->seconds = fmax(r->seconds, p->recorded.seconds);
+}
+
+/* Of several answers together, one of them to loading where loads. */
+static void bound(const struct hec_predictor *p, bool loads, struct hec_replay *r) {
+    if (loads)
+        bound_by_cores(p, r);
+    bound_by_pace(p, loads, r);
+}
+
 static double saved(const struct hec_predictor *p, const struct hec_replay *r) {
     return 1 - r->seconds / p->recorded.seconds;
 }
@@ -102,6 +117,9 @@ int hec_predictor_begin(struct hec_meter *meter, const struct hec_summary *summa
         err = hec_replay_power_find(meter, summary, &p->schedule, &p->recorded, &p->power, why);
     for (size_t i = 0; i < p->schedule.count; i++)
         p->data_s += (double)p->schedule.calls[i].data_ns / HEC_NS_PER_S;
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].readings.used && p->pace == HEC_PACE_OWN)
+            p->pace = hec_pace_of(summary, &summary->devices[i]);
     p->widen = hec_proofs_widen(summary);
     p->link_gb_per_s = link_of(summary);
     p->cores = summary->host.cores_usable > 0 ? summary->host.tree_cores / summary->host.cores_usable : NAN;
@@ -205,8 +223,7 @@ static int predict_next(const struct hec_predictor *p, struct hec_replay_edit *e
         int err = replay(p, edits, count + 1, &r);
         if (err)
             return err;
-        if (loads || limits[i] == HEC_EDIT_DATA)
-            bound_by_cores(p, &r);
+        bound(p, loads || limits[i] == HEC_EDIT_DATA, &r);
         if (r.seconds > least_s)
             continue;
         least_s = r.seconds;
@@ -235,8 +252,7 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
         int err = replay(p, edits, count, &after);
         if (err)
             return err;
-        if (loads)
-            bound_by_cores(p, &after);
+        bound(p, loads, &after);
         f->rest_seconds = fmax(0, (before.seconds - after.seconds) / p->recorded.seconds);
         findings->together_seconds = fmax(0, saved(p, &after));
         struct hec_saving first = hec_replay_power_saved(&p->power, &p->recorded, &before);
@@ -272,8 +288,8 @@ int hec_predict_lanes(const struct hec_predictor *p, const struct hec_findings *
     if (!err)
         err = hec_replay_run(&p->schedule, edits, joined, false, &step.after, &all);
     bounded = all;
-    if (!err && loads)
-        bound_by_cores(p, &bounded);
+    if (!err)
+        bound(p, loads, &bounded);
     if (!err && bounded.seconds <= all.seconds) {
         hec_lanes_draw(&p->schedule, &step, &unchanged, &all, HEC_LANE_COLUMNS_MOST, recorded, answered);
         *count = recorded->device < 0 ? 0 : (int)joined;

@@ -30,6 +30,12 @@ static void find_watts(const struct hec_facts *f, struct hec_waits *w) {
     }
 }
 
+double hec_waits_watts(const struct hec_facts *f) {
+    struct hec_waits w;
+    find_watts(f, &w);
+    return w.watts;
+}
+
 /* ---- who owns what ---- */
 
 static void count_calls(const struct hec_facts *f, struct hec_waits *w) {

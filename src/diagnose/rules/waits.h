@@ -55,6 +55,9 @@ double hec_waits_report_cores(const struct hec_facts *facts, struct hec_finding 
 /* What telemetry says of the time in use: transfers over the bus, or the kernels' use of the device. */
 void hec_waits_report_use(const struct hec_facts *facts, bool transfers, struct hec_finding *out);
 
+/* What the device draws while it waits, with a context; NAN unknown. */
+double hec_waits_watts(const struct hec_facts *facts);
+
 /* Savings of these parts of so many seconds, at idle power. Without a trace too. */
 void hec_waits_save_seconds(const struct hec_facts *facts, double seconds, double low, double best, double high,
                             struct hec_finding *out);
