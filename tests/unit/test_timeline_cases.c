@@ -197,6 +197,24 @@ TEST(duty_cycle) {
     near(d->gap.mean, 50e-6);
 }
 
+/* Of the last replay of a graph in a window CUPTI gives the ends of a later one: its nodes last until the next one, the last of
+ * them no longer than the window. Nodes side by side within the window stay as they are, as does what is no node. */
+TEST(ends_of_a_later_replay) {
+    uint32_t k = fake_tl_kernel(&t, "k", 64);
+    static const int64_t nodes[][2] = {{10, 40}, {20, 30}, {70, 80}, {80, 5080}, {90, 5090}, {100, 5100}, {110, 5112}};
+    fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, 0, 100 * US);
+    for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
+        struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, nodes[i][0] * US, nodes[i][1] * US);
+        a->name = k;
+        a->flags = HEC_ACTIVITY_IN_GRAPH;
+    }
+    fake_tl_add(&t, HEC_ACTIVITY_KERNEL, second_stream, 115 * US, 150 * US)->name = k;
+    const struct hec_device_timeline *d = build();
+    assert_int_equal(d->kernels, 8);
+    near(d->kernel_sum_s, (30 + 10 + 10 + 10 + 10 + 10 + 0 + 35) * 1e-6);
+    near(d->busy_s, 60e-6); /* 10 to 40 and 70 to 100 */
+}
+
 /* Times and ids that make no sense are left out; the rest counts. */
 TEST(nonsense) {
     uint32_t k = fake_tl_kernel(&t, "k", 64);

@@ -1,5 +1,6 @@
 #include "diagnose/timeline/pass.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define K(kind) HEC_ACTIVITY_BIT(HEC_ACTIVITY_##kind)
@@ -60,14 +61,60 @@ void hec_pass_close(struct hec_pass *pass) {
 }
 
 struct part {
+    const struct hec_pass *pass;
     const struct hec_pass_consumer *consumers;
     size_t count;
     bool all, apart; /* which of them */
+    /* A chunk with other ends than recorded. */
+    struct hec_activity *mended;
+    size_t room;
 };
 
+/* CUPTI keeps two times for each node of a graph and hands out the nodes of the last replay in a window late: by then a later replay,
+ * of which it records nothing else, has overwritten their ends. Such a node would last for many replays. So a node that ends outside
+ * of its window lasts until the next one of its stream, the last one no longer than the window. */
+static int64_t end_of(const struct hec_pass *pass, const struct hec_activity *a, const struct hec_activity *chunk_end) {
+    const struct hec_track *track = hec_timeline_track(&pass->tables, a->track);
+    int64_t window_ns = track ? hec_windows_end(&pass->windows, track->pid, a->start_ns) : INT64_MAX;
+    if (a->end_ns <= window_ns)
+        return a->end_ns;
+    for (const struct hec_activity *next = a + 1; next < chunk_end; next++)
+        if (next->track == a->track && (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(next->kind)))
+            return next->start_ns < a->end_ns ? next->start_ns : a->end_ns;
+    return a->start_ns > window_ns ? a->start_ns : window_ns;
+}
+
+/* Whether it ends after what begins next, or may: what does not is as recorded. */
+static bool lasts(const struct hec_activity *a, const struct hec_activity *chunk_end) {
+    return (a->flags & HEC_ACTIVITY_IN_GRAPH) && (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind)) &&
+           (a + 1 == chunk_end || a[1].start_ns < a->end_ns);
+}
+
+static int mend(struct part *part, const struct hec_activity **activities, size_t count) {
+    const struct hec_activity *list = *activities, *chunk_end = list + count;
+    for (size_t i = 0; i < count && part->pass->windows.count; i++) {
+        int64_t end_ns = lasts(&list[i], chunk_end) ? end_of(part->pass, &list[i], chunk_end) : list[i].end_ns;
+        if (end_ns == list[i].end_ns)
+            continue;
+        if (*activities == list) {
+            if (part->room < count) {
+                struct hec_activity *grown = realloc(part->mended, count * sizeof *grown);
+                if (!grown)
+                    return HEC_ERR_NOMEM;
+                part->mended = grown;
+                part->room = count;
+            }
+            memcpy(part->mended, list, count * sizeof *list);
+            *activities = part->mended;
+        }
+        part->mended[i].end_ns = end_ns;
+    }
+    return 0;
+}
+
 static int take_activities(void *to, const struct hec_activity *activities, size_t count) {
-    const struct part *part = to;
-    int err = 0;
+    struct part *part = to;
+    int err = mend(part, &activities, count);
     for (size_t i = 0; i < part->count && !err; i++) {
         const struct hec_pass_consumer *c = &part->consumers[i];
         if (c->kinds && (part->all || c->apart == part->apart))
@@ -79,14 +126,17 @@ static int take_activities(void *to, const struct hec_activity *activities, size
 int hec_pass_run(const struct hec_pass *pass, const struct hec_pass_consumer *consumers, size_t count,
                  struct hec_why *why) {
     const struct hec_timeline_input *input = pass->input;
-    struct part all = {consumers, count, .all = true};
-    struct part parts[2] = {{consumers, count, .apart = false}, {consumers, count, .apart = true}};
+    struct part all = {pass, consumers, count, .all = true};
+    struct part parts[2] = {{pass, consumers, count, .apart = false}, {pass, consumers, count, .apart = true}};
     const struct hec_activity_visitor visitors[2] = {{&parts[0], take_activities}, {&parts[1], take_activities}};
     uint32_t kinds = 0;
     for (size_t i = 0; i < count; i++)
         kinds |= consumers[i].kinds;
     kinds &= ~hec_stages[HEC_STAGE_TRACE].kinds;
-    if (!input->beside || !kinds)
-        return visit_kinds(input, kinds, take_activities, &all, why);
-    return found(input->beside(input->context, kinds, visitors, 2, why));
+    int err = !input->beside || !kinds ? visit_kinds(input, kinds, take_activities, &all, why)
+                                       : found(input->beside(input->context, kinds, visitors, 2, why));
+    free(all.mended);
+    free(parts[0].mended);
+    free(parts[1].mended);
+    return err;
 }

@@ -105,6 +105,13 @@ void hec_windows_free(struct hec_windows *windows) {
     memset(windows, 0, sizeof *windows);
 }
 
+int64_t hec_windows_end(const struct hec_windows *windows, int32_t pid, int64_t at_ns) {
+    for (size_t i = windows->count; i-- > 0;)
+        if (windows->list[i].pid == pid && windows->list[i].start_ns <= at_ns)
+            return windows->list[i].end_ns;
+    return INT64_MAX;
+}
+
 static int by_pid(const void *a, const void *b) {
     const struct hec_window *one = a, *other = b;
     if (one->pid != other->pid)

@@ -52,6 +52,8 @@ struct hec_windows {
 
 int hec_windows_add(struct hec_windows *windows, const struct hec_window *window); /* 0 or HEC_ERR_NOMEM */
 void hec_windows_free(struct hec_windows *windows);
+/* Where the last window of this process ends that begins by then; INT64_MAX: it has none. They were added in the order of time. */
+int64_t hec_windows_end(const struct hec_windows *windows, int32_t pid, int64_t at_ns);
 
 /* Since when a process may have used a device untraced: in mode full CUPTI comes with its first call. window_ns: the start of
  * its first window. */
