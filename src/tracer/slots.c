@@ -1,7 +1,9 @@
 /* Where the trampolines are put: slots of modules that are linked with the driver, the driver's symbol table (later dlsym),
  * what its lookups return (cuGetProcAddress), and the tables of runtimes that looked up before we came. The runtime, shared
  * or linked into cuBLAS, cuDNN or the program, calls the driver through such a table, so that it needs nothing of its own:
- * seen in PyTorch, JAX and a static program of CUDA 13 (bench/results/2026-11-22-h100x4-harmless). */
+ * seen in PyTorch, JAX and a static program of CUDA 13 (bench/results/2026-11-22-h100x4-harmless). A runtime may be linked
+ * into any module: CuPy's copies and waits go through one in an extension of Python's, numba's through the table of another
+ * (cuda.bindings). So all modules are searched; beside those of CUDA itself PyTorch's have some 45 MB of data. */
 #include "tracer/tracer.h"
 #include "tracer/trampolines.h"
 
@@ -16,32 +18,23 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static bool begins(const char *path, const char *const *prefixes, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(base_name(path), prefixes[i], strlen(prefixes[i])) == 0)
+/* The driver's own modules and CUPTI's get its own functions. The program itself is "". */
+static bool serves(const char *module) {
+    static const char *const prefixes[] = {"libcuda.so", "libcupti", "libnvidia-", "libnvperf"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(base_name(module), prefixes[i], strlen(prefixes[i])) == 0)
             return true;
     return false;
 }
 
-/* The driver's own modules and CUPTI's get its own functions. */
-static bool serves(const char *module) {
-    static const char *const prefixes[] = {"libcuda.so", "libcupti", "libnvidia-", "libnvperf"};
-    return begins(module, prefixes, sizeof prefixes / sizeof prefixes[0]);
-}
-
-/* Modules that may have a runtime of their own. The program itself is "". */
-static bool has_runtime(const char *module, void *context) {
-    static const char *const prefixes[] = {"libcudart",   "libcublas",  "libcudnn",  "libcufft",        "libcurand",
-                                           "libcusolver", "libcuspar",  "libnccl",   "xla_cuda_plugin", "libnvrtc",
-                                           "libcutensor", "libtensorr", "libnvinfer"};
+static bool may_call(const char *module, void *context) {
     (void)context;
-    return !module[0] || begins(module, prefixes, sizeof prefixes / sizeof prefixes[0]);
+    return !serves(module);
 }
 
 static bool visit(const char *module, const struct hec_got_hook *hook, bool bound, void *context) {
     (void)hook;
-    (void)context;
-    return bound && !serves(module); /* a slot that is not bound yet will find the changed symbol */
+    return bound && may_call(module, context); /* a slot that is not bound yet will find the changed symbol */
 }
 
 static int note_plain(struct dl_phdr_info *info, size_t size, void *context) {
@@ -81,11 +74,11 @@ bool hec_slots_open(void) {
     /* the symbols first: what is bound from now on finds the trampolines */
     placed = hec_got_patch_symbols(hooks, hook_count);
     placed += hec_got_patch(hooks, hook_count, 0, visit, NULL);
-    placed += hec_got_patch_data(hooks, hook_count, 0, has_runtime, visit, NULL);
+    placed += hec_got_patch_data(hooks, hook_count, 0, may_call, visit, NULL);
     return placed > 0;
 }
 
 void hec_slots_again(void) {
     if (hook_count > 0)
-        placed += hec_got_patch_data(hooks, hook_count, 0, has_runtime, visit, NULL);
+        placed += hec_got_patch_data(hooks, hook_count, 0, may_call, visit, NULL);
 }

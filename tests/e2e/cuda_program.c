@@ -10,7 +10,8 @@
  *                  only exits                exec=1      do it in this program executed again
  *     seconds=S    repeat the batches for so long instead of kernels=N           device=N   ordinal (0)
  *     die=N        by signal N, when the work is done               mark=N     each batch is a marked step of N samples
- *     by=1         launch through a pointer from dlsym; =2: from cuGetProcAddress; =3: from what dlsym gave for that */
+ *     by=1         launch through a pointer from dlsym; =2: from cuGetProcAddress; =3: from what dlsym gave for that;
+ *                  =4: through a table that a module has filled before cuInit */
 #define HEC_HEADER_ONLY
 #include "hec/hec.h"
 #include "sim/cuda/exports.h"
@@ -61,6 +62,8 @@ static __typeof__(&cuLaunchKernel) find_launch(long by) {
     __typeof__(&cuGetProcAddress_v2) look_up = cuGetProcAddress_v2;
     if (by == 0)
         return cuLaunchKernel;
+    if (by == 4)
+        return (__typeof__(&cuLaunchKernel))dlsym(RTLD_DEFAULT, "launch_by_table");
     if (by == 1)
         return (__typeof__(&cuLaunchKernel))dlsym(driver, "cuLaunchKernel");
     if (by == 3)
@@ -73,6 +76,8 @@ static void set_up(struct program *p, long by) {
     CUcontext context;
     CUmodule module;
     CUdevice device;
+    if (by == 4 && !dlopen(HAS_TABLE, RTLD_NOW | RTLD_GLOBAL))
+        exit(8);
     MUST(cuInit(0));
     p->launch = find_launch(by);
     MUST(cuDeviceGet(&device, (int)p->device));
