@@ -15,7 +15,7 @@ __attribute__((constructor)) static void look_up(void) {
 }
 
 __attribute__((visibility("default"))) __typeof__(cuLaunchKernel) launch_by_table;
-CUresult launch_by_table(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                         unsigned shared, CUstream stream, void **parameters, void **extra) {
+CUresult launch_by_table(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                         unsigned bz, unsigned shared, CUstream stream, void **parameters, void **extra) {
     return table[0](function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
 }

@@ -24,6 +24,24 @@ TEST(forgets_the_oldest) {
     hec_host_thread_free(NULL);
 }
 
+/* One sampler looks every 10, from within another every 20 or, while it waits for its turn, 300. */
+TEST(of_two_samplers_the_closer_one_counts) {
+    struct hec_host_thread *t = hec_host_thread_new();
+    static const struct {
+        int64_t t_ns, period_ns;
+        uint32_t frame;
+    } given[] = {{0, 10, 1},  {4, 20, 2}, {10, 10, 1}, {17, 300, 2}, {20, 10, 1},
+                 {30, 11, 1}, {39, 8, 1}, {60, 20, 2}, {90, 20, 2}};
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
+        assert_int_equal(hec_host_sampled(t, given[i].t_ns, given[i].period_ns, given[i].frame), 0);
+    assert_int_equal(t->sample_count, 7);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(t->samples[i].frame, 1);
+    assert_true(t->samples[2].t_ns == 20 && t->samples[2].period_ns == 10);
+    assert_int_equal(t->samples[5].t_ns, 60);
+    hec_host_thread_free(t);
+}
+
 /* The same label goes on, and comes to the top again when what outranks it has ended. */
 TEST(ranks) {
     struct hec_host_thread *t = hec_host_thread_new();

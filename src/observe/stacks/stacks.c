@@ -83,6 +83,17 @@ static struct looked_into *add(struct stacks *s, const struct hec_process_entry 
     return s->processes[s->count++] = p;
 }
 
+static void decide(struct stacks *s, const struct looked_into *p, enum hec_stacks_from stacks) {
+    if (s->options->processes)
+        hec_process_table_set_stacks(s->options->processes, p->entry.pid, stacks);
+}
+
+/* The command was looked into before others had listed it, and what was decided of it came to nothing. */
+static void decide_again(struct stacks *s, const struct looked_into *p) {
+    if (p->entry.stacks == HEC_STACKS_UNKNOWN && (p->readable || p->refused))
+        decide(s, p, p->readable ? HEC_STACKS_OUTSIDE : HEC_STACKS_INSIDE);
+}
+
 static void refresh(struct stacks *s, int64_t now_ns) {
     struct hec_process_table *table = s->options->processes;
     pid_t root = __atomic_load_n(&s->options->root, __ATOMIC_ACQUIRE);
@@ -103,6 +114,7 @@ static void refresh(struct stacks *s, int64_t now_ns) {
         if (p) {
             p->entry = s->entries[i];
             p->listed = true;
+            decide_again(s, p);
         }
     }
     for (int i = s->count; i-- > 0;)
@@ -111,11 +123,6 @@ static void refresh(struct stacks *s, int64_t now_ns) {
 }
 
 /* ---- whether they can be read ---- */
-
-static void decide(struct stacks *s, const struct looked_into *p, enum hec_stacks_from stacks) {
-    if (s->options->processes)
-        hec_process_table_set_stacks(s->options->processes, p->entry.pid, stacks);
-}
 
 static bool is_worker(struct stacks *s, const struct looked_into *p) {
     const struct looked_into *parent = find(s, p->entry.parent);
