@@ -2,8 +2,8 @@
  * what its lookups return (cuGetProcAddress), and the tables of runtimes that looked up before we came. The runtime, shared
  * or linked into cuBLAS, cuDNN or the program, calls the driver through such a table, so that it needs nothing of its own:
  * seen in PyTorch, JAX and a static program of CUDA 13 (bench/results/2026-11-22-h100x4-harmless). A runtime may be linked
- * into any module: CuPy's copies and waits go through one in an extension of Python's, numba's through the table of another
- * (cuda.bindings). So all modules are searched; beside those of CUDA itself PyTorch's have some 45 MB of data. */
+ * into any module: CuPy's copies and waits go through one in an extension of Python's, and came to be seen on an H100 by
+ * this. So all modules are searched; beside those of CUDA itself PyTorch's have some 45 MB of data. */
 #include "tracer/tracer.h"
 #include "tracer/trampolines.h"
 

@@ -151,6 +151,14 @@ def test_the_line_of_an_error(text, last):
     assert last in judge.last_line(text)
 
 
+def test_a_fix_that_another_cause_names_first():
+    """A larger batch saves more than the launches that it makes fewer: what answers launching is measured by itself, where it is."""
+    small = result({"small_batch": 0.8}, finding("launch", 0.1, 0.2, 0.3))
+    assert judge.truth_of(small, "launch")[0] == pytest.approx(0.8) and judge.truth_of(small, "batch")[0] == pytest.approx(0.8)
+    small["truth"]["probe-launch"] = [{"seconds": 0.01, "joules": 0.75}] * 3
+    assert judge.truth_of(small, "launch")[2] == "probe" and judge.truth_of(small, "batch")[2] == "small_batch"
+
+
 def test_totals_can_fail():
     good = result({"reads": 0.3}, finding("sync", 0.25, 0.3, 0.35))
     bad = result({"reads": 0.3, "pageable": 0.0}, finding("copy", 0.4, 0.5, 0.6))

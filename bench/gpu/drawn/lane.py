@@ -215,7 +215,7 @@ class Program:
     def probes(self):
         """Causes that are claimed or put first, of which no inefficiency of the program is: what else measures them. Of a server always how
         long it waits for requests."""
-        planted = {cause for name in self.spec["faults"] for cause in grammar.FAULTS[name].causes}
+        planted = {grammar.FAULTS[name].causes[0] for name in self.spec["faults"]}
         claimed = [judge.first_of(self.result)] + [row[0] for row in judge.claims(self.result) if row[2] >= judge.CLAIMED]
         claimed = [cause for cause in dict.fromkeys(claimed) if cause not in planted and cause != "quiet" and writers.probe_of(self.spec, cause)]
         return ["quiet"] * (self.spec["loop"] == "serve") + claimed[:PROBES]

@@ -157,9 +157,11 @@ class Field(nn.Module):
         self.register_buffer("ridge", 0.1 * torch.eye(ITEMS))
         self.register_buffer("scale", torch.ones(()))
 
+    def covariance(self):
+        return torch.exp(-torch.cdist(self.points, self.points) ** 2 / (32 * self.scale)) + self.ridge
+
     def step(self):
         self.scale.mul_(0.999)
-        covariance = torch.exp(-torch.cdist(self.points, self.points) ** 2 / (32 * self.scale)) + self.ridge
         factor = torch.linalg.@CHOLESKY@
         solved = torch.cholesky_solve(self.targets, factor)
         return ((self.targets * solved).sum() + 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum()).view(1)
@@ -221,7 +223,7 @@ def text(flags):
     barrier = "            torch.cuda.synchronize()\n" if flags.has("barriers") else ""
     return filled(MODELS[flags["model"]], MANY="BATCH, " if flags.probe == "batch" else "", ACTIVATION=BY_HAND if flags.has("unfused") else LIBRARY, BARRIER=barrier,
                   ATTENTION=ATTENTION_BY_HAND if flags.has("unfused") else ATTENTION,
-                  CHOLESKY="cholesky_ex(covariance).L" if flags.probe in ("sync", "launch") else "cholesky(covariance)")
+                  CHOLESKY="cholesky_ex(self.covariance()).L" if flags.probe in ("sync", "launch") else "cholesky(self.covariance())")
 
 
 INPUTS = {"mlp": "torch.randn(count, WIDTH@DTYPE@)", "cnn": "torch.randn(count, 3, SIDE, SIDE@DTYPE@)",

@@ -18,7 +18,7 @@ class Flags:
         self.framed = spec["framework"] in ("lightning", "trainer") and probe != "host"  # without the framework's own Python
         self.captured = bool(spec.get("captured")) and "eager" not in self.active or probe == "launch" and not self.framed
         self.precision = "autocast" if probe == "precision" else spec["precision"]
-        self.report_every = 50 if probe in ("sync", "host") else spec["report_every"]
+        self.report_every = {1: 50}.get(spec["report_every"], 400) if probe in ("sync", "host") else spec["report_every"]
         loaded = {"loader_workers", "loader_work"} & self.active
         self.feed = "resident" if probe == "data" or probe == "host" and not loaded else spec["feed"]
         self.rng = random.Random(spec["style"])

@@ -12,8 +12,7 @@ STEPS = {
     "solver": ("points = cupy.random.standard_normal((@MANY@ITEMS, 16), dtype=cupy.float32)\n"
                "targets = cupy.random.standard_normal((@MANY@ITEMS, 1), dtype=cupy.float32)\nridge = 0.1 * cupy.eye(ITEMS, dtype=cupy.float32)\n",
                "products = points @ points.swapaxes(-1, -2)\nsquares = (points * points).sum(-1)\n"
-               "distances = squares[..., :, None] + squares[..., None, :] - 2 * products\n"
-               "factor = cupy.linalg.cholesky(cupy.exp(-distances / 32) + ridge)\n"
+               "factor = cupy.linalg.cholesky(covariance(products, squares[..., :, None], squares[..., None, :], ridge))\n"
                "values = factor[..., 0, 0].ravel()[:1] + targets[..., :8, 0].ravel()[:8]\n"),
     "scatter": ("weights = cupy.random.standard_normal(ITEMS, dtype=cupy.float32)\n"
                 "targets = cupy.random.randint(0, ITEMS // 8, ITEMS)\n",
@@ -27,14 +26,36 @@ RELAX = '''def relax(state):
     inner = 0.79788456 * (state + 0.044715 * state * state * state)
     return state + 0.1 * (0.5 * state * (1 + cupy.tanh(inner)) - state)
 '''
-FUNCTIONS = {"chain": RELAX, "jacobi": MEAN}
+COVARIANCE = '''def covariance(products, rows, columns, ridge):
+    return cupy.exp(-(rows + columns - 2 * products) / 32) + ridge
+'''
+FUNCTIONS = {"chain": RELAX, "jacobi": MEAN, "solver": COVARIANCE}
+# A step that a graph takes over: what it goes on with lies where it did
+CAPTURED = {"chain": "fresh = state\nfor _ in range(DEPTH):\n    fresh = @RELAX@(fresh)\nstate[...] = fresh\nvalues = state[:8]\n"}
+REPLAYED = '''def replayed(update):
+    """The kernels of an update as one graph, and what it returns."""
+    cupy.cuda.get_current_stream().synchronize()
+    cupy.cuda.Stream(non_blocking=True).use()
+    for _ in range(3):
+        update()
+    stream = cupy.cuda.get_current_stream()
+    stream.synchronize()
+    stream.begin_capture()
+    values = update()
+    return stream.end_capture(), values
+'''
 DOCS = {"chain": "A field that relaxes, in CuPy.", "jacobi": "Heat in a plate, in CuPy.", "solver": "Covariances and their factors, in CuPy.",
         "scatter": "Messages on a graph, in CuPy."}
 
 
+def capturable(spec):
+    """CuPy captures no cuBLAS."""
+    return spec["model"] != "solver" and not {"barriers", "no_pool"} & spec["faults"].keys()
+
+
 def probe_of(spec, cause):
-    fusible = spec["model"] in FUNCTIONS and "unfused" not in spec["faults"]
-    possible = {"sync": spec["report_every"] == 1, "batch": spec["model"] == "solver", "launch": fusible, "host": fusible, "memory": fusible}
+    possible = {"sync": True, "batch": spec["model"] == "solver", "launch": capturable(spec), "host": True,
+                "memory": spec["model"] in FUNCTIONS and "unfused" not in spec["faults"]}
     return cause if possible.get(cause) else None
 
 
@@ -42,9 +63,11 @@ def source(spec, without=frozenset(), probe=None):
     flags = Flags(spec, without, probe)
     functions, host_setup, places = host_code(flags)
     setup, step = STEPS[flags["model"]]
+    captured = probe in ("launch", "host") and capturable(spec)
+    step = CAPTURED.get(flags["model"], step) if captured else step
     barrier = "    cupy.cuda.get_current_stream().synchronize()\n" if flags.has("barriers") else ""
     setup, step = filled(setup, MANY="BATCH, " if probe == "batch" else ""), filled(step, RELAX="relax", BARRIER=barrier)
-    fused = flags.drawn("unfused") and not flags.has("unfused") or probe in ("launch", "host", "memory")
+    fused = flags.drawn("unfused") and not flags.has("unfused") or probe == "memory"
     function = "@cupy.fuse()\n" * (fused and flags["model"] in FUNCTIONS) + FUNCTIONS.get(flags["model"], "")
     loop = places.get("host_before", "")
     if flags.drawn("pageable"):
@@ -62,6 +85,10 @@ def source(spec, without=frozenset(), probe=None):
     setup += more
     if flags.has("no_pool"):
         setup += "cupy.cuda.set_allocator(None)\n"
+    if captured:
+        functions += REPLAYED
+        setup += "\ndef update():\n" + indented(step + "return values\n") + "\ngraph, values = replayed(update)\n"
+        step = "graph.launch(cupy.cuda.get_current_stream())\n"
     loop += step + places.get("host_after", "") + places.get("logging", "") + after
     loop += reported(flags, "shown.append(float(values.mean()))\n")
     loop += "if not progress.step(BATCH):\n    break\nstep += 1\n"

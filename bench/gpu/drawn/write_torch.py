@@ -12,7 +12,7 @@ def probe_of(spec, cause):
     possible = {
         "batch": model != "elementwise" and loop != "serve" and not spec["faults"].keys() & {"reads"},
         "precision": spec["precision"] in ("tf32", "fp32") and model not in ("elementwise", "solver", "gnn"),
-        "memory": model != "solver" and "recompile" not in faults,
+        "memory": "recompile" not in faults,
         "launch": not {"barriers", "host_inside", "recompile", "empty_cache"} & faults.keys() and not spec.get("captured"),
         "host": not plain or loop != "serve" and (spec["report_every"] == 1 or fed and spec["feed"] != "resident"),
         "sync": plain and loop != "serve" and (spec["report_every"] == 1 or model == "solver"),
@@ -249,7 +249,8 @@ def plain_main(flags, host_setup, places):
     if flags.drawn("recompile"):
         text += f"model = torch.compile(model, dynamic={not flags.has('recompile')})\n"
     elif flags.probe == "memory":
-        text += "model = torch.compile(model)\n" if not alone else "model.step = torch.compile(model.step)\n"
+        part = "model" if not alone else "model.covariance" if flags["model"] == "solver" else "model.step"
+        text += f"{part} = torch.compile({part})\n"
     text += setup + host_setup
     if alone:
         text += "\n" + in_context(STEP_ALONE, flags)
