@@ -140,6 +140,7 @@ static int sandbox_enter(const struct sandbox_options *options, struct hec_why *
 
 #define STALE_INTERVALS 5
 #define STALE_NS (30 * HEC_NS_PER_S) /* without a turn of its loop for so long it is not healthy */
+#define PAGE_AGE_INTERVALS 2
 #define SYNC_NS (60 * HEC_NS_PER_S)
 #define FIELDS_FILE_MAX (1u << 20)
 #define ABSENT_INTERVALS 3           /* after the start, and ... */
@@ -208,6 +209,7 @@ static void describe_self(struct agent *agent, struct hec_page_agent *self) {
     hec_page_drop(self, "processes", agent->node->dropped_processes);
     hec_page_drop(self, "devices", agent->node->dropped_devices);
     hec_page_drop(self, "pods", agent->node->kubelet ? hec_kubelet_devices(agent->node->kubelet)->left_out : 0);
+    hec_page_drop(self, "jobs_of_the_map", agent->node->jobs.left_out);
     hec_page_drop(self, "driver_threads", (uint64_t)agent->watch.abandoned);
     if (agent->push)
         hec_page_drop(self, "otlp_pages", hec_push_failed(agent->push));
@@ -252,10 +254,13 @@ static void make(void *context, enum hec_http_page page) {
         err = hec_html_live(agent->hostname, &agent->text);
     else if (page == HEC_HTTP_LIVE)
         err = hec_live_make(&agent->live, agent->node, &agent->page, &self, now_ns, &agent->text);
-    else
-        err = hec_page_make(agent->node, &agent->page, &self,
-                            page == HEC_HTTP_PROMETHEUS ? HEC_EXPOSITION_PROMETHEUS : HEC_EXPOSITION_OPENMETRICS,
+    else {
+        struct hec_page_options options = agent->page;
+        options.current = page == HEC_HTTP_CURRENT;
+        err = hec_page_make(agent->node, &options, &self,
+                            page == HEC_HTTP_OPENMETRICS ? HEC_EXPOSITION_OPENMETRICS : HEC_EXPOSITION_PROMETHEUS,
                             now_ns, &agent->text);
+    }
     if (err == HEC_OK)
         hec_http_publish(agent->http, page, agent->text.data, agent->text.length);
     pthread_mutex_unlock(&agent->making);
@@ -460,6 +465,8 @@ static int begin(struct agent *agent, struct hec_why *why) {
         err = hec_web_config_read(options->web_config, &agent->web, why);
     if (err == HEC_OK)
         err = read_fields(agent, why);
+    if (err == HEC_OK)
+        err = hec_dcgm_devices_parse(options->devices ? options->devices : "f", &agent->page.devices, why);
     struct hec_identity *identity = NULL;
     if (err == HEC_OK &&
         hec_identity_open(&(struct hec_identity_options){.device_prefix = hec_identity_proof(NULL)}, &identity) < 0)
@@ -468,6 +475,12 @@ static int begin(struct agent *agent, struct hec_why *why) {
         agent->node = hec_node_new(options->interval_ns, identity);
     if (err == HEC_OK && !agent->node)
         err = hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    if (err == HEC_OK) {
+        agent->node->jobs.folder = options->job_map ? options->job_map : options->simulated ? NULL : HEC_JOB_MAP_FOLDER;
+        agent->node->jobs.expected = options->job_map != NULL;
+    }
+    if (err == HEC_OK && options->scrape_ns > 0) /* a page is up to one and a half intervals old */
+        agent->node->lag_ns = options->scrape_ns + PAGE_AGE_INTERVALS * options->interval_ns;
     if (err == HEC_OK && (err = hec_kubelet_create(options->kubelet, &agent->node->kubelet)) < 0)
         hec_fail(why, err, "%s: not a path of a socket", options->kubelet);
     if (err == HEC_OK)
@@ -513,7 +526,8 @@ __attribute__((visibility("default"))) int hec_agent_main(const struct hec_agent
     static struct agent agent; /* a thread that was given up may still refer to it */
     struct hec_why why = {""};
     agent = (struct agent){.options = options, .signals = -1, .state = {.folder = -1, .lock = -1}};
-    agent.page = (struct hec_page_options){&agent.dcgm, "Hostname", agent.hostname};
+    agent.page =
+        (struct hec_page_options){.dcgm = &agent.dcgm, .hostname_label = "Hostname", .hostname = agent.hostname};
     hec_buf_init(&agent.text, HEC_PAGE_LENGTH_MAX);
     pthread_mutex_init(&agent.making, NULL);
     agent.synced_ns = hec_clock_mono_ns();

@@ -8,15 +8,19 @@
 #define HEC_AGENT_LIBRARY "hec/libhecagent.so"
 #define HEC_AGENT_ENTRY "hec_agent_main"
 #define HEC_AGENT_LISTEN "127.0.0.1:9400"
+#define HEC_AGENT_SCRAPE_S 15 /* Prometheus' interval in deploy/ */
 
 struct hec_agent_options {
     const char *listen; /* as hec_http_listen */
     int64_t interval_ns;
+    int64_t scrape_ns;      /* Prometheus' interval; 0: joules are shown at once */
     const char *state_dir;  /* NULL: nothing is kept */
     const char *web_config; /* NULL: neither TLS nor passwords */
     const char *kubelet;    /* its socket; NULL: the usual one */
     const char *fields;     /* dcgm-exporter's file of fields; NULL: its default ones */
+    const char *devices;    /* whose fields, as its -d; NULL: of all */
     bool old_names;         /* and those of its version 1 */
+    const char *job_map;    /* folder of files that say which batch job has which GPU; NULL: the usual one */
     bool no_hostname;
     const char *otlp; /* URL that metrics are pushed to; NULL: nowhere */
     const char *user; /* become this one; NULL: stay */

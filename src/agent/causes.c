@@ -11,6 +11,7 @@
 struct row {
     struct hec_tenant tenant;
     int jobs;         /* that run */
+    int64_t since_ns; /* its first window ended */
     int64_t ended_ns; /* the last of them */
     double device_s;  /* devices by time */
     double seconds[HEC_STATE_COUNT], joules[HEC_STATE_COUNT];
@@ -38,7 +39,8 @@ static void tenant_of(struct hec_causes *causes, pid_t pid, struct hec_tenant *t
     memset(tenant, 0, sizeof *tenant);
     pthread_mutex_lock(&causes->node->lock);
     if (causes->node->identity)
-        hec_identity_of(causes->node->identity, pid, NULL, hec_clock_mono_ns(), tenant);
+        hec_identity_of(causes->node->identity, pid, NULL, 0, hec_clock_mono_ns(), tenant);
+    tenant->step[0] = '\0'; /* the next step of the job is the same row */
     pthread_mutex_unlock(&causes->node->lock);
 }
 
@@ -66,7 +68,8 @@ static int row_of(struct hec_causes *causes, const struct hec_tenant *tenant) {
     at = causes->row_count < HEC_CAUSES_ROWS_MAX ? causes->row_count : oldest;
     if (at == HEC_CAUSES_ROWS_MAX || (!causes->row[at] && !(causes->row[at] = malloc(sizeof(struct row)))))
         return -1;
-    *causes->row[at] = (struct row){.tenant = *tenant, .cause = -1, .recoverable = NAN};
+    *causes->row[at] =
+        (struct row){.tenant = *tenant, .since_ns = hec_clock_mono_ns(), .cause = -1, .recoverable = NAN};
     causes->row_count += at == causes->row_count;
     return (int)at;
 }
@@ -109,8 +112,9 @@ static void observed(void *context, struct hec_job *job, const struct hec_window
     pthread_mutex_lock(&causes->lock);
     if (job->row < 0 && (job->row = row_of(causes, &tenant)) >= 0) {
         causes->row[job->row]->jobs++;
+        int64_t until_ns = job->ended_ns ? job->ended_ns : causes->counted_ns;
         causes->row[job->row]->device_s +=
-            job->device_count * (double)(causes->counted_ns - job->since_ns) / (double)HEC_NS_PER_S;
+            job->device_count * (double)(until_ns - job->since_ns) / (double)HEC_NS_PER_S;
     }
     if (job->row >= 0)
         add_result(causes->row[job->row], result);
@@ -168,7 +172,7 @@ int64_t hec_causes_poll(struct hec_causes *causes, int64_t now_ns) {
     pthread_mutex_lock(&causes->lock);
     for (size_t i = 0; i < hec_jobs_count(causes->jobs); i++) {
         const struct hec_job *job = hec_jobs_at(causes->jobs, i);
-        if (job->row >= 0)
+        if (job->row >= 0 && !job->ended_ns) /* the window of one that has ended may take longer */
             causes->row[job->row]->device_s += passed_s * job->device_count;
     }
     pthread_mutex_unlock(&causes->lock);
@@ -188,11 +192,13 @@ void hec_causes_counts(struct hec_causes *causes, struct hec_jobs_counts *counts
 void hec_causes_read(struct hec_causes *causes,
                      void (*read)(void *context, const struct hec_causes_job *jobs, size_t count), void *context) {
     struct hec_causes_job jobs[HEC_CAUSES_ROWS_MAX];
+    int64_t now_ns = hec_clock_mono_ns();
     pthread_mutex_lock(&causes->lock);
     for (size_t i = 0; i < causes->row_count; i++) {
         const struct row *row = causes->row[i];
         jobs[i] = (struct hec_causes_job){.tenant = &row->tenant,
                                           .running = row->jobs > 0,
+                                          .fresh = now_ns - row->since_ns < causes->node->lag_ns,
                                           .devices = row->devices,
                                           .device_s = row->device_s,
                                           .seconds = row->seconds,

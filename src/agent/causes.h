@@ -28,8 +28,9 @@ struct hec_causes_unit {
 struct hec_causes_job {
     const struct hec_tenant *tenant;
     bool running;
+    bool fresh;                     /* its first window ended less than the node's lag ago */
     uint64_t devices;               /* bits of hec_device.index */
-    double device_s;                /* devices by time */
+    double device_s;                /* devices by time, until it ended */
     const double *seconds, *joules; /* by state, of its windows */
     bool priced;                    /* joules are known */
     int cause;                      /* -1: not known */

@@ -3,6 +3,7 @@
 #include "base/text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define HEC_NONE HEC_METRIC_COUNT
@@ -57,6 +58,59 @@ const char *hec_dcgm_needs(const struct hec_dcgm_field *field) {
         if (needs[i].metric == field->metric)
             return needs[i].what;
     return NULL;
+}
+
+#define GPUS_MAX 64
+
+/* A list of numbers and ranges of them, in bits. */
+static bool parse_numbers(const char *text, const char *end, uint64_t *out) {
+    *out = 0;
+    while (text < end) {
+        char *stop;
+        unsigned long first = strtoul(text, &stop, 10), last = first;
+        if (stop == text || *text < '0' || *text > '9')
+            return false;
+        if (stop < end && *stop == '-') {
+            text = stop + 1;
+            last = strtoul(text, &stop, 10);
+            if (stop == text || *text < '0' || *text > '9')
+                return false;
+        }
+        if (stop > end || first > last || last >= GPUS_MAX || (stop < end && (*stop != ',' || stop + 1 == end)))
+            return false;
+        for (unsigned long i = first; i <= last; i++)
+            *out |= UINT64_C(1) << i;
+        text = stop + 1;
+    }
+    return *out != 0;
+}
+
+int hec_dcgm_devices_parse(const char *text, struct hec_dcgm_devices *out, struct hec_why *why) {
+    *out = (struct hec_dcgm_devices){.instances = true, .gpus = UINT64_MAX};
+    if (strcmp(text, "f") == 0)
+        return HEC_OK;
+    *out = (struct hec_dcgm_devices){0};
+    for (const char *end; *text; text = *end ? end + 1 : end) {
+        end = strchr(text, '+');
+        if (!end)
+            end = text + strlen(text);
+        size_t length = (size_t)(end - text);
+        if (length > 1 && text[0] == 'i' && text[1] == ':')
+            return hec_fail(why, HEC_ERR_USAGE, "-d: GPU instances are shown all or none (i), not by number");
+        if (length == 1 && *text == 'i' && !out->instances)
+            out->instances = true;
+        else if (length == 1 && *text == 'g' && !out->gpus)
+            out->gpus = UINT64_MAX;
+        else if (!(length > 2 && text[0] == 'g' && text[1] == ':' && !out->gpus &&
+                   parse_numbers(text + 2, end, &out->gpus)))
+            return hec_fail(why, HEC_ERR_USAGE, "-d takes f, g, i, g:0,2-4 or g+i, not \"%.40s\"", text);
+    }
+    return out->instances || out->gpus ? HEC_OK
+                                       : hec_fail(why, HEC_ERR_USAGE, "-d takes f, g, i, g:0,2-4 or g+i, not nothing");
+}
+
+bool hec_dcgm_shows(const struct hec_dcgm_devices *devices, int index) {
+    return devices->gpus >> (index % GPUS_MAX) & 1;
 }
 
 static bool has(const struct hec_dcgm_list *list, const struct hec_dcgm_field *field) {

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define HEC_DCGM_MAX 128       /* fields of a page */
 #define HEC_DCGM_HELP_SIZE 256 /* bytes of a help text from a file */
@@ -48,6 +49,16 @@ struct hec_dcgm_field {
 const struct hec_dcgm_field *hec_dcgm_field(size_t i); /* NULL: there are no more */
 /* The devices and drivers that have it; NULL: all. */
 const char *hec_dcgm_needs(const struct hec_dcgm_field *field);
+
+/* Whose fields are shown, as dcgm-exporter's -d says it. */
+struct hec_dcgm_devices {
+    bool instances; /* those of GPU instances */
+    uint64_t gpus;  /* those of the GPUs themselves: a bit each */
+};
+
+/* f (all), g (GPUs), i (instances), g:0,2-4 and g+i. HEC_ERR_USAGE with a sentence. */
+int hec_dcgm_devices_parse(const char *text, struct hec_dcgm_devices *out, struct hec_why *why);
+bool hec_dcgm_shows(const struct hec_dcgm_devices *devices, int index);
 
 /* What a page shows, in order. */
 struct hec_dcgm_chosen {

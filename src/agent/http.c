@@ -50,6 +50,7 @@ struct hec_http {
 static const char *const types[HEC_HTTP_PAGES] = {
     [HEC_HTTP_PROMETHEUS] = HEC_EXPOSITION_TYPE_PROMETHEUS,
     [HEC_HTTP_OPENMETRICS] = HEC_EXPOSITION_TYPE_OPENMETRICS,
+    [HEC_HTTP_CURRENT] = HEC_EXPOSITION_TYPE_PROMETHEUS,
     [HEC_HTTP_HTML] = "text/html; charset=utf-8",
     [HEC_HTTP_LIVE] = "application/json",
 };
@@ -228,12 +229,14 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *is, cons
         bool open = accept && strstr(accept, "application/openmetrics-text");
         return show(http, is, open ? HEC_HTTP_OPENMETRICS : HEC_HTTP_PROMETHEUS);
     }
+    if (strcmp(url, "/metrics/now") == 0)
+        return show(http, is, HEC_HTTP_CURRENT);
     if (strcmp(url, "/") == 0)
         return show(http, is, HEC_HTTP_HTML);
     if (strcmp(url, "/live.json") == 0)
         return show(http, is, HEC_HTTP_LIVE);
     count(http, &http->counts.refused);
-    return say(is, MHD_HTTP_NOT_FOUND, "not here: /metrics /healthz /readyz /live.json /\n", NULL, NULL);
+    return say(is, MHD_HTTP_NOT_FOUND, "not here: /metrics /metrics/now /healthz /readyz /live.json /\n", NULL, NULL);
 }
 
 /* ---- beginning and end ---- */

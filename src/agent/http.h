@@ -10,7 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum hec_http_page { HEC_HTTP_PROMETHEUS, HEC_HTTP_OPENMETRICS, HEC_HTTP_HTML, HEC_HTTP_LIVE, HEC_HTTP_PAGES };
+enum hec_http_page {
+    HEC_HTTP_PROMETHEUS,
+    HEC_HTTP_OPENMETRICS,
+    HEC_HTTP_CURRENT, /* /metrics/now */
+    HEC_HTTP_HTML,
+    HEC_HTTP_LIVE,
+    HEC_HTTP_PAGES
+};
 
 struct hec_http_counts {
     uint64_t requests, refused, unauthorized, cut; /* cut: connections that were ended from this side */

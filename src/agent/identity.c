@@ -20,7 +20,8 @@
 bool hec_tenant_equal(const struct hec_tenant *a, const struct hec_tenant *b) {
     return strcmp(a->pod, b->pod) == 0 && strcmp(a->job, b->job) == 0 && strcmp(a->command, b->command) == 0 &&
            strcmp(a->container, b->container) == 0 && strcmp(a->user, b->user) == 0 &&
-           strcmp(a->pod_namespace, b->pod_namespace) == 0 && a->pid == b->pid;
+           strcmp(a->pod_namespace, b->pod_namespace) == 0 && strcmp(a->step, b->step) == 0 &&
+           strcmp(a->array_task, b->array_task) == 0 && a->pid == b->pid;
 }
 
 /* What a process' cgroups say of whom it works for. Pure: the text of /proc/PID/cgroup in, names out. Any text will do. */
@@ -93,11 +94,24 @@ static void cgroup_job(const char *parts[3], const char *end, struct hec_cgroup 
     out->job[length] = '\0';
 }
 
+/* step_0, step_batch, step_extern, step_interactive: right below its job. */
+static void cgroup_step(const char *part, const char *end, struct hec_cgroup *out) {
+    size_t length = end - part > 5 && memcmp(part, "step_", 5) == 0 ? (size_t)(end - part) - 5 : 0;
+    for (size_t i = 0; i < length; i++)
+        if (!isdigit((unsigned char)part[5 + i]) && !islower((unsigned char)part[5 + i]))
+            return;
+    if (length >= sizeof out->step)
+        return;
+    memcpy(out->step, part + 5, length);
+    out->step[length] = '\0';
+}
+
 /* What is outermost was made by the runtime; what is below it may be made by whom the runtime runs (delegation). So the first pod of
  * a path counts, the first container in it, and the first job. */
 static void take_path(const char *path, const char *end, struct hec_cgroup *out) {
     const char *parts[3] = {NULL, NULL, NULL}; /* the present one, and those above it */
     struct hec_cgroup found = {0};
+    bool in_job = false; /* the part above is the job's */
     static const char users[] = "/user.slice/";
     if ((size_t)(end - path) >= sizeof users - 1 && memcmp(path, users, sizeof users - 1) == 0)
         return;
@@ -116,8 +130,12 @@ static void take_path(const char *path, const char *end, struct hec_cgroup *out)
             found.container[0] = '\0'; /* that of the node itself: Kubernetes in Docker */
         if (!found.container[0])
             take_container(part, stop, &found);
-        if (!found.job[0])
+        if (in_job)
+            cgroup_step(part, stop, &found);
+        in_job = !found.job[0];
+        if (in_job)
             cgroup_job(parts, stop, &found);
+        in_job = in_job && found.job[0];
         path = stop;
     }
     if (!out->pod_uid[0] && !out->container[0] && !out->job[0])
@@ -140,15 +158,21 @@ void hec_cgroup_parse(const char *text, struct hec_cgroup *out) {
 
 #define KEPT_MAX 256 /* one place a pid, by its last bits */
 #define KEPT_NS (60 * HEC_NS_PER_S)
+#define KEPT_FIRST_NS (1 * HEC_NS_PER_S)
 #define TEXT_MAX 65536 /* of a file of /proc; an environment may be longer, what is behind is not seen */
 #define FIRST_NAMESPACE "pid:[4026531836]" /* PROC_PID_INIT_INO of Linux */
 #define ENTRIES_MAX 16384                  /* of a folder that is searched */
 
 struct kept {
     int32_t pid;
-    int64_t start_ticks, found_ns;
+    int64_t start_ticks, found_ns, keep_ns;
+    char name[64]; /* of the program: another one after an exec */
     struct hec_tenant tenant;
-    bool unnamed_pod; /* only its uid is known: the holder's names are better */
+    struct hec_cgroup cgroup;
+    bool partial;                     /* read in the middle of an exec: nothing was there */
+    bool unnamed_pod;                 /* only its uid is known: a holder's names are better */
+    char container[64];               /* of an unnamed pod: its name, by what the kubelet mounted; "": not known */
+    char pod_namespace[64], pod[254]; /* and its names, by who held the device when that was asked last */
     char line[HEC_IDENTITY_LINE];
 };
 
@@ -157,6 +181,7 @@ struct hec_identity {
     struct hec_identity_options options;
     bool slurm_proves; /* a job of Slurm was seen in a cgroup: here all of them are */
     struct kept kept[KEPT_MAX];
+    bool unreadable; /* the latest file */
     char text[TEXT_MAX];
 };
 
@@ -307,13 +332,13 @@ static void take_proof(struct hec_identity *identity) {
             identity->kept[i].pid = 0;
 }
 
-/* The number in SLURM_JOB_ID, which a step's processes have where there are no cgroups of jobs. */
-static void take_job(const char *environment, const char *end, char *out, size_t size) {
-    static const char name[] = "SLURM_JOB_ID=";
+/* The number that a variable holds, where it is one. */
+static void take_number(const char *environment, const char *end, const char *name, char *out, size_t size) {
+    size_t name_length = strlen(name);
     for (const char *at = environment; at < end; at += strlen(at) + 1) {
-        if (strncmp(at, name, sizeof name - 1) != 0)
+        if (strncmp(at, name, name_length) != 0 || at[name_length] != '=')
             continue;
-        const char *number = at + sizeof name - 1;
+        const char *number = at + name_length + 1;
         size_t length = strspn(number, "0123456789");
         if (length > 0 && length < size && number[length] == '\0')
             memcpy(out, number, length + 1);
@@ -321,9 +346,38 @@ static void take_job(const char *environment, const char *end, char *out, size_t
     }
 }
 
+/* What a step's processes have in their environment. It names a job only where there are no cgroups of jobs; of the job that a cgroup
+ * proves it says which task of an array it is. */
+static void take_variables(const struct hec_identity *identity, const char *end, struct hec_tenant *tenant) {
+    char job[21] = "", array[21] = "", task[21] = "";
+    take_number(identity->text, end, "SLURM_JOB_ID", job, sizeof job);
+    if (!job[0] || (tenant->job[0] && strcmp(tenant->job, job) != 0))
+        return;
+    tenant->claimed = !tenant->job[0];
+    memcpy(tenant->job, job, sizeof job);
+    if (tenant->claimed)
+        take_number(identity->text, end, "SLURM_STEP_ID", tenant->step, sizeof tenant->step);
+    take_number(identity->text, end, "SLURM_ARRAY_JOB_ID", array, sizeof array);
+    take_number(identity->text, end, "SLURM_ARRAY_TASK_ID", task, sizeof task);
+    if (array[0] && task[0])
+        snprintf(tenant->array_task, sizeof tenant->array_task, "%s_%s", array, task);
+}
+
+/* The name of a container, by the folder of its own that the kubelet mounts into it: .../pods/UID/containers/NAME/ID. */
+static void take_mounted(const struct hec_identity *identity, const char *uid, char *out, size_t size) {
+    char folder[64];
+    snprintf(folder, sizeof folder, "/pods/%s/containers/", uid);
+    const char *at = strstr(identity->text, folder);
+    const char *name = at ? at + strlen(folder) : "";
+    const char *end = strchr(name, '/');
+    if (end)
+        take_name(out, size, name, (size_t)(end - name));
+}
+
 /* A file of the process into identity->text; its end, or text when there is none. */
 static const char *read_text(struct hec_identity *identity, int process, const char *name) {
     ssize_t length = hec_proc_read(process, name, identity->text, sizeof identity->text);
+    identity->unreadable = length < 0;
     if (length < 0)
         identity->text[0] = '\0';
     return identity->text + (length > 0 ? length : 0);
@@ -331,18 +385,23 @@ static const char *read_text(struct hec_identity *identity, int process, const c
 
 static bool find(struct hec_identity *identity, int process, const char *name, struct kept *kept) {
     struct hec_tenant *tenant = &kept->tenant;
-    struct hec_cgroup cgroup;
+    struct hec_cgroup *cgroup = &kept->cgroup;
     bool each = identity->options.processes;
     if (identity->options.device_prefix && !holds_device(process, identity->options.device_prefix))
         return false;
     if (read_text(identity, process, "cgroup") == identity->text)
         return false;
-    hec_cgroup_parse(identity->text, &cgroup);
-    if (cgroup.pod_uid[0]) {
-        kept->unnamed_pod = !cgroup.container[0] || !find_container(identity, cgroup.container, tenant);
+    hec_cgroup_parse(identity->text, cgroup);
+    if (cgroup->pod_uid[0]) {
+        kept->unnamed_pod = !cgroup->container[0] || !find_container(identity, cgroup->container, tenant);
         if (kept->unnamed_pod) {
-            memcpy(tenant->pod, cgroup.pod_uid, sizeof cgroup.pod_uid);
-            snprintf(tenant->container, sizeof tenant->container, "%.12s", cgroup.container);
+            read_text(identity, process, "mountinfo");
+            take_mounted(identity, cgroup->pod_uid, kept->container, sizeof kept->container);
+            memcpy(tenant->pod, cgroup->pod_uid, sizeof cgroup->pod_uid);
+            if (kept->container[0])
+                memcpy(tenant->container, kept->container, sizeof kept->container);
+            else
+                snprintf(tenant->container, sizeof tenant->container, "%.12s", cgroup->container);
         }
         if (!each)
             return true;
@@ -352,18 +411,19 @@ static bool find(struct hec_identity *identity, int process, const char *name, s
     if (uid < 0)
         return false;
     take_user(identity, uid, tenant->user);
-    memcpy(tenant->job, cgroup.job, sizeof cgroup.job);
-    if (cgroup.job[0])
+    memcpy(tenant->job, cgroup->job, sizeof cgroup->job);
+    memcpy(tenant->step, cgroup->step, sizeof cgroup->step);
+    if (cgroup->job[0])
         take_proof(identity);
-    if (!cgroup.job[0] && !cgroup.pod_uid[0] && !identity->slurm_proves) {
+    if (!cgroup->pod_uid[0] && (cgroup->job[0] || !identity->slurm_proves)) {
         const char *end = read_text(identity, process, "environ");
-        take_job(identity->text, end, tenant->job, sizeof cgroup.job);
-        tenant->claimed = tenant->job[0];
+        kept->partial = end == identity->text && !identity->unreadable;
+        take_variables(identity, end, tenant);
     }
     if (tenant->job[0] && !each)
         return true;
-    if (!tenant->job[0] && !cgroup.pod_uid[0])
-        snprintf(tenant->container, sizeof tenant->container, "%.12s", cgroup.container); /* as `docker ps` shows it */
+    if (!tenant->job[0] && !cgroup->pod_uid[0])
+        snprintf(tenant->container, sizeof tenant->container, "%.12s", cgroup->container); /* as `docker ps` shows it */
     const char *end = read_text(identity, process, "cmdline");
     take_command(identity->text, end, name, tenant->command);
     if (each)
@@ -371,8 +431,26 @@ static bool find(struct hec_identity *identity, int process, const char *name, s
     return true;
 }
 
+/* What was there before stays where an exec is under way. same: it is of this process. */
+static bool find_again(struct hec_identity *identity, int process, const struct hec_proc_stat *stat, bool same,
+                       int64_t now_ns, struct kept *kept) {
+    struct kept fresh = {.pid = stat->pid, .start_ticks = stat->start_ticks, .found_ns = now_ns};
+    int64_t longer_ns = same ? 2 * kept->keep_ns : KEPT_FIRST_NS;
+    snprintf(fresh.name, sizeof fresh.name, "%s", stat->name);
+    if (!find(identity, process, stat->name, &fresh)) {
+        kept->pid = 0;
+        return false;
+    }
+    fresh.keep_ns = fresh.partial ? 0 : longer_ns < KEPT_FIRST_NS ? KEPT_FIRST_NS : longer_ns;
+    fresh.keep_ns = fresh.keep_ns < KEPT_NS ? fresh.keep_ns : KEPT_NS;
+    bool moved = strcmp(fresh.cgroup.job, kept->cgroup.job) != 0 || strcmp(fresh.cgroup.step, kept->cgroup.step) != 0;
+    if (!same || !fresh.partial || moved)
+        *kept = fresh;
+    return true;
+}
+
 /* What is kept of the process, found anew when it is another one or old; NULL: it cannot be seen. */
-static const struct kept *look_up(struct hec_identity *identity, int32_t pid, int64_t now_ns) {
+static struct kept *look_up(struct hec_identity *identity, int32_t pid, int64_t now_ns) {
     char path[16];
     struct hec_proc_stat stat;
     struct kept *kept = &identity->kept[(uint32_t)pid % KEPT_MAX];
@@ -382,24 +460,56 @@ static const struct kept *look_up(struct hec_identity *identity, int32_t pid, in
         return pid > 0 && errno == ENOENT && kept->pid == pid && now_ns - kept->found_ns < 2 * KEPT_NS ? kept : NULL;
     read_text(identity, process, "stat");
     bool known = hec_proc_parse_stat(identity->text, &stat);
-    bool good = known && kept->pid == pid && kept->start_ticks == stat.start_ticks && now_ns - kept->found_ns < KEPT_NS;
-    if (known && !good) {
-        *kept = (struct kept){.pid = pid, .start_ticks = stat.start_ticks, .found_ns = now_ns};
-        good = find(identity, process, stat.name, kept);
-        kept->pid = good ? pid : 0;
-    }
+    bool same = known && kept->pid == pid && kept->start_ticks == stat.start_ticks;
+    bool good = same && strcmp(kept->name, stat.name) == 0 && now_ns - kept->found_ns < kept->keep_ns;
+    if (known && !good)
+        good = find_again(identity, process, &stat, same, now_ns, kept);
     close(process);
     return good ? kept : NULL;
 }
 
-void hec_identity_of(struct hec_identity *identity, int32_t pid, const struct hec_tenant *holder, int64_t now_ns,
-                     struct hec_tenant *out) {
-    const struct kept *kept = look_up(identity, pid, now_ns);
-    if (holder && (!kept || kept->unnamed_pod))
+/* The names of its pod by another process of it, whose device is held by one pod. */
+static bool know_pod(const struct hec_identity *identity, const struct kept *of, struct hec_tenant *out) {
+    for (int i = 0; i < KEPT_MAX; i++) {
+        const struct kept *kept = &identity->kept[i];
+        if (kept->pid == 0 || !kept->pod[0] || strcmp(kept->cgroup.pod_uid, of->cgroup.pod_uid) != 0)
+            continue;
+        *out = of->tenant;
+        memcpy(out->pod_namespace, kept->pod_namespace, sizeof out->pod_namespace);
+        memcpy(out->pod, kept->pod, sizeof out->pod);
+        return true;
+    }
+    return false;
+}
+
+/* The holder that may be the process' own; NULL: none is, or several may be. */
+static const struct hec_tenant *holder_of(const struct kept *kept, const struct hec_tenant *const *holders,
+                                          size_t count) {
+    const struct hec_tenant *found = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (kept && kept->container[0] && strcmp(kept->container, holders[i]->container) != 0)
+            continue;
+        if (found)
+            return NULL;
+        found = holders[i];
+    }
+    return found;
+}
+
+void hec_identity_of(struct hec_identity *identity, int32_t pid, const struct hec_tenant *const *holders, size_t count,
+                     int64_t now_ns, struct hec_tenant *out) {
+    struct kept *kept = look_up(identity, pid, now_ns);
+    bool unnamed = !kept || kept->unnamed_pod;
+    const struct hec_tenant *holder = unnamed ? holder_of(kept, holders, count) : NULL;
+    if (kept && unnamed && count > 0) {
+        snprintf(kept->pod_namespace, sizeof kept->pod_namespace, "%s", holder ? holder->pod_namespace : "");
+        snprintf(kept->pod, sizeof kept->pod, "%s", holder ? holder->pod : "");
+    }
+    if (holder)
         *out = *holder;
-    else if (kept)
+    else if (kept && !(unnamed && count == 0 && know_pod(identity, kept, out)))
         *out = kept->tenant;
-    else
+    else if (!kept)
         *out = (struct hec_tenant){.user = "(unknown)"};
     if (!identity->options.processes)
         return;

@@ -1,10 +1,12 @@
 /* Whom a process works for: process -> cgroups -> pod and container, or Slurm job, else user and command.
  *
  * Everything is read below one open descriptor of /proc/PID, so that a pid that is used again meanwhile gives nothing instead of
- * another process' names. What was found is kept by pid and start time for a minute: processes are moved between cgroups.
+ * another process' names. What was found is kept by pid, start time and name: a second at first, then twice as long each time, up to a
+ * minute. Processes are moved between cgroups, and an exec changes all but the number.
  *
  * Names of pods are not in cgroups, which have only ids. They come from the kubelet's links in /var/log/containers
- * (POD_NAMESPACE_CONTAINER-ID.log), else from whoever holds the device alone by the kubelet (agent/kubelet.h).
+ * (POD_NAMESPACE_CONTAINER-ID.log), else from those who hold the device by the kubelet (agent/kubelet.h): the one whose container has the
+ * name that the kubelet mounted for this one (/proc/PID/mountinfo).
  *
  * What may be forged: a process writes its own name and environment, so a user can call a program anything and, where Slurm makes
  * no cgroups, claim the number of another's job; the label "user" beside it is the kernel's. From the first job on that a cgroup
@@ -13,6 +15,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Whom joules belong to: the labels of one series. Every text is clean (hec_text_clean), so that two tenants with the same
@@ -23,8 +26,10 @@ struct hec_tenant {
     char pod_namespace[64];
     char pod[254];
     char container[64];
-    char job[64]; /* of Slurm */
-    bool claimed; /* by a variable alone: the job of that number of this user, and of nobody else. No label */
+    char job[64];        /* of Slurm */
+    char step[16];       /* of the job: its number, batch, extern or interactive; "": the job as a whole */
+    char array_task[44]; /* JOB_TASK, of a job array */
+    bool claimed;        /* by a variable alone: the job of that number of this user, and of nobody else. No label */
     char user[33];
     char command[33];
     int32_t pid; /* 0: processes are not tenants of their own */
@@ -57,10 +62,10 @@ void hec_identity_trust(struct hec_identity *identity);
 /* device_prefix for this process' pid namespace: "/dev/nvidia", or NULL in the first one. */
 const char *hec_identity_proof(const char *proc_path);
 
-/* holder: who holds the device (or the instance that the process uses) alone by the kubelet; NULL: nobody, or several.
- * A process that cannot be seen is the holder's, or user="(unknown)". */
-void hec_identity_of(struct hec_identity *identity, int32_t pid, const struct hec_tenant *holder, int64_t now_ns,
-                     struct hec_tenant *out);
+/* holders: those who hold the device (or the instance that the process uses) by the kubelet. A process that cannot be seen is that of the
+ * only one, or user="(unknown)". */
+void hec_identity_of(struct hec_identity *identity, int32_t pid, const struct hec_tenant *const *holders, size_t count,
+                     int64_t now_ns, struct hec_tenant *out);
 
 /* Its command line, clean, as it was when hec_identity_of found the process; "" where that did not or was not asked for processes. */
 const char *hec_identity_line(const struct hec_identity *identity, int32_t pid);
@@ -71,6 +76,7 @@ struct hec_cgroup {
     char pod_uid[37];                     /* 8-4-4-4-12, or 32 digits of a static pod; "": in no pod */
     char container[HEC_CONTAINER_ID + 1]; /* its id; "": in no container */
     char job[21];                         /* of Slurm, its number; "": none */
+    char step[16];                        /* of the job */
 };
 
 /* Versions 1 (several lines) and 2. Paths below user.slice say nothing: there users make cgroups of any name. */

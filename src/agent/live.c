@@ -255,7 +255,8 @@ static char *tenant_name(char out[TENANT_NAME], const struct hec_tenant *t, cons
     if (t->pod[0])
         snprintf(out, TENANT_NAME, "%s/%s%s%s", t->pod_namespace, t->pod, t->container[0] ? "/" : "", t->container);
     else if (t->job[0])
-        snprintf(out, TENANT_NAME, "job %s%s%s", t->job, t->command[0] ? ": " : "", t->command);
+        snprintf(out, TENANT_NAME, "job %s%s%s%s%s", t->job, t->step[0] ? "." : "", t->step, t->command[0] ? ": " : "",
+                 t->command);
     else
         snprintf(out, TENANT_NAME, "%s%s%s", t->user, t->user[0] && t->command[0] ? ": " : "", t->command);
     return out;

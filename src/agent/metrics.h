@@ -6,7 +6,7 @@
 #include "report/export/exposition.h"
 
 #define HEC_AGENT_LABELS_DEVICE "gpu, UUID"
-#define HEC_AGENT_LABELS_TENANT "namespace, pod, container, hpc_job, user, command"
+#define HEC_AGENT_LABELS_TENANT "namespace, pod, container, hpc_job, hpc_step, hpc_array_task, user, command"
 
 enum hec_agent_metric {
 #define HEC_AGENT_METRIC(id, name, kind, unit, labels, help) HEC_AGENT_METRIC_##id,

@@ -81,10 +81,21 @@ static int64_t utilisation(const struct hec_node_device *device) {
     return most;
 }
 
-/* Adds to one of the states from `first` on (joules or time), and divides it where the device was busy for a part of it. */
+int64_t hec_node_shown_mj(const struct hec_node_device *device, enum hec_agent_state state) {
+    return device->total[HEC_NODE_BUSY_MJ + state] - hec_late_of(device->late, state);
+}
+
+int64_t hec_node_shown_energy_mj(const struct hec_node_device *device) {
+    int64_t sum_mj = 0;
+    for (int state = 0; state < HEC_AGENT_STATES; state++)
+        sum_mj += hec_node_shown_mj(device, (enum hec_agent_state)state);
+    return sum_mj;
+}
+
+/* Adds to the states from `first` on (joules or time), and divides it where the device was busy for a part of it. */
 static void add_to_states(struct hec_node_device *device, enum hec_node_total first, int64_t amount, int64_t busy,
                           bool observed) {
-    bool held = newest(device, HEC_GPU_CONTEXTS) > 0;
+    bool held = newest(device, HEC_GPU_CONTEXTS) > 0 || device->allocated;
     if (!observed) {
         device->total[first + HEC_AGENT_STATE_UNOBSERVED] += amount;
         return;
@@ -167,23 +178,61 @@ const struct hec_tenant *hec_node_instance_pod(const struct hec_node *node, cons
     return find_pods(node, device, id, pods) == 1 ? pods[0] : NULL;
 }
 
-/* Into holders from `first` on. only: the one there is, of each GPU instance by its first MIG device, or [0] of the whole; NULL. */
-static size_t list_pods(struct hec_node *node, const struct hec_node_device *device, size_t first,
-                        const struct hec_tenant *only[HEC_GPU_INSTANCES_MAX]) {
-    const struct hec_tenant *pods[HEC_NODE_PODS_MAX];
+size_t hec_node_jobs(const struct hec_node *node, const struct hec_node_device *device, int id,
+                     const struct hec_tenant *jobs[HEC_NODE_PODS_MAX]) {
+    size_t count = hec_job_map_find(&node->jobs, device->info.index, id, jobs, HEC_NODE_PODS_MAX);
+    return count < HEC_NODE_PODS_MAX ? count : HEC_NODE_PODS_MAX;
+}
+
+/* Whether the device, or a part of it, was given to anybody, whatever runs there. */
+static bool is_allocated(const struct hec_node *node, const struct hec_node_device *device) {
+    const struct hec_tenant *found[HEC_NODE_PODS_MAX];
+    bool any = find_pods(node, device, HEC_SHARES_WHOLE, found) || hec_node_jobs(node, device, HEC_SHARES_WHOLE, found);
+    for (int i = 0; i < device->instance_count && !any; i++)
+        any = find_pods(node, device, device->instances[i].now.id, found) > 0;
+    return any;
+}
+
+/* Those to whom the device was given, into holders from `first` on, by GPU instance. A batch job in a container is the container's. */
+static size_t list_allocated(struct hec_node *node, const struct hec_node_device *device, size_t first) {
+    const struct hec_tenant *found[HEC_NODE_PODS_MAX];
     size_t listed = 0;
-    /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers */
-    memset(only, 0, HEC_GPU_INSTANCES_MAX * sizeof(only[0]));
     for (int i = device->instance_count ? 0 : -1; i < device->instance_count; i++) {
         int id = i < 0 ? HEC_SHARES_WHOLE : device->instances[i].now.id;
         if (i >= 0 && !hec_node_instance_first(device, i))
             continue;
-        size_t count = find_pods(node, device, id, pods);
-        only[i < 0 ? 0 : i] = count == 1 ? pods[0] : NULL;
+        size_t count = find_pods(node, device, id, found);
+        if (count == 0)
+            count = hec_node_jobs(node, device, id, found);
         for (size_t k = 0; k < count && k < HEC_NODE_PODS_MAX && listed < HEC_NODE_PODS_MAX; k++)
-            node->holders[first + listed++] = (struct hec_shares_holder){.tenant = pods[k], .instance = id};
+            node->holders[first + listed++] = (struct hec_shares_holder){.tenant = found[k], .instance = id};
     }
     return listed;
+}
+
+/* Those of them that hold what the process uses, all or none. */
+static size_t holders_of(const struct hec_node *node, size_t first, size_t listed, int instance,
+                         const struct hec_tenant *own[HEC_NODE_PODS_MAX]) {
+    size_t count = 0;
+    for (size_t i = 0; i < listed && listed < HEC_NODE_PODS_MAX; i++)
+        if (node->holders[first + i].instance == instance && node->holders[first + i].tenant->pod[0])
+            own[count++] = node->holders[first + i].tenant;
+    return count;
+}
+
+/* A job that has a process here needs no other row: leaves those that have none. Returns how many are left. */
+static size_t without_present(struct hec_node *node, size_t processes, size_t listed) {
+    size_t kept = 0;
+    for (size_t i = 0; i < listed; i++) {
+        const struct hec_shares_holder *holder = &node->holders[processes + i];
+        bool present = false;
+        for (size_t k = 0; k < processes && holder->tenant->job[0]; k++)
+            present |= strcmp(node->tenants[k].job, holder->tenant->job) == 0 && !node->tenants[k].claimed &&
+                       node->holders[k].instance == holder->instance;
+        if (!present)
+            node->holders[processes + kept++] = *holder;
+    }
+    return kept;
 }
 
 /* What each GPU instance did since the last division; where no window ended meanwhile, what it did last. */
@@ -206,9 +255,8 @@ static size_t list_instances(struct hec_node_device *device, struct hec_shares_i
 /* Who holds the device, and how much of it each used since the last division. util: of the device. */
 static size_t list_holders(struct hec_node *node, struct hec_node_device *device, int util, int64_t now_ns) {
     size_t count = (size_t)device->process_count;
-    const struct hec_tenant *only[HEC_GPU_INSTANCES_MAX];
     bool known = false, fresh = false;
-    size_t pods = list_pods(node, device, count, only);
+    size_t allocated = list_allocated(node, device, count);
     for (size_t i = 0; i < count; i++) {
         const struct hec_node_process *process = &device->processes[i];
         known |= process->now.sm_util_samples > 0;
@@ -217,13 +265,12 @@ static size_t list_holders(struct hec_node *node, struct hec_node_device *device
     for (size_t i = 0; i < count; i++) {
         struct hec_node_process *process = &device->processes[i];
         int permille = used(process, fresh, util != 0);
-        int instance = device->instance_count ? process->now.gpu_instance : HEC_SHARES_WHOLE, in = 0;
-        while (in < device->instance_count && device->instances[in].now.id != instance)
-            in++;
-        const struct hec_tenant *holder = in < HEC_GPU_INSTANCES_MAX ? only[in] : NULL;
+        int instance = device->instance_count ? process->now.gpu_instance : HEC_SHARES_WHOLE;
+        const struct hec_tenant *own[HEC_NODE_PODS_MAX];
+        size_t own_count = holders_of(node, count, allocated, instance, own);
         memset(&node->tenants[i], 0, sizeof node->tenants[i]);
         if (node->identity)
-            hec_identity_of(node->identity, process->now.pid, holder, now_ns, &node->tenants[i]);
+            hec_identity_of(node->identity, process->now.pid, own, own_count, now_ns, &node->tenants[i]);
         node->holders[i] = (struct hec_shares_holder){
             .tenant = &node->tenants[i],
             .context = true,
@@ -231,7 +278,7 @@ static size_t list_holders(struct hec_node *node, struct hec_node_device *device
             .sm_permille = known ? permille : HEC_SHARES_UNKNOWN,
         };
     }
-    return count + pods;
+    return count + without_present(node, count, allocated);
 }
 
 /* The part of an increment that is above what the device draws without work, for the time in which it had none. */
@@ -259,8 +306,12 @@ static void settle(struct hec_node *node, struct hec_node_device *device, bool l
     struct hec_shares_instance instances[HEC_GPU_INSTANCES_MAX];
     size_t instance_count = list_instances(device, instances);
     int busy = util < 0 && instance_count ? (int)utilisation(device) : util;
+    int64_t before[HEC_AGENT_STATES];
+    memcpy(before, &device->total[HEC_NODE_BUSY_MJ], sizeof before);
     device->total[HEC_NODE_ENERGY_MJ] += increment->mj;
     add_to_states(device, HEC_NODE_BUSY_MJ, increment->mj, busy_part(device, increment, busy), observed);
+    for (size_t state = 0; state < HEC_AGENT_STATES; state++)
+        hec_late_add(device->late, state, device->total[HEC_NODE_BUSY_MJ + state] - before[state], increment->end_ns);
     if (device->shares)
         hec_shares_add(device->shares, &(struct hec_shares_interval){
                                            .end_ns = increment->end_ns,
@@ -474,6 +525,10 @@ static void adopt(struct hec_node *node, struct hec_node_device *device, int64_t
     device->shares = kept ? kept->shares : NULL;
     if (!device->shares && hec_shares_create(&device->shares) < 0)
         device->shares = NULL;
+    hec_late_free(device->late);
+    device->late = device->shares ? hec_late_new(HEC_AGENT_STATES, node->lag_ns) : NULL;
+    if (device->shares)
+        hec_shares_lag(device->shares, node->lag_ns);
     if (!kept)
         return;
     memcpy(device->total, kept->total, sizeof device->total);
@@ -626,8 +681,10 @@ void hec_node_free(struct hec_node *node) {
     if (!node)
         return;
     for (int i = 0; i < HEC_DEVICE_MAX; i++) {
-        if (node->devices[i])
+        if (node->devices[i]) {
             hec_shares_free(node->devices[i]->shares);
+            hec_late_free(node->devices[i]->late);
+        }
         free(node->devices[i]);
     }
     for (int i = 0; i < node->kept_count; i++)
@@ -677,13 +734,25 @@ static void ask_kubelet(struct hec_node *node, int64_t now_ns) {
         node->pods_failing = got < 0;
 }
 
+static void read_jobs(struct hec_node *node, int64_t now_ns) {
+    struct hec_why why;
+    int err = hec_job_map_poll(&node->jobs, now_ns, &why);
+    if (err == HEC_ERR_NOTFOUND && !node->jobs.expected)
+        return;
+    if (err < 0 && !node->jobs_failing)
+        hec_warn("which job holds which device is not known: %s", why.text);
+    node->jobs_failing = err < 0;
+}
+
 void hec_node_tick(struct hec_node *node, int64_t now_ns) {
     pthread_mutex_lock(&node->lock);
     ask_kubelet(node, now_ns);
+    read_jobs(node, now_ns);
     for (int i = 0; i < HEC_DEVICE_MAX; i++) {
         struct hec_node_device *device = node->devices[i];
         if (!device)
             continue;
+        device->allocated = device->verdict.allocated = is_allocated(node, device);
         account_time(device, now_ns);
         if (!device->increment.waits)
             forget_gone(device, device->sampled_ns - node->interval_ns / 2, node->interval_ns);

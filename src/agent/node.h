@@ -8,7 +8,9 @@
 #pragma once
 
 #include "agent/identity.h"
+#include "agent/job_map.h"
 #include "agent/kubelet.h"
+#include "agent/late.h"
 #include "agent/metrics.h"
 #include "agent/shares.h"
 #include "agent/verdict.h"
@@ -17,7 +19,7 @@
 #include <pthread.h>
 
 #define HEC_NODE_PROCESSES_MAX 256 /* of a device; more are counted as dropped */
-#define HEC_NODE_PODS_MAX 32       /* containers that hold one device; of more none is known to hold it alone */
+#define HEC_NODE_PODS_MAX 32       /* containers or jobs that hold one device; of more none is known to hold it alone */
 #define HEC_NODE_DOMAINS_MAX 32    /* of RAPL */
 
 enum hec_node_total {
@@ -61,6 +63,7 @@ struct hec_node_device {
     bool up;        /* it answers */
     bool gap;       /* it did not, since the last reading of its counter */
     bool throttles; /* it says why clocks are low */
+    bool allocated; /* the kubelet gave it, or a part of it, to a container, or Slurm to a job */
     int64_t sampled_ns, accounted_ns;
     struct hec_node_value newest[HEC_METRIC_COUNT];
     int64_t counter_mj, counter_ns; /* the latest reading, counter_ns INT64_MIN: none yet */
@@ -69,6 +72,7 @@ struct hec_node_device {
     struct hec_node_increment increment;
     int64_t total[HEC_NODE_TOTAL_COUNT];
     struct hec_shares *shares;
+    struct hec_late *late; /* joules by state that are not shown yet, as those of shares */
     struct hec_verdict verdict;
     int64_t xid; /* the last error's since the agent started; 0: none. It outlives the driver and what was lost */
     struct hec_xids xids;
@@ -102,6 +106,7 @@ struct hec_node {
     pthread_mutex_t lock; /* of all that follows */
     struct hec_sink sink;
     int64_t interval_ns;
+    int64_t lag_ns;                                  /* joules are shown so much later; set before devices are seen */
     struct hec_node_device *devices[HEC_DEVICE_MAX]; /* by index; NULL: never seen */
     struct hec_node_domain domains[HEC_NODE_DOMAINS_MAX];
     int domain_count;
@@ -110,9 +115,11 @@ struct hec_node {
     bool driver;       /* some device was named since the recorder started */
     char trouble[256]; /* why there is no driver; "": there is, or nothing is known yet */
     uint64_t dropped_processes, dropped_devices;
-    struct hec_identity *identity;                     /* NULL: who processes belong to is not asked */
-    struct hec_kubelet *kubelet;                       /* NULL: not asked; hec_node_free frees it */
-    bool pods_failing;                                 /* the kubelet does not answer as it should */
+    struct hec_identity *identity; /* NULL: who processes belong to is not asked */
+    struct hec_kubelet *kubelet;   /* NULL: not asked; hec_node_free frees it */
+    bool pods_failing;             /* the kubelet does not answer as it should */
+    struct hec_job_map jobs;       /* what Slurm gave to whom */
+    bool jobs_failing;
     struct hec_tenant tenants[HEC_NODE_PROCESSES_MAX]; /* room for one division */
     struct hec_shares_holder holders[HEC_NODE_PROCESSES_MAX + HEC_NODE_PODS_MAX];
 };
@@ -121,11 +128,19 @@ struct hec_node {
 double hec_node_value_of(const struct hec_node *node, const struct hec_node_device *device, enum hec_metric metric,
                          int64_t now_ns);
 
+/* What is shown of the joules in one state, and of all. They are as old as those of the device's shares. */
+int64_t hec_node_shown_mj(const struct hec_node_device *device, enum hec_agent_state state);
+int64_t hec_node_shown_energy_mj(const struct hec_node_device *device);
+
 /* Whether it is the first of its GPU instance: several may share one, and its figures. */
 bool hec_node_instance_first(const struct hec_node_device *device, int i);
 /* The container that holds that GPU instance alone (HEC_SHARES_WHOLE: the device) by the kubelet; NULL: none, several, or no kubelet. */
 const struct hec_tenant *hec_node_instance_pod(const struct hec_node *node, const struct hec_node_device *device,
                                                int id);
+
+/* The batch jobs that hold that instance (or the device) by the map of jobs. */
+size_t hec_node_jobs(const struct hec_node *node, const struct hec_node_device *device, int id,
+                     const struct hec_tenant *jobs[HEC_NODE_PODS_MAX]);
 
 /* NULL: no memory. Opens nothing; takes identity over, which may be NULL. */
 struct hec_node *hec_node_new(int64_t interval_ns, struct hec_identity *identity);

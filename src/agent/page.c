@@ -67,6 +67,8 @@ static void label_pod(struct labels *labels, const struct hec_tenant *tenant) {
 static void label_tenant(struct labels *labels, const struct hec_tenant *tenant) {
     label_pod(labels, tenant);
     add_label(labels, "hpc_job", tenant->job);
+    add_label(labels, "hpc_step", tenant->step);
+    add_label(labels, "hpc_array_task", tenant->array_task);
     add_label(labels, "user", tenant->user);
     add_label(labels, "command", tenant->command);
 }
@@ -183,6 +185,20 @@ static void label_dcgm(const struct maker *m, const struct hec_node_device *devi
             add_label(labels, list->chosen[i].field->name, label_text(device, list->chosen[i].field));
 }
 
+/* One sample, or one for each batch job that holds it by the map of jobs. */
+static void put_dcgm_sample(struct maker *m, const struct hec_node_device *device, int instance,
+                            const struct labels *labels, double value) {
+    const struct hec_tenant *jobs[HEC_NODE_PODS_MAX];
+    size_t count = hec_node_jobs(m->node, device, instance, jobs);
+    if (count == 0)
+        hec_exposition_sample(&m->out, labels->label, labels->count, value);
+    for (size_t i = 0; i < count; i++) {
+        struct labels of_job = *labels;
+        add_label(&of_job, "hpc_job", jobs[i]->job);
+        hec_exposition_sample(&m->out, of_job.label, of_job.count, value);
+    }
+}
+
 static void put_dcgm_instances(struct maker *m, const struct hec_node_device *device,
                                const struct hec_dcgm_field *field) {
     for (int i = 0; i < device->instance_count; i++) {
@@ -194,7 +210,7 @@ static void put_dcgm_instances(struct maker *m, const struct hec_node_device *de
         label_dcgm(m, device, instance, &labels);
         if (pod)
             label_pod(&labels, pod);
-        hec_exposition_sample(&m->out, labels.label, labels.count, instance_value(instance, field));
+        put_dcgm_sample(m, device, instance->id, &labels, instance_value(instance, field));
     }
 }
 
@@ -218,10 +234,10 @@ static void put_dcgm(struct maker *m) {
         hec_exposition_family(&m->out, chosen->field->name, chosen->kind, NULL, chosen->help);
         FOR_DEVICES(m, device) {
             struct labels labels;
-            if (by_instance(device, chosen->field)) {
+            if (by_instance(device, chosen->field) && m->options->devices.instances)
                 put_dcgm_instances(m, device, chosen->field);
+            if (by_instance(device, chosen->field) || !hec_dcgm_shows(&m->options->devices, device->info.index))
                 continue;
-            }
             label_dcgm(m, device, NULL, &labels);
             const struct hec_tenant *pod = device->instance_count ? NULL : m->pods[device->info.index][0];
             if (pod)
@@ -231,7 +247,7 @@ static void put_dcgm(struct maker *m) {
                 label_xid(&labels, "err_code", (int64_t)value);
                 add_label(&labels, "err_msg", hec_xid_text((int64_t)value));
             }
-            hec_exposition_sample(&m->out, labels.label, labels.count, value);
+            put_dcgm_sample(m, device, HEC_SHARES_WHOLE, &labels, value);
         }
     }
 }
@@ -290,7 +306,9 @@ static double up(const struct maker *m, const struct hec_node_device *device) {
 }
 static double energy(const struct maker *m, const struct hec_node_device *device) {
     (void)m;
-    return device->counter_ns == INT64_MIN ? NAN : (double)device->total[HEC_NODE_ENERGY_MJ] / 1e3;
+    bool known = device->counter_ns != INT64_MIN;
+    int64_t mj = m->options->current ? device->total[HEC_NODE_ENERGY_MJ] : hec_node_shown_energy_mj(device);
+    return known ? (double)mj / 1e3 : NAN;
 }
 static double seconds(const struct maker *m, const struct hec_node_device *device) {
     int64_t sum_ns = 0;
@@ -322,11 +340,13 @@ static void put_totals(struct maker *m, enum hec_agent_metric metric, const char
             continue;
         if (metric == HEC_AGENT_METRIC_DEVICE_THROTTLED && !device->throttles)
             continue;
+        bool late = metric == HEC_AGENT_METRIC_DEVICE_STATE_JOULES && !m->options->current;
         for (int i = 0; i < count; i++) {
             struct labels labels;
+            int64_t total = late ? hec_node_shown_mj(device, (enum hec_agent_state)i) : device->total[first + i];
             label_device(device, &labels);
             add_label(&labels, label, name(i));
-            hec_exposition_sample(&m->out, labels.label, labels.count, (double)device->total[first + i] * factor);
+            hec_exposition_sample(&m->out, labels.label, labels.count, (double)total * factor);
         }
     }
 }
@@ -347,7 +367,7 @@ static void put_share(struct maker *m, const struct hec_node_device *device, con
     hec_exposition_sample(&m->out, labels.label, labels.count, uj / 1e6);
 }
 
-/* Of each tenant that ever had some: the sum of all is the device's counter. */
+/* Of each tenant that ever had some: the sum of all is the device's counter. One that is new has 0 at first (agent/late.h). */
 static void put_energy(struct maker *m) {
     begin(m, HEC_AGENT_METRIC_ENERGY);
     FOR_DEVICES(m, device)
@@ -355,7 +375,9 @@ static void put_energy(struct maker *m) {
         const struct hec_shares_row *share = hec_shares_row(device->shares, row);
         for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
             if (share->uj[part] != 0)
-                put_share(m, device, &share->tenant, (enum hec_shares_part)part, (double)share->uj[part]);
+                put_share(
+                    m, device, &share->tenant, (enum hec_shares_part)part,
+                    (double)(m->options->current ? share->uj[part] : hec_shares_shown_uj(device->shares, row, part)));
     }
     begin(m, HEC_AGENT_METRIC_ENERGY_ERROR);
     FOR_DEVICES(m, device)
@@ -461,6 +483,11 @@ static void put_job(struct maker *m, const struct hec_causes_job *job, const cha
     hec_exposition_sample(&m->out, labels.label, labels.count, amount);
 }
 
+/* A counter of a tenant whose first window is new begins with 0. */
+static double counted(const struct maker *m, const struct hec_causes_job *job, double amount) {
+    return job->fresh && !m->options->current ? 0 : amount;
+}
+
 static void put_job_states(struct maker *m, enum hec_agent_metric metric, const struct hec_causes_job *jobs,
                            size_t count) {
     bool joules = metric == HEC_AGENT_METRIC_JOB_STATE_JOULES;
@@ -469,7 +496,7 @@ static void put_job_states(struct maker *m, enum hec_agent_metric metric, const 
         for (int state = 0; state < HEC_STATE_COUNT; state++)
             if (jobs[i].seconds[state] > 0 && (jobs[i].priced || !joules))
                 put_job(m, &jobs[i], "state", hec_state_name((enum hec_state)state),
-                        joules ? jobs[i].joules[state] : jobs[i].seconds[state]);
+                        counted(m, &jobs[i], joules ? jobs[i].joules[state] : jobs[i].seconds[state]));
 }
 
 static void put_jobs(void *context, const struct hec_causes_job *jobs, size_t count) {
@@ -478,7 +505,7 @@ static void put_jobs(void *context, const struct hec_causes_job *jobs, size_t co
     put_job_states(m, HEC_AGENT_METRIC_JOB_STATE_SECONDS, jobs, count);
     begin(m, HEC_AGENT_METRIC_JOB_SECONDS);
     for (size_t i = 0; i < count; i++)
-        put_job(m, &jobs[i], NULL, NULL, jobs[i].device_s);
+        put_job(m, &jobs[i], NULL, NULL, counted(m, &jobs[i], jobs[i].device_s));
     begin(m, HEC_AGENT_METRIC_JOB_RECOVERABLE);
     for (size_t i = 0; i < count; i++)
         if (jobs[i].running && jobs[i].cause >= 0)
@@ -486,7 +513,7 @@ static void put_jobs(void *context, const struct hec_causes_job *jobs, size_t co
     begin(m, HEC_AGENT_METRIC_JOB_UNITS);
     for (size_t i = 0; i < count; i++)
         for (int unit = 0; unit < jobs[i].unit_count; unit++)
-            put_job(m, &jobs[i], "unit", jobs[i].units[unit].name, jobs[i].units[unit].count);
+            put_job(m, &jobs[i], "unit", jobs[i].units[unit].name, counted(m, &jobs[i], jobs[i].units[unit].count));
 }
 
 /* ---- itself ---- */
@@ -521,6 +548,11 @@ int hec_page_make(struct hec_node *node, const struct hec_page_options *options,
     else
         hec_exposition_begin(&m.out, out, format);
     pthread_mutex_lock(&node->lock);
+    FOR_DEVICES(&m, device) {
+        if (device->shares)
+            hec_shares_pass(device->shares, now_ns);
+        hec_late_pass(device->late, now_ns);
+    }
     find_pods(&m);
     put_dcgm(&m);
     put_devices(&m);

@@ -21,9 +21,11 @@ struct hec_page_agent {
 
 struct hec_page_options {
     const struct hec_dcgm_list *dcgm;
-    const char *hostname_label; /* "Hostname" or "hostname" */
+    struct hec_dcgm_devices devices; /* that show its fields */
+    const char *hostname_label;      /* "Hostname" or "hostname" */
     const char *hostname;
     struct hec_causes *causes; /* NULL: no jobs report */
+    bool current;              /* joules as they are, not as scrapes see them (agent/late.h) */
 };
 
 void hec_page_drop(struct hec_page_agent *agent, const char *what, uint64_t count);

@@ -1,5 +1,6 @@
 #include "agent/shares.h"
 
+#include "agent/late.h"
 #include "base/error.h"
 
 #include <math.h>
@@ -37,6 +38,7 @@ double hec_share_error_bound_uj(const struct hec_share_error *error) {
 #define FLOOR_CONTEXT_MW 60000         /* a context adds to it: 46 to 51 W on H100 and H200 */
 #define FLOOR_MOST_MW 150000           /* where nothing is known: 122 to 127 W on H100 and H200 with a context */
 #define UJ_A_MW_NS 1e-6
+#define STEPS_MAX 8 /* rows of one job, and one for its other steps */
 
 enum { NOBODY, OTHER, ENDED, NAMED };
 
@@ -50,6 +52,8 @@ struct hec_shares {
     double due_uj[HEC_SHARES_ROWS_MAX]; /* what its utilisation came to, less what it got */
     struct hec_draws_block contest;     /* what several ran for, of which the errors are not in their rows yet */
     bool idle_before;
+    struct hec_late *late; /* of each row and part; NULL: nothing is late */
+    int64_t now_ns;        /* end of the latest interval */
 };
 
 int hec_shares_create(struct hec_shares **out) {
@@ -64,7 +68,37 @@ int hec_shares_create(struct hec_shares **out) {
 }
 
 void hec_shares_free(struct hec_shares *shares) {
+    if (shares)
+        hec_late_free(shares->late);
     free(shares);
+}
+
+static size_t counter_of(size_t row, size_t part) {
+    return row * HEC_SHARES_PART_COUNT + part;
+}
+
+void hec_shares_lag(struct hec_shares *shares, int64_t lag_ns) {
+    hec_late_free(shares->late);
+    shares->late = hec_late_new(counter_of(HEC_SHARES_ROWS_MAX, 0), lag_ns);
+}
+
+void hec_shares_pass(struct hec_shares *shares, int64_t now_ns) {
+    hec_late_pass(shares->late, now_ns);
+}
+
+int64_t hec_shares_shown_uj(const struct hec_shares *shares, size_t row, enum hec_shares_part part) {
+    return shares->rows[row].uj[part] - hec_late_of(shares->late, counter_of(row, part));
+}
+
+static void grow(struct hec_shares *shares, size_t row, enum hec_shares_part part, int64_t uj) {
+    shares->rows[row].uj[part] += uj;
+    hec_late_add(shares->late, counter_of(row, part), uj, shares->now_ns);
+}
+
+/* A row is there until its last value has been shown for two scrapes. */
+static int64_t kept_ns(const struct hec_shares *shares, int64_t least_ns) {
+    int64_t shown_ns = 3 * hec_late_lag(shares->late);
+    return shown_ns > least_ns ? shown_ns : least_ns;
 }
 
 static size_t find_row(const struct hec_shares *shares, const struct hec_tenant *tenant) {
@@ -94,8 +128,9 @@ static size_t evictable(const struct hec_shares *shares, const struct hec_tenant
     for (size_t i = NAMED; i < shares->count; i++) {
         const struct hec_shares_row *row = &shares->rows[i];
         int64_t ended_ns = now_ns - row->held_ns;
-        bool free = ended_ns >= HEC_SHARES_KEEP_NS ||
-                    (ended_ns >= HEC_SHARES_KEEP_LEAST_NS && !own_only && rows_of(shares, &row->tenant) > has + 1);
+        bool free =
+            ended_ns >= kept_ns(shares, HEC_SHARES_KEEP_NS) || (ended_ns >= kept_ns(shares, HEC_SHARES_KEEP_LEAST_NS) &&
+                                                                !own_only && rows_of(shares, &row->tenant) > has + 1);
         if (free && (!own_only || same_owner(&row->tenant, tenant)) &&
             (oldest == NOBODY || row->held_ns < shares->rows[oldest].held_ns))
             oldest = i;
@@ -129,8 +164,10 @@ static size_t new_row(struct hec_shares *shares, const struct hec_tenant *tenant
     } else if ((i = evictable(shares, tenant, enough, now_ns)) != NOBODY) {
         end_contest(shares);
         share_error_add(&shares->rows[ENDED].error, &shares->rows[i].error);
-        for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
+        for (size_t part = 0; part < HEC_SHARES_PART_COUNT; part++) {
             shares->rows[ENDED].uj[part] += shares->rows[i].uj[part];
+            hec_late_move(shares->late, counter_of(i, part), counter_of(ENDED, part));
+        }
     } else {
         return OTHER;
     }
@@ -138,6 +175,20 @@ static size_t new_row(struct hec_shares *shares, const struct hec_tenant *tenant
     shares->due_uj[i] = 0;
     hec_draws_set(&shares->draws, i, 0);
     return i;
+}
+
+/* Of a job with many steps those that come later are one row, so that it does not take those of others. */
+static struct hec_tenant bounded(const struct hec_shares *shares, const struct hec_tenant *tenant) {
+    struct hec_tenant rest = *tenant;
+    size_t rows = 0;
+    if (!tenant->step[0] || find_row(shares, tenant) < shares->count)
+        return rest;
+    for (size_t i = NAMED; i < shares->count; i++)
+        rows += strcmp(shares->rows[i].tenant.job, tenant->job) == 0 &&
+                strcmp(shares->rows[i].tenant.user, tenant->user) == 0;
+    if (rows >= STEPS_MAX)
+        rest.step[0] = rest.array_task[0] = '\0';
+    return rest;
 }
 
 /* What the rows say of one group (an instance, or the whole device), and then of all. */
@@ -184,14 +235,16 @@ static void gather(struct hec_shares *shares, const struct hec_shares_interval *
     for (size_t i = 0; i < interval->instance_count; i++)
         claims->sm_permille[group_of(claims, interval->instances[i].id)] = interval->instances[i].sm_permille;
     for (size_t i = 0; i < interval->holder_count; i++) {
-        size_t row = find_row(shares, interval->holders[i].tenant);
+        struct hec_tenant tenant = bounded(shares, interval->holders[i].tenant);
+        size_t row = find_row(shares, &tenant);
         if (row < shares->count)
             shares->rows[row].held_ns = interval->end_ns;
     }
     for (size_t i = 0; i < interval->holder_count; i++) {
-        size_t row = find_row(shares, interval->holders[i].tenant);
+        struct hec_tenant tenant = bounded(shares, interval->holders[i].tenant);
+        size_t row = find_row(shares, &tenant);
         if (row == shares->count)
-            row = new_row(shares, interval->holders[i].tenant, interval->end_ns);
+            row = new_row(shares, &tenant, interval->end_ns);
         shares->rows[row].held_ns = interval->end_ns;
         add_holder(claims, row, &interval->holders[i]);
     }
@@ -259,7 +312,7 @@ static void give(struct hec_shares *shares, enum hec_shares_part part, int64_t t
                  const double weight[HEC_SHARES_ROWS_MAX], int64_t out[HEC_SHARES_ROWS_MAX]) {
     apportion(total_uj, weight, out);
     for (size_t i = 0; i < shares->count; i++)
-        shares->rows[i].uj[i == NOBODY && part == HEC_SHARES_ACTIVE ? HEC_SHARES_UNATTRIBUTED : part] += out[i];
+        grow(shares, i, i == NOBODY && part == HEC_SHARES_ACTIVE ? HEC_SHARES_UNATTRIBUTED : part, out[i]);
 }
 
 static void give_idle(struct hec_shares *shares, int64_t idle_uj, const struct claims *claims) {
@@ -397,7 +450,7 @@ static int64_t idle_of(struct hec_shares *shares, const struct hec_shares_interv
 }
 
 static void add_unobserved(struct hec_shares *shares, int64_t energy_uj) {
-    shares->rows[NOBODY].uj[HEC_SHARES_UNATTRIBUTED] += energy_uj;
+    grow(shares, NOBODY, HEC_SHARES_UNATTRIBUTED, energy_uj);
     hec_draws_break(&shares->draws);
     shares->idle_before = false;
     shares->idle_owed_uj = 0;
@@ -410,6 +463,7 @@ int hec_shares_add(struct hec_shares *shares, const struct hec_shares_interval *
         __builtin_add_overflow(shares->total_uj, energy_uj, &(int64_t){0}))
         return HEC_ERR_USAGE;
     shares->total_uj += energy_uj;
+    shares->now_ns = interval->end_ns;
     if (!interval->observed || interval->duration_ns == 0) {
         add_unobserved(shares, energy_uj);
         return HEC_OK;

@@ -52,7 +52,7 @@ struct hec_share_error hec_share_error_unknown(void);
 double hec_share_error_bound_uj(const struct hec_share_error *error);
 
 #define HEC_SHARES_ROWS_MAX HEC_DRAWS_MAX
-#define HEC_SHARES_KEEP_NS (300 * HEC_NS_PER_S)      /* several scrapes of a slow Prometheus */
+#define HEC_SHARES_KEEP_NS (300 * HEC_NS_PER_S) /* several scrapes of a slow Prometheus; never less than three lags */
 #define HEC_SHARES_KEEP_LEAST_NS (20 * HEC_NS_PER_S) /* a scrape, where its owner has more than others who need a row */
 #define HEC_SHARES_UNKNOWN (-1)
 #define HEC_SHARES_WHOLE (-1) /* not in a MIG instance */
@@ -100,6 +100,14 @@ struct hec_shares;
 /* HEC_ERR_NOMEM */
 int hec_shares_create(struct hec_shares **out);
 void hec_shares_free(struct hec_shares *shares); /* NULL is fine */
+
+/* All joules are shown so much later than they are counted (agent/late.h), as is the device's own sum then; 0, as at first: at once. What
+ * was late is shown. */
+void hec_shares_lag(struct hec_shares *shares, int64_t lag_ns);
+/* Time goes on. */
+void hec_shares_pass(struct hec_shares *shares, int64_t now_ns);
+/* What is shown of a row's joules; all of them: hec_shares_row. */
+int64_t hec_shares_shown_uj(const struct hec_shares *shares, size_t row, enum hec_shares_part part);
 
 /* An interval that makes no sense (a negative increment or duration) adds nothing and returns HEC_ERR_USAGE. */
 int hec_shares_add(struct hec_shares *shares, const struct hec_shares_interval *interval);

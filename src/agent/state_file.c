@@ -19,6 +19,7 @@
 
 #define MAGIC "hec-agent-state"
 #define VERSION 1
+#define NAMES_FIRST 6 /* of a tenant, in every version */
 #define LENGTH_MAX (4u << 20)
 #define LOCK "lock"
 #define STATE "state"
@@ -208,6 +209,8 @@ static bool take_share(struct reading *r, const char *line) {
         {tenant->job, sizeof tenant->job},
         {tenant->user, sizeof tenant->user},
         {tenant->command, sizeof tenant->command},
+        {tenant->step, sizeof tenant->step}, /* from here on of newer versions */
+        {tenant->array_task, sizeof tenant->array_task},
     };
     int64_t age_ns;
     if (!r->device || !r->device->shares)
@@ -221,8 +224,10 @@ static bool take_share(struct reading *r, const char *line) {
         row.error = hec_share_error_unknown();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *tab = strchr(line, '\t');
-        if (!tab)
+        if (!tab && i < NAMES_FIRST)
             return false;
+        if (!tab)
+            break;
         line = tab + 1;
         snprintf(names[i].text, names[i].size, "%.*s", (int)strcspn(line, "\t"), line);
     }
@@ -346,11 +351,13 @@ static void put_shares(struct hec_buf *out, const struct hec_shares *shares) {
     for (size_t i = 0; i < hec_shares_count(shares); i++) {
         const struct hec_shares_row *row = hec_shares_row(shares, i);
         const struct hec_tenant *tenant = &row->tenant;
-        hec_buf_printf(
-            out, "share %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %.6g %.6g %.6g %.6g\t%s\t%s\t%s\t%s\t%s\t%s\n",
-            row->uj[HEC_SHARES_ACTIVE], row->uj[HEC_SHARES_IDLE], row->uj[HEC_SHARES_UNATTRIBUTED],
-            now_ns - row->held_ns, row->mw_a_permille, row->error.turns_uj2, row->error.figures_uj, row->error.floor_uj,
-            tenant->pod_namespace, tenant->pod, tenant->container, tenant->job, tenant->user, tenant->command);
+        hec_buf_printf(out,
+                       "share %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+                       " %.6g %.6g %.6g %.6g\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+                       row->uj[HEC_SHARES_ACTIVE], row->uj[HEC_SHARES_IDLE], row->uj[HEC_SHARES_UNATTRIBUTED],
+                       now_ns - row->held_ns, row->mw_a_permille, row->error.turns_uj2, row->error.figures_uj,
+                       row->error.floor_uj, tenant->pod_namespace, tenant->pod, tenant->container, tenant->job,
+                       tenant->user, tenant->command, tenant->step, tenant->array_task);
     }
 }
 

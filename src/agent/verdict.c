@@ -103,7 +103,8 @@ int hec_verdict_of(const struct hec_verdict *verdict, const struct hec_device *d
     if (mean_of(verdict, SLOW) >= THROTTLED_SHARE)
         return HEC_AGENT_VERDICT_THROTTLED;
     if (hec_use_engine(&summary) < HEC_USE_NOTHING_MEAN)
-        return mean_of(verdict, HELD) > 0 ? HEC_AGENT_VERDICT_IDLE_ALLOCATED : HEC_AGENT_VERDICT_IDLE_FREE;
+        return mean_of(verdict, HELD) > 0 || verdict->allocated ? HEC_AGENT_VERDICT_IDLE_ALLOCATED
+                                                                : HEC_AGENT_VERDICT_IDLE_FREE;
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
         if (patterns[i].holds(&summary) > 0)
             return patterns[i].verdict;

@@ -4,6 +4,7 @@
 #include "agent/metrics.h"
 #include "model/run.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define HEC_VERDICT_INPUTS 10
@@ -11,6 +12,7 @@
 
 struct hec_verdict {
     int64_t begun_ns; /* the second half; INT64_MIN: nothing was added */
+    bool allocated;   /* it is given to somebody, whether or not a context is there */
     struct hec_verdict_sum {
         double sum;
         int64_t count;

@@ -55,6 +55,10 @@ static const struct {
     {"DCGM_EXPORTER_COLLECTORS", HEC_OPT_COLLECTORS, HEC_OPT_COLLECTORS, false},
     {"DCGM_EXPORTER_WEB_CONFIG_FILE", HEC_OPT_WEB_CONFIG_FILE, HEC_OPT_WEB_CONFIG, false},
     {"DCGM_POD_RESOURCES_KUBELET_SOCKET", HEC_OPT_KUBELET, HEC_OPT_KUBELET, false},
+    {"DCGM_EXPORTER_DEVICES_STR", HEC_OPT_DEVICES, HEC_OPT_DEVICES, false},
+    {"DCGM_REMOTE_HOSTENGINE_INFO", HEC_OPT_HOSTENGINE, HEC_OPT_HOSTENGINE, false},
+    {"DCGM_EXPORTER_CONFIGMAP_DATA", HEC_OPT_CONFIGMAP, HEC_OPT_CONFIGMAP, false},
+    {"DCGM_HPC_JOB_MAPPING_DIR", HEC_OPT_JOB_MAP, HEC_OPT_JOB_MAP, false},
     {"DCGM_EXPORTER_USE_OLD_NAMESPACE", HEC_OPT_OLD_NAMES, HEC_OPT_OLD_NAMES, true},
     {"DCGM_EXPORTER_NO_HOSTNAME", HEC_OPT_NO_HOSTNAME, HEC_OPT_NO_HOSTNAME, true},
 };
@@ -81,13 +85,33 @@ static void take_variables(struct hec_args *args) {
     }
 }
 
+/* What of dcgm-exporter's HEC has no counterpart for. Another machine's GPUs are never shown as this one's. */
+static int check_theirs(const struct hec_args *args) {
+    static const char *const here[] = {"localhost",  "127.",        "[::1]", "tcp://localhost",
+                                       "tcp://127.", "tcp://[::1]", "unix:"};
+    const char *engine = hec_args_value(args, HEC_OPT_HOSTENGINE), *map = hec_args_value(args, HEC_OPT_CONFIGMAP);
+    bool local = !engine;
+    for (size_t i = 0; engine && i < sizeof here / sizeof here[0]; i++)
+        local |= strncmp(engine, here[i], strlen(here[i])) == 0;
+    if (map && strcmp(map, "none") != 0)
+        hec_warn("agent: -m %s: HEC asks no API server; mount that ConfigMap and give its file to -f", map);
+    if (local)
+        return HEC_OK;
+    hec_error("agent: -r %s: HEC reads the GPUs of its own machine and asks no host engine; start an agent there",
+              engine);
+    return HEC_ERR_USAGE;
+}
+
 static int choose(const struct hec_args *args, struct hec_agent_options *options) {
-    double interval_s = 1, interval_ms = 0;
+    double interval_s = 1, interval_ms = 0, scrape_s = HEC_AGENT_SCRAPE_S;
     if (hec_args_number(args, HEC_OPT_INTERVAL, 0.2, 3600, &interval_s) < 0 ||
+        hec_args_number(args, HEC_OPT_SCRAPE_INTERVAL, 0, 600, &scrape_s) < 0 ||
         hec_args_number(args, HEC_OPT_COLLECT_INTERVAL, 200, 3.6e6, &interval_ms) < 0)
         return HEC_ERR_USAGE;
     if (!hec_args_has(args, HEC_OPT_INTERVAL) && interval_ms > 0)
         interval_s = interval_ms / 1e3;
+    if (check_theirs(args) < 0)
+        return HEC_ERR_USAGE;
     double window_s = 5, every_s = 60;
     if (hec_args_number(args, HEC_OPT_WINDOW, 0, 60, &window_s) < 0 ||
         hec_args_number(args, HEC_OPT_WINDOW_EVERY, 1, 86400, &every_s) < 0)
@@ -96,9 +120,12 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
     *options = (struct hec_agent_options){
         .listen = listen ? listen : HEC_AGENT_LISTEN,
         .interval_ns = (int64_t)(interval_s * (double)HEC_NS_PER_S),
+        .scrape_ns = (int64_t)(scrape_s * (double)HEC_NS_PER_S),
         .kubelet = hec_args_value(args, HEC_OPT_KUBELET),
         .web_config = either(args, HEC_OPT_WEB_CONFIG, HEC_OPT_WEB_CONFIG_FILE),
         .fields = hec_args_value(args, HEC_OPT_COLLECTORS),
+        .devices = hec_args_value(args, HEC_OPT_DEVICES),
+        .job_map = hec_args_value(args, HEC_OPT_JOB_MAP),
         .old_names = hec_args_has(args, HEC_OPT_OLD_NAMES),
         .no_hostname = hec_args_has(args, HEC_OPT_NO_HOSTNAME),
         .otlp = hec_args_value(args, HEC_OPT_OTLP),

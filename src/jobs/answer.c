@@ -28,11 +28,20 @@ static bool may(const struct hec_job *job, uid_t uid) {
     return uid == 0 || uid == geteuid() || (uid == job->uid && !job->mixed);
 }
 
-static bool is_called(const struct hec_jobs *jobs, const struct hec_job_entry *entry, const char *name) {
-    char *end;
-    long pid = strtol(name, &end, 10);
+/* Its id, or of a Slurm job its number alone. */
+static bool is_named(const struct hec_job_entry *entry, const char *name) {
+    static const char slurm[] = "slurm-", user[] = "-user-";
+    const char *number = entry->job.id + sizeof slurm - 1;
     if (strcmp(entry->job.id, name) == 0)
         return true;
+    size_t length = strlen(name);
+    return length > 0 && strncmp(entry->job.id, slurm, sizeof slurm - 1) == 0 && strncmp(number, name, length) == 0 &&
+           (!number[length] || strncmp(number + length, user, sizeof user - 1) == 0);
+}
+
+static bool has_process(const struct hec_jobs *jobs, const struct hec_job_entry *entry, const char *name) {
+    char *end;
+    long pid = strtol(name, &end, 10);
     for (int i = 0; !*end && pid > 0 && i < jobs->ring_count; i++)
         if (jobs->ring[i].job == entry && jobs->ring[i].pid == pid)
             return true;
@@ -72,9 +81,11 @@ static bool asks_already(const struct hec_jobs *jobs, const struct hec_job_reque
 
 /* NULL: the request waits for its window. */
 static const char *refuse(struct hec_jobs *jobs, struct hec_job_request *request, const char *name, int *err) {
-    for (int i = 0; i < jobs->job_count && !request->job; i++)
-        if (is_called(jobs, jobs->job[i], name) && may(&jobs->job[i]->job, request->uid))
-            request->job = jobs->job[i];
+    for (int by_process = 0; by_process < 2; by_process++)
+        for (int i = 0; i < jobs->job_count && !request->job; i++)
+            if ((by_process ? has_process(jobs, jobs->job[i], name) : is_named(jobs->job[i], name)) &&
+                may(&jobs->job[i]->job, request->uid))
+                request->job = jobs->job[i];
     *err = HEC_ERR_USAGE;
     if (!(request->seconds > 0 && request->seconds <= HEC_WINDOW_SECONDS_MAX))
         return "a window of that length cannot be recorded";

@@ -119,6 +119,7 @@ static void add_ring(struct hec_jobs *jobs, const struct hec_job_ring *ring) {
     jobs->ring[jobs->ring_count++] = *ring;
     if (job->rings++ == 0)
         job->pid = ring->pid;
+    job->ended_ns = 0;
     job->mixed = job->mixed || ring->uid != job->uid;
     ring->job->traced += ring->role == HEC_RING_TRACE;
     ring->user->rings++;
@@ -302,6 +303,9 @@ static void forget_ended(struct hec_jobs *jobs, int64_t now_ns) {
     for (int i = jobs->ring_count; i-- > 0;)
         if (hec_intake_process_ended(jobs->ring[i].pid, jobs->ring[i].pid_fd))
             drop_ring(jobs, i, false);
+    for (int i = 0; i < jobs->job_count; i++)
+        if (jobs->job[i]->job.rings == 0 && jobs->job[i]->job.ended_ns == 0)
+            jobs->job[i]->job.ended_ns = now_ns;
     forget_empty(jobs);
 }
 

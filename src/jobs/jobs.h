@@ -59,6 +59,7 @@ struct hec_job {
     int processes, rings;
     int row;                  /* for whoever has the registry; -1 at first */
     int64_t since_ns;         /* monotonic: its first ring */
+    int64_t ended_ns;         /* its last process was found to have ended, and a window of it goes on; 0: it lives */
     uint64_t windows, failed; /* windows that ended well, and those that brought nothing */
     double observed_s;        /* of all windows; observed_s / (now - since_ns) is the share that is known */
     int device_count;

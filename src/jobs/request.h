@@ -13,7 +13,7 @@
 
 struct hec_request {
     uint64_t magic;
-    char job[352]; /* its id, or the pid of a process of it; "": a list of the jobs */
+    char job[352]; /* its id, the number of a Slurm job, or the pid of a process of it; "": a list of the jobs */
     double seconds;
 };
 

@@ -140,7 +140,7 @@ static void take_process(struct hec_top_state *state, struct hec_node *node, con
     if (row)
         tenant = row->tenant;
     else if (node->identity)
-        hec_identity_of(node->identity, process->now.pid, NULL, state->now_ns, &tenant);
+        hec_identity_of(node->identity, process->now.pid, NULL, 0, state->now_ns, &tenant);
     struct hec_top_process *out = &state->processes[state->process_count++];
     *out = (struct hec_top_process){
         .pid = process->now.pid, .device = device->info.index, .joules = NAN, .joules_off = NAN, .watts = NAN};

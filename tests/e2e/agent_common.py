@@ -83,6 +83,7 @@ class Agent:
         self.log = hec.folder / f"agent-{time.monotonic_ns()}.log"
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen([hec.path, "agent", "--listen", "127.0.0.1:0", "--interval", "0.2",
+                                             *(["--scrape-interval", "0"] if "--scrape-interval" not in arguments else []),
                                              *(["--no-sandbox"] if SANITIZED else []), *map(str, arguments)],
                                             stderr=log, cwd=hec.folder, env=env, **options)
         found = None

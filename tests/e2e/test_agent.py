@@ -150,6 +150,32 @@ def test_options_of_dcgm_exporter(started, hec):
     assert page.one("hec_agent_interval_seconds") == 0.2, "--interval before -c"
 
 
+# the names of its etc/1.x-compatibility-metrics.csv, 4.5
+OLD_FIELDS = """sm_clock memory_clock memory_temp gpu_temp power_usage total_energy_consumption pcie_tx_throughput pcie_rx_throughput
+pcie_replay_counter gpu_utilization mem_copy_utilization enc_utilization dec_utilization xid_errors fb_free fb_used
+nvlink_bandwidth_total fi_prof_gr_engine_active fi_prof_pipe_tensor_active fi_prof_dram_active fi_prof_pcie_tx_bytes
+fi_prof_pcie_rx_bytes""".split()
+
+
+def test_devices_jobs_and_files_of_dcgm_exporter(started, hec):
+    """-d shows fields of some devices, and HEC's own of all; files of jobs by GPU become hpc_job, a series each; the old file is taken."""
+    jobs = hec.folder / "map"
+    jobs.mkdir(mode=0o755)
+    for name, text in (("0", "41 ada\n42\n"), ("1", "0\n"), ("2", "43\n")):
+        (jobs / name).write_text(text)
+        (jobs / name).chmod(0o644)
+    (hec.folder / "old.csv").write_text("".join(f"dcgm_{name}, gauge, as before\n" for name in OLD_FIELDS))
+    agent = started("--sim", "h200x3", "-f", "old.csv", "-d", "g:0-1", "-r", "localhost:5555", "-m", "gpu:fields",
+                    env={"DCGM_HPC_JOB_MAPPING_DIR": "map"})
+    page = agent.until(lambda page: page.all("dcgm_fi_prof_dram_active") and page.sum(SECONDS, gpu="2", state="idle_allocated") > 0)
+    for name in OLD_FIELDS:
+        assert {(labels["gpu"], labels.get("hpc_job")) for labels, _ in page.all(f"dcgm_{name}")} == {("0", "41"), ("0", "42"), ("1", None)}, name
+    assert len(page.all("hec_device_power_watts")) == 3
+    assert page.sum(SECONDS, gpu="1", state="idle_allocated") == 0 and page.sum(SECONDS, gpu="0", state="idle_allocated") > 0
+    assert page.all("hec_energy_joules_total", gpu="0", hpc_job="41", user="ada", part="idle")
+    assert "-m gpu:fields: HEC asks no API server" in agent.said and "does not know" not in agent.said
+
+
 MORE_FIELDS = """DCGM_FI_DEV_POWER_VIOLATION, counter, held down by power
 DCGM_FI_DEV_THERMAL_VIOLATION, counter, held down by heat
 DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF, gauge, limit by default
@@ -209,6 +235,10 @@ def test_refuses(hec):
                              (["--web-config", "none.yml"], "cannot read none.yml"),
                              (["--collectors", "none.csv"], "cannot read none.csv"),
                              (["--user", "no-such-user"], "there is no user"),
+                             (["-r", "gpu7:5555"], "-r gpu7:5555: HEC reads the GPUs of its own machine"),
+                             (["-d", "i:0"], "GPU instances are shown all or none"), (["-d", "g:3-1"], "-d takes f, g, i"),
+                             (["-d", "g+g"], "-d takes f, g, i"), (["-d", ""], "-d takes f, g, i"), (["-d", "g:0,"], "-d takes f, g, i"),
+                             (["-d", "g:64"], "-d takes f, g, i"), (["-d", "x"], "-d takes f, g, i"),
                              (["more"], "takes no operand")):
         done = hec("agent", "--sim", "h200", "--listen", "0", *arguments)
         assert done.returncode != 0 and words in done.stderr, done.stderr

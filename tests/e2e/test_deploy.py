@@ -73,6 +73,75 @@ def test_a_target_leaves_the_labels_of_tenants_alone():
         assert re.fullmatch(dropped, label)
 
 
+def test_joules_are_as_late_as_prometheus_asks():
+    container = of_kind("DaemonSet")[0]["spec"]["template"]["spec"]["containers"][0]
+    lag = float(container["args"][container["args"].index("--scrape-interval") + 1])
+    scrapes = [endpoint["interval"] for monitor in of_kind("PodMonitor") for endpoint in monitor["spec"]["podMetricsEndpoints"]]
+    scrapes.append(yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())["global"]["scrape_interval"])
+    assert scrapes and all(float(scrape.removesuffix("s")) <= lag for scrape in scrapes)
+
+
+# kubernetes.io/docs/concepts/security/pod-security-standards: what `restricted` asks for, `baseline` included.
+VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
+
+
+def against_restricted(spec):
+    """What PodSecurity has against a pod."""
+    of_pod = spec.get("securityContext", {})
+    found = [f"spec.{name}" for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]
+    found += [f"volume {volume['name']}" for volume in spec.get("volumes", []) if not set(volume) - {"name"} <= VOLUMES]
+    for container in spec.get("initContainers", []) + spec["containers"]:
+        security = {**of_pod, **container.get("securityContext", {})}
+        rights = security.get("capabilities", {})
+        wrong = {
+            "privileged": security.get("privileged"), "allowPrivilegeEscalation": security.get("allowPrivilegeEscalation") is not False,
+            "capabilities": "ALL" not in rights.get("drop", []) or set(rights.get("add", [])) - {"NET_BIND_SERVICE"},
+            "runAsNonRoot": security.get("runAsNonRoot") is not True, "runAsUser": security.get("runAsUser") == 0,
+            "seccompProfile": security.get("seccompProfile", {}).get("type") not in ("RuntimeDefault", "Localhost"),
+            "procMount": security.get("procMount", "Default") != "Default", "hostPort": any("hostPort" in port for port in container.get("ports", [])),
+        }
+        found += [f"{container['name']}: {name}" for name, is_wrong in wrong.items() if is_wrong]
+    return found
+
+
+def test_a_job_is_admitted_where_pods_are_restricted():
+    assert against_restricted(of_kind("DaemonSet")[0]["spec"]["template"]["spec"]) != []  # the check sees something
+    spec = of_kind("Job")[0]["spec"]["template"]["spec"]
+    assert against_restricted(spec) == []
+    claims = {made["metadata"]["name"]: made for made in of_kind("PersistentVolumeClaim")}
+    volumes = {made["metadata"]["name"]: made["spec"] for made in of_kind("PersistentVolume")}
+    for volume in spec["volumes"]:
+        if "persistentVolumeClaim" not in volume:
+            continue
+        claim = claims[volume["persistentVolumeClaim"]["claimName"]]
+        bound = volumes[claim["spec"]["volumeName"]]
+        assert bound["hostPath"]["path"] == "/run/hec" and bound["claimRef"] == {
+            "namespace": claim["metadata"]["namespace"], "name": claim["metadata"]["name"]}
+        assert bound["storageClassName"] == claim["spec"]["storageClassName"] and bound["accessModes"] == claim["spec"]["accessModes"]
+        assert claim["metadata"]["namespace"] == of_kind("Job")[0]["metadata"]["namespace"]
+
+
+def test_the_image_is_built_of_sources_alone():
+    """What git keeps is in the context, but for recordings; trees of builds, the history and caches are not."""
+    patterns = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+
+    def ignored(path):
+        parts = pathlib.PurePosixPath(path).parts
+        return any(pathlib.PurePosixPath(*parts[:end]).match(pattern) if pattern.startswith("**/") else
+                   end <= 1 + pattern.count("/") and pathlib.PurePosixPath(*parts[:end]).match(pattern)
+                   for end in range(1, len(parts) + 1) for pattern in patterns)
+
+    for path in (".git/HEAD", "build/CMakeCache.txt", "build/asan/x.o", "dist/hec-portable/bin/hec", "web/node_modules/x/y.js",
+                 "bench/__pycache__/x.pyc", "job.hec"):
+        assert ignored(path), path
+    for path in ("CMakeLists.txt", "Makefile", "src/cli/main.c", "scripts/build", "scripts/portable", "deploy/container/Containerfile",
+                 "python/hec/__init__.py", "web/README.md", "LICENSE"):
+        assert not ignored(path), path
+    if (ROOT / ".git").exists():
+        kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+        assert all(path.startswith(".ci/") or path.endswith(".hec") for path in kept if ignored(path))
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
 def test_systemd_knows_every_line_of_the_unit(tmp_path):
     unit = tmp_path / "hec-agent.service"
@@ -81,22 +150,42 @@ def test_systemd_knows_every_line_of_the_unit(tmp_path):
     assert done.returncode == 0 and "hec-agent" not in done.stderr, done.stderr
 
 
+def programs(folder, **bodies):
+    for name, body in bodies.items():
+        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+        (folder / name).chmod(stat.S_IRWXU)
+
+
 @pytest.mark.parametrize("job, said", [("41", "job 41 of ada: 1684000 J on this node"), ("4", None), ("", None)])
 def test_the_epilog_adds_up_a_job(tmp_path, job, said):
-    """On all devices and parts, and of no job whose id only begins so, nor what another user claims to be of it."""
+    """On all devices and parts, and of no job whose id only begins so, nor what another user claims to be of it; when the counters were
+    read after the job's end. What the prolog wrote of the job is gone then."""
+    jobs = tmp_path / "jobs"
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HEC_JOB_MAP": str(jobs), "SLURM_JOB_USER": "ada"}
+    for other, gpus in (("410", "0"), (job, "0,2-3")):
+        subprocess.run([DEPLOY / "slurm" / "prolog.sh"], env={**environment, "SLURM_JOB_ID": other, "SLURM_JOB_GPUS": gpus}, check=True, timeout=60)
+    if job:
+        assert {path.name: path.read_text() for path in jobs.glob("[0-9]*")} == {
+            "0": f"410 ada\n{job} ada\n", "2": f"{job} ada\n", "3": f"{job} ada\n"}
     (tmp_path / "page").write_text('# TYPE hec_energy_joules_total counter\n'
-                                   'hec_energy_joules_total{gpu="0",part="active",hpc_job="41"} 1e6\n'
+                                   'hec_energy_joules_total{gpu="0",part="active",hpc_job="41",hpc_step="0"} 1e6\n'
                                    'hec_energy_joules_total{gpu="1",part="idle",hpc_job="41",user="ada"} 684000.2\n'
+                                   'hec_device_energy_age_seconds{gpu="0"} 0.2\n'
+                                   'hec_device_energy_age_seconds{gpu="1"} 3.4\n'
                                    'hec_energy_joules_total{gpu="1",part="idle",hpc_job="410"} 5\n'
                                    'hec_energy_joules_total{gpu="1",part="idle",hpc_job="41",user="eve"} 9e9\n'
                                    'hec_job_seconds_total{hpc_job="41"} 7\n')
-    for name, body in (("curl", f"cat {tmp_path}/page"), ("logger", f'echo "$*" >>{tmp_path}/log')):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
-        (tmp_path / name).chmod(stat.S_IRWXU)
-    done = subprocess.run([DEPLOY / "slurm" / "epilog.sh"], env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": job,
-                                                                 "SLURM_JOB_USER": "ada"}, timeout=60)
+    (tmp_path / "clock").write_text("1000\n")
+    tick = f"echo $(($(cat {tmp_path}/clock) + 1)) >{tmp_path}/clock"  # each second of sleep
+    programs(tmp_path, curl=f"echo . >>{tmp_path}/asked; cat {tmp_path}/page", logger=f'echo "$*" >>{tmp_path}/log', sleep=tick,
+             date=f"cat {tmp_path}/clock")
+    done = subprocess.run([DEPLOY / "slurm" / "epilog.sh"], env={**environment, "SLURM_JOB_ID": job}, timeout=60)
     assert done.returncode == 0
     log = tmp_path / "log"
+    assert {path.name: path.read_text() for path in jobs.glob("[0-9]*")}["0"].startswith("410 ada\n")
+    assert not job or not any(line.startswith(job + " ") for path in jobs.glob("[0-9]*") for line in path.read_text().splitlines())
+    if job == "41":  # a counter that was read 3.4 s ago, by a clock of seconds, may be of before the end for 6 s
+        assert (tmp_path / "asked").read_text().count(".") == 7
     assert (log.read_text().strip() if log.exists() else None) == (said and f"-t hec {said}")
 
 

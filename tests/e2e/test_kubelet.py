@@ -1,12 +1,15 @@
 """The kubelet's list of devices, against a server of stock gRPC, and against servers that are none."""
 import os
+import shutil
 import socket
 import subprocess
 import threading
 
 import grpc
+import yaml
 
-from agent_common import Agent, Machine
+from agent_common import Agent, Machine, Page
+from conftest import ROOT
 from fake_kubelet import CLASSES, Kubelet, response
 
 PROGRAM = os.path.join(os.environ["HEC_BINARY_DIR"], "tests/bin/kubelet_list")
@@ -179,6 +182,62 @@ def test_servers_that_are_none(tmp_path):
     listener.close()
 
 
+SHARED = "GPU-51a1ed00-0000-4000-8000-000000000000"
+UIDS = ("1a2b3c4d-0001-4002-8003-a0b0c0d0e0f0", "1a2b3c4d-0001-4002-8003-a0b0c0d0e0f1")
+
+
+def shared_node(root, containers):
+    """A node's files: two pods, a-0 and b-0 of team, with a process each; containers: the names of theirs."""
+    links = root / "var/log/containers"
+    links.mkdir(parents=True)
+    for at, (pod, uid, container) in enumerate(zip(("a-0", "b-0"), UIDS, containers)):
+        place, digits = root / "proc" / str(100 + at), f"{at}{'ab' * 31}c"
+        place.mkdir(parents=True)
+        (place / "stat").write_text(f"{100 + at} (train) S 1 1 1 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 7 1000 100 0 0\n")
+        slice_ = uid.replace("-", "_")
+        (place / "cgroup").write_text(f"0::/kubepods.slice/kubepods-pod{slice_}.slice/cri-containerd-{digits}.scope\n")
+        (place / "mountinfo").write_text(f"9 8 8:1 /var/lib/kubelet/pods/{uid}/containers/{container}/0f1e /dev/termination-log rw - ext4 /dev/sda rw\n")
+        (place / "status").write_text("Name:\ttrain\nUid:\t0\t0\t0\t0\n")
+        (links / f"{pod}_team_{container}-{digits}.log").symlink_to(f"/var/log/pods/team_{pod}_{uid}/{container}/0.log")
+    return [("team", pod, {container: {"nvidia.com/gpu.shared": [f"{SHARED}::{at}"]}})
+            for at, (pod, container) in enumerate(zip(("a-0", "b-0"), containers))]
+
+
+def owners_seen(tmp_path, node, pods, mounts):
+    """(namespace, pod, container) of all active joules, where the agent sees so much of the node's files."""
+    seen, sockets = tmp_path / "seen", node / "var/lib/kubelet/pod-resources"
+    shutil.rmtree(seen, ignore_errors=True)
+    sockets.mkdir(parents=True, exist_ok=True)
+    for path in ("/proc", *mounts):
+        if (node / path[1:]).exists():
+            (seen / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+            (seen / path[1:]).symlink_to((node / path[1:]).resolve())
+    with Kubelet(os.path.relpath(sockets / "kubelet.sock"), pods):
+        done = subprocess.run([PROGRAM.replace("kubelet_list", "pods_page"), os.path.relpath(seen)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    page = Page(done.stdout)
+    assert page.sum("hec_energy_joules_total") == page.one("hec_device_energy_joules_total") > 14000
+    return {tuple(labels.get(name) for name in ("namespace", "pod", "container"))
+            for labels, _ in page.all("hec_energy_joules_total", part="active")}
+
+
+def test_two_pods_on_a_gpu_are_named_with_the_manifest_as_shipped(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # paths of sockets are short
+    daemon = next(made for made in yaml.safe_load_all((ROOT / "deploy/kubernetes/base/agent.yaml").read_text()) if made["kind"] == "DaemonSet")
+    spec = daemon["spec"]["template"]["spec"]
+    hosts = {volume["name"]: volume.get("hostPath", {}).get("path") for volume in spec["volumes"]}
+    container, = spec["containers"]
+    assert not {"DCGM_POD_RESOURCES_KUBELET_SOCKET"} & {entry["name"] for entry in container["env"]}  # the usual paths
+    mounts = [mount["mountPath"] for mount in container["volumeMounts"] if hosts[mount["name"]] == mount["mountPath"]]
+    assert spec["hostPID"] and "/var/lib/kubelet/pod-resources" in mounts
+    same = shared_node(tmp_path / "same", ("main", "main"))
+    assert owners_seen(tmp_path, tmp_path / "same", same, mounts) == {("team", "a-0", "main"), ("team", "b-0", "main")}
+    sockets = [path for path in mounts if "log" not in path]  # without the links: by the names of their containers, and nothing that may be false
+    assert owners_seen(tmp_path, tmp_path / "same", same, sockets) == {(None, uid, "main") for uid in UIDS}
+    apart = shared_node(tmp_path / "apart", ("train", "serve"))
+    assert owners_seen(tmp_path, tmp_path / "apart", apart, sockets) == {("team", "a-0", "train"), ("team", "b-0", "serve")}
+
+
 def test_pod_that_has_a_device_and_does_nothing(tmp_path, hec):
     """Allocated and idle: its joules are the pod's, of whichever replica; a process that is no pod's shares them."""
     uuid = "GPU-51a1ed00-0000-4000-8000-000000000000"
@@ -190,6 +249,9 @@ def test_pod_that_has_a_device_and_does_nothing(tmp_path, hec):
         held = {"gpu": "0", "pod": "notebook-0", "namespace": "ml", "container": "main"}
         page = agent.until(lambda page: page.sum("hec_energy_joules_total", part="idle", **held) > 0)
         assert page.all("hec_energy_joules_total", gpu="1", pod="notebook-0") == []
+        # it has no context anywhere, and is allocated all the same: what GpuIdleAllocated asks for
+        states = {(labels["gpu"], labels["state"]): value for labels, value in page.all("hec_device_state_seconds_total")}
+        assert states["0", "idle_allocated"] > 0 and states["1", "idle_allocated"] == 0 and states["1", "idle_free"] > 0
         for name in ("DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_GPU_UTIL"):  # as dcgm-exporter's: rules and autoscalers select by pod
             assert len(page.all(name, **held)) == 1 and len(page.all(name, gpu="0")) == 1 and "pod" not in page.all(name, gpu="1")[0][0]
         load = machine.play("idle-allocated", 60)

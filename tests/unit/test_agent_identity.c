@@ -11,7 +11,7 @@
 #define STATIC_UID "00112233445566778899aabbccddeeff"
 
 static const struct {
-    const char *text, *pod_uid, *container, *job;
+    const char *text, *pod_uid, *container, *job, *step;
 } paths[] = {
     /* Kubernetes: systemd and cgroupfs drivers; Docker, containerd, CRI-O; both versions */
     {"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_ ".slice/cri-containerd-" ID ".scope\n",
@@ -28,10 +28,13 @@ static const struct {
     {"0::/system.slice/docker-" ID ".scope", "", ID, ""},
     {"0::/machine.slice/libpod-" ID ".scope/container", "", ID, ""},
     /* Slurm: versions 1 and 2, with several daemons a machine */
-    {"9:devices:/slurm/uid_1000/job_42/step_0/task_0\n3:cpu:/user.slice\n", "", "", "42"},
-    {"9:devices:/slurm_node7/uid_0/job_7/step_batch", "", "", "7"},
-    {"0::/system.slice/slurmstepd.scope/job_123/step_0/user/task_0", "", "", "123"},
-    {"0::/system.slice/node7_slurmstepd.scope/job_124/step_extern/user/task_special", "", "", "124"},
+    {"9:devices:/slurm/uid_1000/job_42/step_0/task_0\n3:cpu:/user.slice\n", "", "", "42", "0"},
+    {"9:devices:/slurm_node7/uid_0/job_7/step_batch", "", "", "7", "batch"},
+    {"0::/system.slice/slurmstepd.scope/job_123/step_17/user/task_0", "", "", "123", "17"},
+    {"0::/system.slice/node7_slurmstepd.scope/job_124/step_extern/user/task_special", "", "", "124", "extern"},
+    {"0::/system.slice/slurmstepd.scope/job_123/user/step_1", "", "", "123", ""}, /* not the step that it looks like */
+    {"0::/system.slice/slurmstepd.scope/job_123/step_1-A/x", "", "", "123", ""},
+    {"0::/system.slice/slurmstepd.scope/job_123/step_0123456789abcdef/x", "", "", "123", ""},
     /* neither */
     {"0::/user.slice/user-1000.slice/session-2.scope", "", "", ""},
     {"0::/", "", "", ""},
@@ -42,7 +45,7 @@ static const struct {
     {"0::/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_1/x", "", "", ""},
     {"0::/user.slice/user-1000.slice/user@1000.service/kubepods-pod" UID_ ".slice/crio-" ID ".scope", "", "", ""},
     {"0::/system.slice/ann.service/slurmstepd.scope/job_1/x", "", "", ""}, /* a service that may make cgroups */
-    {"0::/system.slice/slurmstepd.scope/job_1/step_0/user/x.slice/slurmstepd.scope/job_2", "", "", "1"},
+    {"0::/system.slice/slurmstepd.scope/job_1/step_0/user/x.slice/slurmstepd.scope/job_2", "", "", "1", "0"},
     {"9:devices:/slurm/uid_1/job_1/slurm/uid_2/job_2", "", "", "1"},
     {"0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope/kubepods-pod" STATIC_UID ".slice/crio-" OTHER_ID
      ".scope",
@@ -67,8 +70,9 @@ TEST(cgroups_say_pod_container_and_job) {
         struct hec_cgroup got;
         hec_cgroup_parse(paths[i].text, &got);
         if (strcmp(got.pod_uid, paths[i].pod_uid) != 0 || strcmp(got.container, paths[i].container) != 0 ||
-            strcmp(got.job, paths[i].job) != 0)
-            fail_msg("%s: pod '%s' container '%s' job '%s'", paths[i].text, got.pod_uid, got.container, got.job);
+            strcmp(got.job, paths[i].job) != 0 || strcmp(got.step, paths[i].step ? paths[i].step : "") != 0)
+            fail_msg("%s: pod '%s' container '%s' job '%s' step '%s'", paths[i].text, got.pod_uid, got.container,
+                     got.job, got.step);
     }
 }
 
@@ -124,7 +128,7 @@ static int tear_down(void **state) {
 static struct hec_tenant of(int pid, const struct hec_tenant *holder, int64_t now_ns) {
     struct hec_tenant tenant;
     memset(&tenant, 'x', sizeof tenant);
-    hec_identity_of(identity, pid, holder, now_ns, &tenant);
+    hec_identity_of(identity, pid, &holder, holder != NULL, now_ns, &tenant);
     return tenant;
 }
 
@@ -169,12 +173,19 @@ TEST_WITH(jobs_are_known_by_cgroup_else_environment, set_up, tear_down) {
     assert_string_equal(of(22, NULL, 0).job, "");
     assert_string_equal(of(23, NULL, 0).job, "");
     assert_string_equal(of(24, NULL, 0).job, "");
-    PUT(20, 1, "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0\n", "a\0", "SLURM_JOB_ID=1\0");
+    PUT(20, 1, "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0\n", "a\0",
+        "SLURM_JOB_ID=1\0SLURM_ARRAY_JOB_ID=1\0SLURM_ARRAY_TASK_ID=5\0");
     struct hec_tenant job = of(20, NULL, 0);
     assert_string_equal(job.job, "77");
     assert_string_equal(job.user, "ann");
     assert_string_equal(job.command, "");
+    assert_string_equal(job.step, "0");
+    assert_string_equal(job.array_task, ""); /* variables of another job */
     assert_false(job.claimed);
+    PUT(25, 1, "0::/system.slice/slurmstepd.scope/job_78/step_batch\n", "a\0",
+        "SLURM_ARRAY_TASK_ID=5\0SLURM_JOB_ID=78\0SLURM_STEP_ID=9\0SLURM_ARRAY_JOB_ID=70\0");
+    assert_string_equal(of(25, NULL, 0).array_task, "70_5");
+    assert_string_equal(of(25, NULL, 0).step, "batch"); /* the kernel's word */
     /* jobs have cgroups here: from now on a variable joins none, also where it was believed before */
     assert_string_equal(of(21, NULL, HEC_NS_PER_S).job, "");
     assert_string_equal(of(21, NULL, HEC_NS_PER_S).user, "ann");
@@ -197,11 +208,56 @@ TEST_WITH(pods_are_known_by_their_logs_else_by_who_holds_the_device, set_up, tea
     assert_string_equal(known.job, "");
     assert_true(
         hec_tenant_equal(&holder, &(struct hec_tenant){.pod_namespace = "ml", .pod = "held", .container = "c"}));
-    struct hec_tenant held = of(31, &holder, 0), unnamed = of(31, NULL, 0), away = of(99, &holder, 0);
+    struct hec_tenant unnamed = of(31, NULL, 0), held = of(31, &holder, 0), away = of(99, &holder, 0);
     assert_true(hec_tenant_equal(&held, &holder));
     assert_true(hec_tenant_equal(&away, &holder));
     assert_string_equal(unnamed.pod, UID);
     assert_string_equal(unnamed.pod_namespace, "");
+}
+
+static struct hec_tenant one_of(int pid, const struct hec_tenant *a, const struct hec_tenant *b) {
+    const struct hec_tenant *holders[] = {a, b};
+    struct hec_tenant tenant;
+    hec_identity_of(identity, pid, holders, 2, 0, &tenant);
+    return tenant;
+}
+
+/* Without the links of the kubelet: by what it mounted, which names the container, among those that hold the device. */
+TEST_WITH(pods_that_share_a_device_are_told_apart_by_their_containers, set_up, tear_down) {
+    static const char pod[] = "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n";
+    struct hec_tenant train = {.pod_namespace = "ml", .pod = "train-0", .container = "train"};
+    struct hec_tenant serve = {.pod_namespace = "ml", .pod = "serve-0", .container = "serve"};
+    for (int pid = 60; pid < 63; pid++)
+        PUT(pid, 1, pod, "a\0", "");
+    static const char mount[] =
+        "700 650 8:1 /var/lib/kubelet/pods/%s/containers/%s/0a1b /dev/termination-log rw - ext4 /dev/sda1 rw\n";
+    folder_text("60/mountinfo", mount, UID, "serve");
+    folder_text("61/mountinfo", mount, UID, "sidecar");
+    assert_true(hec_tenant_equal(&(struct hec_tenant[1]){one_of(60, &train, &serve)}[0], &serve));
+    assert_string_equal(one_of(61, &train, &serve).pod, UID); /* it is neither's */
+    assert_string_equal(one_of(61, &train, &serve).container, "sidecar");
+    assert_string_equal(of(61, &train, 0).pod, UID);          /* nor that of the only one */
+    assert_string_equal(one_of(62, &train, &serve).pod, UID); /* it may be either's */
+    /* one that has no device, such as what reports for the job, is of the pod of the others */
+    assert_string_equal(of(62, NULL, 0).pod, "serve-0");
+    assert_string_equal(of(62, NULL, 0).pod_namespace, "ml");
+}
+
+/* Between the two programs of an exec there is no environment, and after it another one. */
+TEST_WITH(who_execs_is_read_again, set_up, tear_down) {
+    static const int64_t half = HEC_NS_PER_S / 2;
+    PUT(70, 1, USERS_CGROUP, "", "");
+    assert_string_equal(of(70, NULL, 0).job, "");
+    PUT(70, 1, USERS_CGROUP, "python3\0train.py\0", "SLURM_JOB_ID=30\0SLURM_STEP_ID=2\0");
+    assert_string_equal(of(70, NULL, half).job, "30");
+    assert_string_equal(of(70, NULL, half).step, "2");
+    PUT(70, 1, USERS_CGROUP, "", ""); /* the next exec */
+    assert_string_equal(of(70, NULL, 4 * half).job, "30");
+    PUT(70, 1, USERS_CGROUP, "other\0", "SLURM_JOB_ID=31\0");
+    assert_string_equal(of(70, NULL, 5 * half).job, "31");
+    PUT(70, 1, USERS_CGROUP, "other\0", "SLURM_JOB_ID=32\0");
+    folder_text("70/stat", "70 (python3) S 1 1 1 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 1 1000 100 0 0\n");
+    assert_string_equal(of(70, NULL, 5 * half).job, "32"); /* its name is another one */
 }
 
 TEST_WITH(each_process_is_told_apart_where_that_is_asked_for, set_up, tear_down) {
@@ -227,18 +283,18 @@ TEST_WITH(each_process_is_told_apart_where_that_is_asked_for, set_up, tear_down)
 }
 
 TEST_WITH(a_pid_that_is_used_again_is_somebody_else, set_up, tear_down) {
-    PUT(40, 1, "0::/system.slice/slurmstepd.scope/job_1/step_0\n", "a\0", "");
+    PUT(40, 1, "0::/system.slice/slurmstepd.scope/job_1/step_0\n", "a\0", "A=b\0");
     assert_string_equal(of(40, NULL, 0).job, "1");
-    PUT(40, 1, "0::/system.slice/slurmstepd.scope/job_2/step_0\n", "a\0", "");
-    assert_string_equal(of(40, NULL, HEC_NS_PER_S).job, "1");      /* kept: the same process */
+    PUT(40, 1, "0::/system.slice/slurmstepd.scope/job_2/step_0\n", "a\0", "A=b\0");
+    assert_string_equal(of(40, NULL, HEC_NS_PER_S / 2).job, "1");  /* kept: the same process */
     assert_string_equal(of(40, NULL, 61 * HEC_NS_PER_S).job, "2"); /* moved meanwhile */
-    PUT(40, 2, "0::/system.slice/slurmstepd.scope/job_3/step_0\n", "a\0", "");
+    PUT(40, 2, "0::/system.slice/slurmstepd.scope/job_3/step_0\n", "a\0", "A=b\0");
     assert_string_equal(of(40, NULL, 62 * HEC_NS_PER_S).job, "3"); /* another start time */
     folder_delete("40");
     assert_string_equal(of(40, NULL, 63 * HEC_NS_PER_S).job, "3"); /* it has ended, and was seen before */
     assert_string_equal(of(40, NULL, 190 * HEC_NS_PER_S).user, "(unknown)");
-    PUT(40, 2, "0::/system.slice/slurmstepd.scope/job_3/step_0\n", "a\0", "");
-    PUT(40 + 256, 2, "0::/system.slice/slurmstepd.scope/job_4/step_0\n", "a\0", "");
+    PUT(40, 2, "0::/system.slice/slurmstepd.scope/job_3/step_0\n", "a\0", "A=b\0");
+    PUT(40 + 256, 2, "0::/system.slice/slurmstepd.scope/job_4/step_0\n", "a\0", "A=b\0");
     assert_string_equal(of(40 + 256, NULL, 62 * HEC_NS_PER_S).job, "4"); /* the same place in the table */
     assert_string_equal(of(40, NULL, 62 * HEC_NS_PER_S).job, "3");
 }

@@ -105,6 +105,68 @@ TEST(test_states) {
     adds_up(0, since);
 }
 
+/* What Slurm gave to a job is allocated, whether or not anything has a context there; and the idle joules are the job's. */
+TEST(test_allocated_by_a_job) {
+    node->jobs.folder = folder;
+    folder_text("0", "30 ann\n");
+    assert_int_equal(chmod(in_folder("0"), 0644), 0);
+    see(0, UUID);
+    reads(0, 0, 5000000, 0, 0);
+    for (int i = 1; i <= 10; i++)
+        reads(0, 1, 5000000 + i * 80000, 0, 0);
+    assert_int_equal(total(0, HEC_NODE_IDLE_FREE_MJ), 0);
+    assert_int_equal(total(0, HEC_NODE_IDLE_ALLOCATED_MJ), 800000);
+    assert_true(total(0, HEC_NODE_IDLE_ALLOCATED_NS) >= 9 * S);
+    const struct hec_shares_row *row = hec_shares_row(node->devices[0]->shares, 3);
+    assert_string_equal(row->tenant.job, "30");
+    assert_string_equal(row->tenant.user, "ann");
+    assert_int_equal(row->uj[HEC_SHARES_IDLE], 800000000);
+    folder_text("0", "0\n"); /* no job */
+    for (int i = 11; i <= 20; i++)
+        reads(0, 1, 5000000 + i * 80000, 0, 0);
+    assert_true(total(0, HEC_NODE_IDLE_FREE_MJ) >= 720000);
+}
+
+static struct hec_job_map map;
+static size_t jobs_at(int device, int instance, const char *first) {
+    const struct hec_tenant *found[4] = {NULL};
+    size_t count = hec_job_map_find(&map, device, instance, found, 4);
+    assert_string_equal(count ? found[0]->job : "", first);
+    return count;
+}
+
+TEST(test_map_of_jobs) {
+    map = (struct hec_job_map){.folder = folder};
+    folder_text("0", "41 ann\n42\n41\n");
+    folder_text("1.2", "43.server\n");
+    folder_text("3", "44\n");
+    folder_text("x", "45\n");
+    folder_text("4x", "45\n");
+    folder_text("5", "%s", "");
+    folder_text("6", "0\n");
+    for (const char *name = "0356"; *name; name++)
+        assert_int_equal(chmod(in_folder((char[]){*name, '\0'}), *name == '3' ? 0666 : 0644), 0);
+    assert_int_equal(chmod(in_folder("1.2"), 0644), 0);
+    assert_int_equal(hec_job_map_poll(&map, 5 * S, NULL), HEC_OK);
+    assert_int_equal(map.count, 4);
+    assert_int_equal(jobs_at(0, -1, "41"), 2); /* each once */
+    assert_int_equal(jobs_at(0, 3, "41"), 2);  /* who has the whole has each part */
+    assert_int_equal(jobs_at(1, -1, "43.server"), 1);
+    assert_int_equal(jobs_at(1, 2, "43.server"), 1);
+    assert_int_equal(jobs_at(1, 1, ""), 0);
+    assert_int_equal(jobs_at(3, -1, ""), 0); /* anybody may write there */
+    assert_int_equal(map.left_out, 1);
+    assert_int_equal(jobs_at(6, -1, ""), 0);
+    folder_text("0", "%s", "");
+    assert_int_equal(hec_job_map_poll(&map, 5 * S + 1, NULL), HEC_OK); /* not due */
+    assert_int_equal(jobs_at(0, -1, "41"), 2);
+    assert_int_equal(hec_job_map_poll(&map, 6 * S, NULL), HEC_OK);
+    assert_int_equal(jobs_at(0, -1, ""), 0);
+    map.folder = "/nowhere";
+    assert_int_equal(hec_job_map_poll(&map, 9 * S, NULL), HEC_ERR_NOTFOUND);
+    assert_int_equal(map.count, 0);
+}
+
 static void power(int watts, int util) {
     now_ns += S;
     node->sink.sample(node, HEC_GPU_UTIL, 0, now_ns, util);

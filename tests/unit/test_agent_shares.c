@@ -242,6 +242,52 @@ struct seen {
 
 /* Tenants without end, more at a time than there is room for, anything as utilisation: no row that stays ever falls, and no
  * tenant has two rows. */
+/* A job of many steps takes nobody's row: the first have theirs, the others share one. */
+TEST(steps_of_a_job_are_bounded) {
+    struct hec_tenant step = {.user = "ann", .job = "41"};
+    for (int i = 0; i < 30; i++) {
+        snprintf(step.step, sizeof step.step, "%d", i);
+        play(5, 600, 1000, &(struct hec_shares_holder){&step, true, HEC_SHARES_WHOLE, 1000}, 1);
+    }
+    int64_t sum = 0, others = 0;
+    size_t rows = 0;
+    for (size_t i = 0; i < hec_shares_count(shares); i++) {
+        const struct hec_shares_row *row = hec_shares_row(shares, i);
+        if (strcmp(row->tenant.job, "41") != 0)
+            continue;
+        rows++;
+        for (int part = 0; part < HEC_SHARES_PART_COUNT; part++) {
+            sum += row->uj[part];
+            others += row->tenant.step[0] ? 0 : row->uj[part];
+        }
+    }
+    assert_int_equal(rows, 9);
+    assert_int_equal(sum, INT64_C(30) * 5 * 600000000);
+    assert_int_equal(others, INT64_C(22) * 5 * 600000000);
+}
+
+/* What is shown of all rows is what was counted a lag ago, also where a row makes room for another. */
+TEST(joules_are_shown_later) {
+    enum { LAG = 16 };
+    int64_t counted[600] = {0};
+    hec_shares_lag(shares, LAG * SECOND);
+    for (int i = 0; i < 599; i++) {
+        struct hec_tenant tenant = named("");
+        snprintf(tenant.command, sizeof tenant.command, "%d", i / 5);
+        play(1, 600, 1000, &(struct hec_shares_holder){&tenant, true, HEC_SHARES_WHOLE, 1000}, 1);
+        counted[i] = hec_shares_total_uj(shares);
+        int64_t shown = 0;
+        for (size_t row = 0; row < hec_shares_count(shares); row++)
+            for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
+                shown += hec_shares_shown_uj(shares, row, (enum hec_shares_part)part);
+        assert_true(shown <= (i >= LAG ? counted[i - LAG] : 0) && shown >= (i > LAG ? counted[i - LAG - 1] : 0));
+        const struct hec_shares_row *row = row_of(shares, tenant.command);
+        if (row && i % 5 == 0) /* new: there, and 0 */
+            assert_int_equal(hec_shares_shown_uj(shares, (size_t)(row - hec_shares_row(shares, 0)), HEC_SHARES_ACTIVE),
+                             0);
+    }
+}
+
 TEST(no_row_falls_and_no_joule_is_lost) {
     static struct seen before[HEC_SHARES_ROWS_MAX];
     size_t before_count = 0;

@@ -557,7 +557,34 @@ TEST_WITH(test_who_may_record, set_up, tear_down) {
     assert_int_equal(jobs->request_count, 1);
     assert_int_equal(ask(id, 5, 0, text), HEC_ERR_BUSY);
     assert_non_null(strstr(text, "asked for already"));
+    static const char *const slurm[] = {"slurm-30", "slurm-30-user-ann"};
+    for (int i = 0; i < 2; i++) { /* by its number, as squeue shows it */
+        strcpy(entry->job.id, slurm[i]);
+        assert_int_equal(ask("30", 5, 0, text), HEC_ERR_BUSY);
+        assert_non_null(strstr(text, "asked for already"));
+        assert_int_equal(ask("3", 5, 0, text), HEC_ERR_NOTFOUND);
+        assert_int_equal(ask("300", 5, 0, text), HEC_ERR_NOTFOUND);
+        assert_int_equal(ask("30", 5, 4712, text), HEC_ERR_NOTFOUND);
+    }
+    strcpy(entry->job.id, "run-30");
+    assert_int_equal(ask("30", 5, 0, text), HEC_ERR_NOTFOUND);
     hec_ring_unmap(&ring);
+}
+
+/* One that ends while a window of it goes on is kept for its result, and has ended all the same. */
+TEST_WITH(test_a_job_ends_with_its_last_process, set_up, tear_down) {
+    int64_t now_ns = hec_clock_mono_ns();
+    assert_true(come_in(1001, 1000000001, 1));
+    assert_int_equal(jobs->job[0]->job.ended_ns, 0);
+    jobs->job[0]->in_window = true;
+    jobs->looked_ns = 0;
+    for (int i = 1; i <= 3; i++)
+        hec_jobs_poll(jobs, now_ns + i * 3 * HEC_NS_PER_S);
+    assert_int_equal(hec_jobs_count(jobs), 1);
+    assert_int_equal(hec_jobs_at(jobs, 0)->ended_ns, now_ns + 3 * HEC_NS_PER_S);
+    jobs->job[0]->in_window = false;
+    hec_jobs_poll(jobs, now_ns + 12 * HEC_NS_PER_S);
+    assert_int_equal(hec_jobs_count(jobs), 0);
 }
 
 /* As if the window of the oldest request that may begin had begun. */

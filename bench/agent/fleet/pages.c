@@ -291,8 +291,11 @@ static int make(const struct fleet *fleet, int number, double seconds, enum hec_
                 struct hec_buf *out) {
     struct hec_causes causes = {fleet, number, seconds};
     char hostname[32];
-    struct hec_page_options options = {
-        .dcgm = &fleet->dcgm, .hostname_label = "Hostname", .hostname = hostname, .causes = &causes};
+    struct hec_page_options options = {.dcgm = &fleet->dcgm,
+                                       .devices = {.instances = true, .gpus = UINT64_MAX},
+                                       .hostname_label = "Hostname",
+                                       .hostname = hostname,
+                                       .causes = &causes};
     struct hec_page_agent agent = {
         .cpu_seconds = floor(2 * seconds) / 1000, .resident_bytes = 9 << 20, .state_saved = number % 40 != 1};
     struct hec_node *node = hec_node_new(HEC_NS_PER_S, NULL);

@@ -33,7 +33,8 @@ def job_script(folder, case, seconds):
 
 
 def main(folder, result):
-    agent = subprocess.Popen([HEC, "agent", "--listen", "127.0.0.1:0", "--state-dir", f"{folder}/agent"], stderr=subprocess.PIPE, text=True)
+    agent = subprocess.Popen([HEC, "agent", "--listen", "127.0.0.1:0", "--scrape-interval", "0",
+                              "--state-dir", f"{folder}/agent"], stderr=subprocess.PIPE, text=True)
     url = re.search(r"http://[\d.:]+", agent.stderr.readline())[0]
     time.sleep(10)  # the floor of the free device
     jobs = {}

@@ -92,7 +92,7 @@ class Program:
 class Agent:
     def __init__(self, hec, folder, card):
         self.card, self.pages = str(card), []  # every page that was read, for who looks for a fault
-        self.process = subprocess.Popen([hec, "agent", "--listen", "127.0.0.1:0", "--state-dir", folder],
+        self.process = subprocess.Popen([hec, "agent", "--listen", "127.0.0.1:0", "--scrape-interval", "0", "--state-dir", folder],
                                         stderr=subprocess.PIPE, text=True)
         self.url = re.search(r"http://[\d.:]+", self.process.stderr.readline())[0]
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
