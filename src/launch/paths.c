@@ -1,5 +1,7 @@
 #include "launch/paths.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,10 +56,13 @@ static const char *work_name(char *const *argv) {
     return name;
 }
 
-/* NAME.hec, or the first NAME-N.hec that does not exist. */
-static void free_path(char *name, char path[PATH_MAX]) {
+/* NAME.hec, or the first NAME-N.hec that does not exist. Whoever made the command chose its name: nothing in it is more than a letter
+ * to a shell or a terminal, nor an option or a hidden file. */
+static void free_path(const char *given, char path[PATH_MAX]) {
+    char name[128];
+    hec_text_clean(name, sizeof name, given, strlen(given), true);
     for (char *c = name; *c; c++)
-        if ((unsigned char)*c < ' ' || strchr("/\\*?\"'<>|: ", *c))
+        if (strchr("/\\*?\"'<>|: ;&$`()[]{}!#^~%", *c) || (c == name && strchr("-.=@+", *c)))
             *c = '_';
     snprintf(path, PATH_MAX, "%s.hec", name[0] ? name : "run");
     struct stat status; /* a link that leads nowhere takes a name, too */

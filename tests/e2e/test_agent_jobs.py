@@ -32,10 +32,10 @@ WAIT_S = 40
 class Keeper:
     """A registry, and what it said so far."""
 
-    def __init__(self, folder, window=0.0, period=60.0, env=os.environ):
+    def __init__(self, folder, window=0.0, period=60.0, env=os.environ, spec="h200x2"):
         self.socket = str(folder / "agent.sock")
         self.lines, self.env = [], dict(env)
-        self.process = subprocess.Popen([KEEPER, BINARY, self.socket, "h200x2", str(window), str(period)], text=True, env=env,
+        self.process = subprocess.Popen([KEEPER, BINARY, self.socket, spec, str(window), str(period)], text=True, env=env,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for line in iter(lambda: self.process.stdout.readline().strip(), ""):
             name, value = line.split("=", 1)

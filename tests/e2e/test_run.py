@@ -216,6 +216,18 @@ def test_default_name_follows_the_command(hec):
         assert (hec.folder / expected).exists()
 
 
+@pytest.mark.parametrize("command, file", [
+    ("a b;rm x", "a_b_rm_x.hec"), ("-rf", "_rf.hec"), (".hidden", "_hidden.hec"), ("=cmd", "_cmd.hec"), ("~root", "_root.hec"),
+    ("$(id)`id`", "__id__id_.hec"), ("a\nb\033[31m", "a_b__31m.hec"), ("\u202egnp.x", "_gnp.hec"), ("*?[a]", "___a_.hec"), ("\udcff\udcfe", "__.hec"),
+    ("x" * 200, "x" * 63 + ".hec"), ("%s%n", "_s_n.hec"), ("\u6e2c\u8a66", "\u6e2c\u8a66.hec")])
+def test_a_name_that_somebody_chose_is_only_a_name(hec, command, file):
+    """What a program is called is neither an option, a hidden file nor a command of a shell that lists its run file."""
+    os.makedirs(hec.folder / "bin")
+    (hec.folder / "bin" / command).symlink_to("/bin/true")
+    assert hec("run", "-q", "--trace", "off", "--hooks", "off", "--", f"bin/{command}").returncode == 0
+    assert [path.name for path in hec.folder.glob("*.hec")] == [file]
+
+
 def test_output_exists_is_not_overwritten(hec):
     (hec.folder / "x.hec").write_text("precious")
     done = hec("run", "-o", "x.hec", "--", "touch", "ran")

@@ -229,6 +229,21 @@ TEST(without_secrets) {
         {"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"},
         {"import torch; print(torch.ones(1000000))", "import torch; print(torch.ones(1000000))"},
         {"", ""},
+        /* a value by its name, within a text */
+        {"mysql --password geheim -h x", "mysql --password [withheld] -h x"},
+        {"export PGPASSWORD=geheim; psql", "export PGPASSWORD=[withheld]; psql"},
+        {"-H 'Authorization: Bearer geheim99' x", "-H 'Authorization: Bearer [withheld]' x"},
+        {"Cookie: a=geheim; b=geheim", "Cookie: [withheld]"},
+        {"{\"user\": \"u\", \"password\": \"ge heim\"}", "{\"user\": \"u\", \"password\": \"[withheld]\"}"},
+        {"{\\\"api_key\\\":\\\"geheim99\\\"}", "{\\\"api_key\\\":\\\"[withheld]\\\"}"},
+        {"https://h/x?access_token=geheim99&y=1", "https://h/x?access_token=[withheld]&y=1"},
+        {"Server=db;Password=geheim;Port=1", "Server=db;Password=[withheld];Port=1"},
+        {"ftp bob:geheim@host", "ftp [withheld]@host"},
+        {"AWS_SECRET_ACCESS_KEY='geheim' aws", "AWS_SECRET_ACCESS_KEY='[withheld]' aws"},
+        {"x --token $HF_TOKEN", "x --token $HF_TOKEN"},
+        {"x --max-tokens 128 --tokenizer bert-base-cased", "x --max-tokens 128 --tokenizer bert-base-cased"},
+        {"git@github.com:a/b nvcr.io/a:1@sha256:abc", "git@github.com:a/b nvcr.io/a:1@sha256:abc"},
+        {"sorted(x, key=function)", "sorted(x, key=function)"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int withheld = 0;
@@ -275,6 +290,7 @@ TEST(commands_without_secrets) {
                                         "--wandb-key=k1k2k3",
                                         "--pass",
                                         "12345678",
+                                        "PGPASSWORD=a b",
                                         NULL};
     static const char *const left[] = {"env",
                                        "HF_TOKEN=[withheld]",
@@ -294,13 +310,14 @@ TEST(commands_without_secrets) {
                                        "50256",
                                        "--wandb-key=[withheld]",
                                        "--pass",
-                                       "[withheld]"};
+                                       "[withheld]",
+                                       "PGPASSWORD=[withheld]"};
     struct hec_receipt one = {.error = HEC_OK};
     hec_receipt_add_command(&one, 1, (char *const *)(uintptr_t)words);
     assert_int_equal(one.command[1].count, sizeof left / sizeof left[0]);
     for (int i = 0; i < one.command[1].count; i++)
         assert_string_equal(one.command[1].list[i], left[i]);
-    assert_int_equal(one.withheld.count, 5);
+    assert_int_equal(one.withheld.count, 6);
     assert_string_equal(one.withheld.list[1], "word 6 of command B");
     assert_false(hec_receipt_has_commands(&one));
     hec_receipt_free(&one);

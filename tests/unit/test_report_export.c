@@ -554,6 +554,21 @@ TEST(csv) {
                               "range,400,10,,,10,3,11,\"say \"\"hi\"\", twice?or so\",,,,,,,,,,,,,,,,\r\n");
 }
 
+/* No spreadsheet computes what a program calls itself. */
+TEST(formulas_in_csv) {
+    static const char *const formulas[] = {"=1",     "+1",      "-1",      "@A",      " =1",     "\"=1",    "'=1",
+                                           "  \"+1", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201", "\u22121", " \u22121"};
+    struct fake_timeline *t = &timeline;
+    uint32_t thread = fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 11);
+    for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++)
+        fake_tl_add(t, HEC_ACTIVITY_RANGE, thread, 400, 410)->name = fake_tl_name(t, formulas[i]);
+    const char *row = export_csv();
+    for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++) {
+        assert_int_equal(strncmp(row, "range,400,10,,,10,,11,\"'", 24), 0);
+        row = strstr(row, "\r\n") + 2;
+    }
+}
+
 /* Varints, negative numbers, doubles and messages longer than a byte of length can tell. */
 TEST(encoding) {
     struct hec_proto p = {0};

@@ -36,9 +36,19 @@ static int flush(struct csv *csv, size_t above) {
     return err;
 }
 
+/* Spreadsheets take what begins so, after what they leave out, for a formula; some the wide forms as well. */
+static bool is_formula(const char *text) {
+    static const char *const wide[] = {"\uff1d", "\uff0b", "\uff0d", "\uff20", "\u2212"};
+    const char *begin = text + strspn(text, " \"'\n");
+    for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++)
+        if (strncmp(begin, wide[i], strlen(wide[i])) == 0)
+            return true;
+    return *begin && strchr("=+-@\t\r", *begin);
+}
+
 /* Names come from programs and traces of others. What begins like a formula gets an apostrophe, so that no spreadsheet computes it. */
 static void put_text(struct hec_buf *out, const char *text) {
-    bool formula = *text && strchr("=+-@\t\r", *text);
+    bool formula = is_formula(text);
     if (!formula && !strpbrk(text, ",\"\r\n")) {
         hec_buf_puts(out, text);
         return;

@@ -14,7 +14,7 @@
 #define NUMBER_LEAST 8u /* a name that asks for so many characters is also one of counts: --stop-token 50256 */
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-enum where { ANYWHERE, AS_WORD, AS_LAST_WORD };
+enum where { IN_ALL, ANYWHERE, AS_WORD, AS_LAST_WORD };
 static const struct {
     const char *text;
     enum where where;
@@ -38,7 +38,7 @@ static bool has_name(const char *name, size_t length, size_t row, bool option) {
         bool ends = i + size == length || !isalnum((unsigned char)name[i + size]);
         if (strncasecmp(name + i, text, size) != 0)
             continue;
-        if (names[row].where == ANYWHERE && !option)
+        if (names[row].where == IN_ALL || (names[row].where == ANYWHERE && !option))
             return true;
         if (begins && ends && (names[row].where != AS_LAST_WORD || (i + size == length && i > first)))
             return true;
@@ -88,22 +88,59 @@ static size_t token_at(const char *text) {
     return is_random(text, length) ? length + strspn(text + length, NAME_CHARACTERS "+/_=-") : 0;
 }
 
-/* "user:password@" or "token@" after "://": so many characters; 0: there is none, or no more than a name in small letters. */
-static size_t user_at(const char *text) {
+/* "user:password@", and after "://" "token@" too: so many characters; 0: there is none, or no more than a name in small letters. */
+static size_t user_at(const char *text, bool in_url) {
     size_t host = strcspn(text, "/?# \t\n\"'"), length = 0;
     for (size_t i = 0; i < host; i++)
         length = text[i] == '@' ? i : length;
+    if (!in_url && (!memchr(text, ':', length) || text[0] == ':' || strncmp(text + length, "@sha256:", 8) == 0))
+        return 0;
     return length > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz") < length ? length : 0;
+}
+
+/* The value of a name that says so, within a text, such as a command for a shell, a header or JSON: name=value, "name": "value",
+ * --name value. So many characters of it, and where it begins; 0: there is none. */
+static size_t value_at(const char *text, bool option, const char **value) {
+    static const char *const schemes[] = {"Bearer ", "Basic ", "Token ", "token "};
+    size_t name = strspn(text, NAME_CHARACTERS "_-.");
+    const char *at = text + name;
+    at += strspn(at, "\\\"'");
+    const char *sign = at + strspn(at, " ");
+    bool assigned = *sign == '=' || *sign == ':', header = sign == text + name && sign[0] == ':' && sign[1] == ' ';
+    if (name == 0 || (!assigned && !(option && sign > at && *sign != '-')))
+        return 0;
+    at = sign + assigned;
+    at += strspn(at, " ");
+    size_t quotes = strspn(at, "\\\"'");
+    at += quotes;
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        at += strncmp(at, schemes[i], strlen(schemes[i])) == 0 ? strlen(schemes[i]) : 0;
+    size_t length = strcspn(at, quotes || header ? "\\\"'\n" : " \t\n\\\"'&;,)}|<>");
+    char *copy = length > 0 && *at != '$' ? strndup(at, length) : NULL; /* $NAME is no secret */
+    bool secret = copy && hec_receipt_is_secret(text, name, copy, true);
+    free(copy);
+    *value = at;
+    return secret ? length : 0;
 }
 
 char *hec_receipt_without_secrets(const char *value, int *withheld) {
     struct hec_buf out;
     hec_buf_init(&out, 64u << 20);
     bool begins = true; /* a word */
+    const char *named = value;
+    size_t named_length = 0;
     for (const char *at = value; *at;) {
-        size_t secret = begins ? token_at(at) : 0;
-        if (at >= value + 3 && strncmp(at - 3, "://", 3) == 0 && user_at(at))
-            secret = user_at(at);
+        bool in_url = at >= value + 3 && strncmp(at - 3, "://", 3) == 0;
+        size_t secret = begins ? token_at(at) : 0, of_name;
+        const char *of_value;
+        if (begins && at >= named + named_length && (of_name = value_at(at, at > value && at[-1] == '-', &of_value))) {
+            named = of_value;
+            named_length = of_name;
+        }
+        if (begins && user_at(at, in_url))
+            secret = user_at(at, in_url);
+        if (at == named && named_length > 0)
+            secret = named_length;
         if (secret) {
             hec_buf_puts(&out, HEC_RECEIPT_WITHHELD);
             ++*withheld;

@@ -1,5 +1,6 @@
 #include "report/words/screen.h"
 
+#include "base/text.h"
 #include "base/trace.h"
 #include "report/format.h"
 #include "report/markdown.h"
@@ -12,6 +13,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,6 +58,18 @@ static void add(char *out, const char *between, const char *format, ...) {
     va_end(arguments);
     if (part[0])
         snprintf(out + length, HEC_SCREEN_TEXT - length, "%s%s", length ? between : "", part);
+}
+
+/* A call of hec with a file, as a shell takes it, whatever the file is called. */
+static void add_call(char *out, const char *verb, const char *option, const char *file) {
+    char path[HEC_SCREEN_TEXT];
+    snprintf(path, sizeof path, "%s%s", file[0] == '-' ? "./" : "", file);
+    const char *words[] = {"hec", verb, option ? option : path, option ? path : NULL, NULL};
+    struct hec_buf line;
+    hec_buf_init(&line, HEC_SCREEN_TEXT);
+    hec_shell_line((char *const *)(uintptr_t)words, &line);
+    add(out, "; ", "%s", hec_buf_text(&line));
+    hec_buf_free(&line);
 }
 
 static const char *command_of(const struct hec_summary *s, size_t longest) {
@@ -188,13 +202,13 @@ static void put_next(struct hec_screen *screen, const struct hec_summary *s, boo
     if (!s->device_count && !s->imported[0])
         add(out, "; ", "hec doctor");
     if (file[0] && brief)
-        add(out, "; ", "hec report %s", file);
+        add_call(out, "report", NULL, file);
     if (s->job.findings.count)
         add(out, "; ", "hec explain %s", hec_cause_name(s->job.findings.list[0].cause));
     else if (hec_summary_used(s))
         add(out, "; ", "hec explain words");
     if (file[0] && !brief)
-        add(out, "; ", "hec report -v %s", file);
+        add_call(out, "report", "-v", file);
     end(screen);
 }
 

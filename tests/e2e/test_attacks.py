@@ -1,0 +1,61 @@
+"""Each attack of attacks.py against one agent that watches 8 GPUs: it goes on, serves others, and has nothing more open afterwards."""
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import types
+
+import pytest
+
+import agent_common
+import attacks
+from conftest import BINARY, Hec, until
+
+ATTACKER, VICTIM = 7001, 7002
+
+
+@pytest.fixture(scope="module")
+def node():
+    if os.geteuid() != 0:
+        pytest.skip("only root can be two users")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # pytest's own are closed to others
+        os.chmod(folder, 0o1777)
+        hec = Hec(BINARY, pathlib.Path(folder))
+        agent = agent_common.Agent(hec, "--sim", "h200x8", "--jobs", f"{folder}/agent.sock", "--window", 0)
+        agent.until_ready()
+        read, write = os.pipe()
+        before = descriptors(agent)
+        yield agent, types.SimpleNamespace(socket=f"{folder}/agent.sock", port=agent.port, file=f"{folder}/attackers", done=write), read
+        until(lambda: descriptors(agent) <= before, why=lambda: (before, descriptors(agent)))
+        assert agent.stop() == 0, agent.said
+
+
+def descriptors(agent):
+    """Of the agent, and who lets in, without connections: those over HTTP may last 10 s."""
+    open_now = [os.readlink(path) for pid in [agent.process.pid, *agent_common.children(agent.process.pid)]
+                for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+    return sum(not what.startswith("socket:") for what in open_now)
+
+
+def victim(place):
+    """Another user asks what jobs of his there are."""
+    return subprocess.run([BINARY, "record", f"--agent={place.socket}"], capture_output=True, text=True, timeout=60, user=VICTIM,
+                          group=VICTIM, extra_groups=[], cwd="/")
+
+
+@pytest.mark.parametrize("name", attacks.ATTACKS)
+def test_an_attack(node, name):
+    agent, place, read = node
+    lost = agent.page().sum("hec_device_state_seconds_total", state="unobserved")
+    attacker = attacks.start(name, place, ATTACKER)
+    assert os.read(read, 1000) == b"done"
+    done = victim(place)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no job of yours reports to the agent\n", ""), done
+    page = agent.page()
+    assert len(page.all("hec_device_up")) == 8
+    assert page.sum("hec_device_state_seconds_total", state="unobserved") == lost
+    os.killpg(attacker, signal.SIGKILL)
+    os.waitpid(attacker, 0)
+    assert agent.process.poll() is None and "warning" not in agent.said, agent.said
