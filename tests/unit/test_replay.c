@@ -285,6 +285,56 @@ TEST(test_graphs_apart) {
     }
 }
 
+/* A loop that launches a graph and waits for it: 60 us a launch, and 250 in CUPTI's window, where nodes are recorded. */
+TEST(test_graphs_in_a_window) {
+    static const int64_t call_ns[] = {60 * US, 250 * US};
+    struct fake_timeline t;
+    struct hec_schedule schedule;
+    struct hec_replay recorded, alone;
+    fake_tl_init(&t);
+    uint32_t process = fake_tl_track(&t, HEC_TRACK_PROCESS, 5, -1, 0);
+    uint32_t thread = fake_tl_track(&t, HEC_TRACK_THREAD, 5, -1, 5);
+    uint32_t stream = fake_tl_track(&t, HEC_TRACK_STREAM, 5, 0, 7);
+    uint32_t kernel = fake_tl_kernel(&t, "sgemm", 128);
+    int64_t now = START, window = 0, each[2] = {0};
+    for (int g = 0; g < 3 * GRAPHS; g++) {
+        bool inside = g >= GRAPHS && g < 2 * GRAPHS;
+        int64_t begin = now + 20 * US, tail = begin + call_ns[inside] * 4 / 5;
+        window = g == GRAPHS ? now : window;
+        fake_tl_add(&t, HEC_ACTIVITY_API, thread, begin, begin + call_ns[inside])->detail = HEC_API_GRAPH;
+        for (int k = 0; k < NODES; k++) {
+            struct hec_activity *a = inside ? fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, tail, tail + 40 * US) : NULL;
+            if (a) {
+                a->name = kernel;
+                a->flags = HEC_ACTIVITY_IN_GRAPH;
+                fake_tl_launched(a, begin, begin + call_ns[inside], thread);
+            }
+            tail += 41 * US;
+        }
+        int64_t done = tail + 5 * US;
+        fake_tl_add(&t, HEC_ACTIVITY_SYNC, thread, begin + call_ns[inside] + US, done)->detail = HEC_SYNC_STREAM;
+        each[inside] = done - now;
+        now = done;
+        if (g == 2 * GRAPHS - 1)
+            fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, window, now);
+    }
+    assert_int_equal(read_schedule(&t, &schedule), 0);
+    assert_near(schedule.graph_left, 60 / 250.0, 0.01);
+    struct hec_replay_edit edit = hec_edit_untraced(&schedule);
+    assert_int_equal(hec_replay_run(&schedule, NULL, 0, false, NULL, &recorded), 0);
+    assert_int_equal(hec_replay_run(&schedule, &edit, 1, false, NULL, &alone), 0);
+    assert_near(alone.seconds / recorded.seconds, (double)each[0] / (double)each[1], 0.02);
+    hec_schedule_free(&schedule);
+    for (size_t i = 0; i < t.count; i++) /* nobody saw one outside of the window */
+        if (t.activities[i].kind == HEC_ACTIVITY_API &&
+            (t.activities[i].start_ns < window || t.activities[i].start_ns > window + GRAPHS * each[1]))
+            t.activities[i].detail = HEC_API_OTHER;
+    assert_int_equal(read_schedule(&t, &schedule), 0);
+    assert_true(schedule.graph_left == 1);
+    hec_schedule_free(&schedule);
+    fake_tl_free(&t);
+}
+
 /* Without the calls of half of the operations, and with times that make no sense: an answer, or a sentence. */
 TEST(test_damaged) {
     static const struct program p = {.kernels = 40,

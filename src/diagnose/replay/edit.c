@@ -283,6 +283,18 @@ APPLY(apply_RANKS) {
         change->operation *= value + (1 - value) * s->even[c->process].operation;
 }
 
+APPLY(apply_untraced) {
+    (void)s;
+    if (!(c->flags & HEC_CALL_GRAPH))
+        return;
+    change->call *= value;
+    change->launch *= value;
+}
+
+struct hec_replay_edit hec_edit_untraced(const struct hec_schedule *schedule) {
+    return (struct hec_replay_edit){apply_untraced, schedule->graph_left, 1};
+}
+
 static const struct {
     struct hec_edit_info info;
     void (*apply)(const struct hec_schedule *, const struct hec_schedule_call *, double, struct hec_replay_change *);

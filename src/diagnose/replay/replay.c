@@ -189,7 +189,8 @@ static int64_t begin_of(const struct replay *r, const struct hec_schedule_call *
 /* Of the operation of a call that begins at begin_ns. */
 static int64_t start_of(const struct replay *r, const struct hec_schedule_call *c, int64_t begin_ns,
                         const struct hec_replay_change *change) {
-    int64_t delay_ns = c->start_ns - c->begin_ns, usual_ns = usual_of(r, c)->launch_ns;
+    int64_t delay_ns = scaled(c->start_ns - c->begin_ns, change->launch),
+            usual_ns = scaled(usual_of(r, c)->launch_ns, change->launch);
     if (!r->usual && delay_ns < usual_ns)
         usual_ns = delay_ns;
     if (change->beside)
@@ -257,7 +258,7 @@ static void begin(struct replay *r, size_t i, struct begun *b) {
     const struct hec_schedule *s = r->s;
     const struct hec_schedule_call *c = &s->calls[i];
     b->at = i;
-    b->change = (struct hec_replay_change){1, 1, 1, 1, 1, .waits = true};
+    b->change = (struct hec_replay_change){1, 1, 1, 1, 1, 1, .waits = true};
     for (size_t k = 0; k < r->edit_count; k++)
         r->edits[k].apply(s, c, r->edits[k].value, &b->change);
     b->node =

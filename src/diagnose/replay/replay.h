@@ -20,6 +20,7 @@ struct hec_replay_change {
     double checkpoint; /* on that in the phase "checkpoint" */
     double call;       /* on the call's own time */
     double operation;  /* on that of the operation */
+    double launch;     /* on the time from the call to the operation's start, on a device that waits */
     bool waits;        /* false: it returns at once */
     bool beside;       /* the operation runs beside the others of its stream, and nobody waits for it */
     bool graphed;      /* it is a node of a graph: it starts right behind the one before it on its stream */
@@ -55,6 +56,9 @@ size_t hec_replay_bytes(const struct hec_schedule *schedule);
 /* edits: applied one after the other. usual: no delay is as it was recorded. 0 or HEC_ERR_NOMEM. */
 int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_edit *edits, size_t edit_count,
                    bool usual, const struct hec_replay_times *times, struct hec_replay *out);
+
+/* What the schedule is without CUPTI, as far as that is known (graph_left): to go before other edits. */
+struct hec_replay_edit hec_edit_untraced(const struct hec_schedule *schedule);
 
 /* What-ifs: small edits of a schedule, by name (edit.c). */
 enum hec_edit {

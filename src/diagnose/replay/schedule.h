@@ -143,6 +143,8 @@ struct hec_schedule {
     struct hec_schedule_usual usual[HEC_CALL_SHAPES];
     struct hec_schedule_kernel *kernels; /* by `what` */
     size_t kernel_count;
+    double
+        graph_left; /* of the launch of a graph where CUPTI does not record its nodes: by those outside of windows. 1: not known */
     int64_t guessed; /* operations whose call is not known */
     bool cut;        /* the stretch ends early: the trace has more than HEC_SCHEDULE_CALLS_MAX or `most` calls */
 };

@@ -13,6 +13,7 @@
 struct hec_predictor {
     struct hec_schedule schedule;
     struct hec_replay recorded;
+    struct hec_replay before; /* the same without CUPTI: what answers are compared with */
     struct hec_replay_power power;
     double widen;         /* of intervals: power.h */
     double data_s;        /* that the program waited for data in the stretch */
@@ -57,7 +58,11 @@ static struct answer answer_of(const struct hec_predictor *p, const struct hec_f
 
 static int replay(const struct hec_predictor *p, const struct hec_replay_edit *edits, size_t count,
                   struct hec_replay *out) {
-    return hec_replay_run(&p->schedule, edits, count, false, NULL, out);
+    struct hec_replay_edit all[REST_MAX + 2] = {hec_edit_untraced(&p->schedule)};
+    size_t first = p->schedule.graph_left < 1;
+    for (size_t i = 0; i < count; i++)
+        all[first + i] = edits[i];
+    return hec_replay_run(&p->schedule, all, first + count, false, NULL, out);
 }
 
 /* More workers take more cores: with all that there are loading is faster by what was free. */
@@ -68,7 +73,7 @@ static void bound_by_cores(const struct hec_predictor *p, struct hec_replay *r) 
 /* What sets the pace from outside goes on as it does, but for a loader that is answered. */
 static void bound_by_pace(const struct hec_predictor *p, bool loads, struct hec_replay *r) {
     if (p->pace == HEC_PACE_REQUESTS || (p->pace == HEC_PACE_LOADER && !loads))
-        r->seconds = fmax(r->seconds, p->recorded.seconds);
+        r->seconds = fmax(r->seconds, p->before.seconds);
 }
 
 /* Of several answers together, one of them to loading where loads. */
@@ -79,7 +84,7 @@ static void bound(const struct hec_predictor *p, bool loads, struct hec_replay *
 }
 
 static double saved(const struct hec_predictor *p, const struct hec_replay *r) {
-    return 1 - r->seconds / p->recorded.seconds;
+    return 1 - r->seconds / p->before.seconds;
 }
 
 /* Several jobs in one schedule: who is not in a collective knows nothing of the others; nor does who was recorded at another time. */
@@ -108,10 +113,12 @@ int hec_predictor_begin(struct hec_meter *meter, const struct hec_summary *summa
     }
     p->schedule = *schedule;
     *schedule = (struct hec_schedule){0};
-    int err = replay(p, NULL, 0, &p->recorded);
+    int err = hec_replay_run(&p->schedule, NULL, 0, false, NULL, &p->recorded);
+    if (!err)
+        err = replay(p, NULL, 0, &p->before);
     if (!err)
         err = hec_replay_run(&p->schedule, NULL, 0, true, NULL, &usual);
-    bool sound = !err && one_job(&p->schedule) && p->recorded.seconds > 0 &&
+    bool sound = !err && one_job(&p->schedule) && p->before.seconds > 0 &&
                  fabs(usual.seconds / p->recorded.recorded_s - 1) <= HEC_REPLAY_TRUST;
     if (sound)
         err = hec_replay_power_find(meter, summary, &p->schedule, &p->recorded, &p->power, why);
@@ -149,7 +156,7 @@ static int predict_with(const struct hec_predictor *p, struct answer a, struct h
         bound_by_cores(p, &r);
     double seconds = saved(p, &r);
     finding->step_seconds = hec_proofs_seconds(a.edit, (struct hec_saving){seconds, seconds, seconds}, p->widen);
-    finding->step_joules = hec_proofs_joules(a.edit, hec_replay_power_saved(&p->power, &p->recorded, &r), p->widen);
+    finding->step_joules = hec_proofs_joules(a.edit, hec_replay_power_saved(&p->power, &p->before, &r), p->widen);
     finding->replayed = true;
     finding->proven = hec_proofs_known(a.edit);
     return 0;
@@ -214,7 +221,7 @@ static bool is_found(const struct hec_findings *findings, enum hec_cause cause) 
 static int predict_next(const struct hec_predictor *p, struct hec_replay_edit *edits, size_t count,
                         const struct hec_replay *after, bool loads, struct hec_findings *findings) {
     double least_s =
-        fmin((1 - HEC_FINDING_NEXT) * after->seconds, after->seconds - HEC_FINDING_WORTH * p->recorded.seconds);
+        fmin((1 - HEC_FINDING_NEXT) * after->seconds, after->seconds - HEC_FINDING_WORTH * p->before.seconds);
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         struct hec_replay r;
         if (is_found(findings, hec_edit_info(limits[i])->cause))
@@ -228,9 +235,9 @@ static int predict_next(const struct hec_predictor *p, struct hec_replay_edit *e
             continue;
         least_s = r.seconds;
         findings->next = hec_edit_info(limits[i])->cause;
-        findings->next_seconds = (after->seconds - r.seconds) / p->recorded.seconds;
-        findings->next_joules = hec_replay_power_saved(&p->power, &p->recorded, &r).best -
-                                hec_replay_power_saved(&p->power, &p->recorded, after).best;
+        findings->next_seconds = (after->seconds - r.seconds) / p->before.seconds;
+        findings->next_joules = hec_replay_power_saved(&p->power, &p->before, &r).best -
+                                hec_replay_power_saved(&p->power, &p->before, after).best;
     }
     return 0;
 }
@@ -242,7 +249,7 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
     bool loads = false;
     if (!p)
         return 0;
-    before = p->recorded;
+    before = p->before;
     for (int i = 0; i < findings->count && count < REST_MAX; i++) {
         struct hec_finding *f = &findings->list[i];
         if (!joins(p, f, &edits[count]))
@@ -253,10 +260,10 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
         if (err)
             return err;
         bound(p, loads, &after);
-        f->rest_seconds = fmax(0, (before.seconds - after.seconds) / p->recorded.seconds);
+        f->rest_seconds = fmax(0, (before.seconds - after.seconds) / p->before.seconds);
         findings->together_seconds = fmax(0, saved(p, &after));
-        struct hec_saving first = hec_replay_power_saved(&p->power, &p->recorded, &before);
-        struct hec_saving all = hec_replay_power_saved(&p->power, &p->recorded, &after);
+        struct hec_saving first = hec_replay_power_saved(&p->power, &p->before, &before);
+        struct hec_saving all = hec_replay_power_saved(&p->power, &p->before, &after);
         bool joules = isfinite(f->step_joules.best);
         f->rest_joules = !joules ? NAN : count == 1 ? f->step_joules.best : fmax(0, all.best - first.best);
         findings->together_joules = joules ? fmax(0, all.best) : NAN;
