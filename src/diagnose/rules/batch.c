@@ -4,26 +4,30 @@
 
 #include <math.h>
 
-/* Share of compute in kernels with at most half as many blocks as SMs; NAN unknown. */
-static double thin_share(const struct hec_facts *f) {
+/* Share of compute in kernels with at most half as many blocks as SMs; with `weights` also in those that read weights, matrix products
+ * and optimizers. NAN unknown. */
+static double thin_share(const struct hec_facts *f, bool weights) {
     double sms = f->profile ? f->profile->sms : NAN, known = 0, thin = 0;
     for (int i = 0; f->device->timeline && i < f->device->timeline->row_count; i++) {
         const struct hec_kernel_row *k = &f->device->timeline->rows[i];
         if (k->kernel_class == HEC_KERNEL_CLASS_COMM || k->grid[0] < 1 || k->grid[1] < 1 || k->grid[2] < 1)
             continue;
         known += k->seconds;
-        thin += 2.0 * (double)k->grid[0] * (double)k->grid[1] * (double)k->grid[2] <= sms ? k->seconds : 0;
+        bool few = 2.0 * (double)k->grid[0] * (double)k->grid[1] * (double)k->grid[2] <= sms;
+        bool reads = k->kernel_class == HEC_KERNEL_CLASS_GEMM || k->kernel_class == HEC_KERNEL_CLASS_OPTIMIZER;
+        thin += few || (weights && reads) ? k->seconds : 0;
     }
     return isfinite(sms) && known > 0 ? thin / known : NAN;
 }
 
-/* Products limited by reading weights: more rows for each cost nothing. */
+/* Products limited by reading weights: more rows for each cost nothing. Convolutions read pictures, attention what it keeps of each
+ * sample: both grow with the batch. */
 static bool rereads(const struct hec_facts *f, const struct hec_compute *c, double samples) {
     if (!(c->dram >= HEC_BATCH_MEMORY_BUSY && c->tensor > HEC_BATCH_TENSOR_SOME && c->tensor <= HEC_BATCH_TENSOR_LOW) ||
         samples > HEC_BATCH_FEW_SAMPLES)
         return false;
     if (c->traced)
-        return f->math_share >= HEC_BATCH_LEAST_GEMM &&
+        return f->class_share[HEC_KERNEL_CLASS_GEMM] >= HEC_BATCH_LEAST_GEMM &&
                f->class_share[HEC_KERNEL_CLASS_SOFTMAX] < HEC_BATCH_MOST_ATTENTION &&
                f->class_share[HEC_KERNEL_CLASS_ELEMENTWISE] < HEC_BATCH_LEAST_GEMM;
     return isfinite(samples) && c->fp32 <= HEC_BATCH_FP32_PART * c->tensor && c->occupancy <= HEC_BATCH_MOST_WARPS;
@@ -94,7 +98,7 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
 
 bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_compute c;
-    double thin = thin_share(f), samples = f->steps->samples_per_step;
+    double thin = thin_share(f, false), samples = f->steps->samples_per_step;
     hec_compute_gather(f, &c);
     bool few = samples <= HEC_BATCH_FEW_SAMPLES,
          empty = c.sm <= HEC_BATCH_SM_FEW || (isnan(c.sm) && thin >= HEC_BATCH_THIN_SHARE);
@@ -121,8 +125,12 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
     double times = times_by_memory(f), optimizer = f->class_share[HEC_KERNEL_CLASS_OPTIMIZER];
     fill = fmax(1 / times, fill) * (1 - optimizer) + optimizer / times;
     double possible = fmin(HEC_BATCH_MOST_GAIN, fmax(0, 1 - fill));
-    /* Other work that nobody saw, as a factorisation, may wait for itself as long for a larger batch. */
-    bool unseen = !c.traced && !products;
+    /* Where SMs are full, what is no product and has blocks enough takes as much more time as there is more of it. */
+    if (!empty && c.traced)
+        possible *= fmin(1, hec_finite_or(thin_share(f, true), 1));
+    /* Other work that nobody saw, as a factorisation, may wait for itself as long for a larger batch; and beside products that read
+     * weights nobody saw what else reads memory. */
+    bool unseen = !c.traced && (!products || !empty);
     double best = unseen ? HEC_BATCH_UNSEEN_GAIN * possible : possible;
     struct hec_waits w;
     hec_waits_gather(f, &w);
