@@ -214,6 +214,25 @@ TEST(test_launch) {
     assert_false(judge(HEC_CAUSE_LAUNCH));
 }
 
+/* Launched at once the device works while the program's own code runs, for as long as either takes. */
+TEST(test_launch_beside_code) {
+    static const struct { double code_s, saves_s; } cases[] = {{0, 30}, {10, 40}, {25, 50}}; /* 20 s of compute */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin();
+        w.summary.steps.source = HEC_STEP_MODULE;
+        state(HEC_STATE_COMPUTE, 20);
+        state(HEC_STATE_LAUNCH, 30);
+        state(HEC_STATE_HOST, 25);
+        w.of[0].gaps.beside_s = cases[i].code_s;
+        assert_true(judge(HEC_CAUSE_LAUNCH));
+        double all = hec_goes_of(HEC_CAUSE_LAUNCH)->part.best * cases[i].saves_s / 100;
+        assert_true(is_near(w.finding.seconds.best, all) && w.finding.seconds.high >= cases[i].saves_s / 100);
+        w.summary.steps.source = HEC_STEP_OPTIMIZER; /* in parts */
+        assert_true(judge(HEC_CAUSE_LAUNCH));
+        assert_true(is_near(w.finding.seconds.best, hec_goes_of(HEC_CAUSE_LAUNCH)->part.best * 0.3));
+    }
+}
+
 static double worth(enum hec_cause cause) {
     assert_true(judge(cause));
     reported(&w.finding.seconds, 0.01, 1);
@@ -656,6 +675,18 @@ TEST(test_gaps) {
     has(HEC_STATE_COPY, HEC_CAUSE_CHECKPOINT, 4000);
     has(HEC_STATE_COPY, HEC_CAUSE_COPY, 11000);
     has(HEC_STATE_COPY, HEC_CAUSE_SYNC, 2);
+}
+
+/* Code behind launches would hide the device's work, were they made at once; behind a wait it would not. */
+TEST(test_gaps_beside) {
+    gaps_begin(true);
+    pieces(
+        "host 500, compute 10, launch 20, host 300, compute 10, sync 5, host 700, compute 10, copy data 100, host 900, compute 10, ");
+    pieces("copy within 5, host 1000, compute 10, host 400, startup 100, compute 10, host 100, compute 10");
+    assert_true(fabs(ended()->beside_s - (500 + 300 + 1000) * 1e-6) < 1e-12);
+    gaps_begin(false);
+    pieces("host 500, compute 10, host 400000, compute 10"); /* set-up */
+    assert_true(fabs(ended()->beside_s - 500e-6) < 1e-12);
 }
 
 /* Launching belongs to what drained the queue, for as long as that had been hidden. */

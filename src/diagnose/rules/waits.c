@@ -91,6 +91,10 @@ static void divide(const struct hec_facts *f, const struct hec_ledger_device *d,
             w->owned_s[cause] += by_state[cause][s];
         }
     }
+    const struct hec_ledger_row *host = &d->rows[HEC_STATE_HOST];
+    if (f->device->gaps && host->traced_ns > 0)
+        w->beside_s = fmin(d->rows[HEC_STATE_COMPUTE].seconds,
+                           f->device->gaps->beside_s * host->seconds * 1e9 / (double)host->traced_ns);
     for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++)
         for (int s = 0; s < HEC_STATE_COUNT; s++)
             if (by_state[cause][s] > HEC_WAITS_STATE_SHARE * w->owned_s[cause])

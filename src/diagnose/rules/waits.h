@@ -30,8 +30,10 @@ struct hec_waits {
     double work; /* steps in the part that is judged, or its seconds */
     double launches, launch_us, syncs, reads, small_copies, round_trips, allocs, alloc_s;
     double compute_s, data_s; /* of a step or second */
-    double rate_bytes_per_s;  /* of pageable copies while they run; NAN without */
-    double link_bytes_per_s;  /* peak of the link; NAN unknown */
+    double
+        beside_s; /* of the device's work: what the program's own code behind its launches would hide, were they made at once */
+    double rate_bytes_per_s; /* of pageable copies while they run; NAN without */
+    double link_bytes_per_s; /* peak of the link; NAN unknown */
 };
 
 void hec_waits_gather(const struct hec_facts *facts, struct hec_waits *out);

@@ -75,9 +75,10 @@ static void launching(struct hec_gap_facts *g, enum hec_state state, enum hec_st
 
 static void close_host(struct hec_gap_facts *g) {
     double seconds = (double)g->host_ns / HEC_NS_PER_S;
-    if (g->host_ns >= HEC_STATE_BRIEF_NS)
+    if (g->host_ns >= HEC_STATE_BRIEF_NS) {
         own(g, HEC_STATE_HOST, HEC_CAUSE_HOST, false, seconds);
-    else if (g->host_ns > 0)
+        g->beside_now_s += g->waited ? 0 : seconds;
+    } else if (g->host_ns > 0)
         launching(g, HEC_STATE_HOST, g->host_wait, seconds);
     g->host_ns = 0;
 }
@@ -106,7 +107,10 @@ static void close_gap(struct hec_gap_facts *g) {
         if (g->steady || ((!load || named) && (whole < HEC_GAP_LONG_S || !loop)))
             add_part(g, p);
     }
+    if (g->steady || (!load && whole < HEC_GAP_LONG_S))
+        g->beside_s += load ? 0 : g->beside_now_s;
     g->now_count = 0;
+    g->beside_now_s = 0;
 }
 
 static struct hec_gap_facts *facts_of(struct hec_gaps *gaps, int device) {
@@ -125,6 +129,7 @@ static void take_busy(struct hec_gap_facts *g, const struct hec_state_piece *pie
     if (g->now_count || g->host_ns)
         close_gap(g);
     g->saving &= piece->traced && piece->state == HEC_STATE_COPY;
+    g->waited = piece->state == HEC_STATE_COPY && piece->wait != HEC_STATE_WAIT_WITHIN;
     g->hidden_s = 0;
     if (piece->traced && piece->state == HEC_STATE_COMPUTE) {
         hec_recurrence_computed(&g->load, seconds);
@@ -155,6 +160,7 @@ static void take_idle(struct hec_gap_facts *g, const struct hec_state_piece *pie
     }
     if (g->host_ns)
         close_host(g);
+    g->waited |= state == HEC_STATE_SYNC;
     if (state == HEC_STATE_SYNC)
         own(g, state, waited_for(piece->wait, HEC_CAUSE_SYNC), small, seconds);
     else if (state == HEC_STATE_LAUNCH)

@@ -55,6 +55,8 @@ struct hec_gap_facts {
     int device;
     double owned_s[HEC_STATE_COUNT][HEC_CAUSE_COUNT];
     double small_s; /* of what copy has: of small ones */
+    double
+        beside_s; /* of what host has: behind launches that nothing waited for. The device would work meanwhile, had it got them */
     /* Gaps in which code was loaded or compiled. */
     int64_t loads;
     double load_s;                     /* but data and checkpoint */
@@ -64,6 +66,8 @@ struct hec_gap_facts {
     struct hec_gap_part now[16];
     int now_count;
     int64_t host_ns; /* of host so far, with nothing else in between */
+    bool waited;     /* for the device, since it worked last */
+    double beside_now_s;
     enum hec_state_wait host_wait;
     double hidden_s;                 /* of what began the gap */
     double ahead_s[HEC_CAUSE_COUNT]; /* by so much the program would be ahead without that cause */
