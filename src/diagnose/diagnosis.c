@@ -144,12 +144,14 @@ static int look_after(struct telemetry *t, struct hec_device_diagnosis *d, int64
     int device = d->readings.device.index;
     int64_t end_ns = t->meter->end_ns;
     struct hec_after *a = &d->after;
-    *a = (struct hec_after){.seconds = (double)(end_ns - from_ns) / HEC_NS_PER_S, .engine = NAN, .watts = NAN};
+    *a = (struct hec_after){.seconds = (double)(end_ns - from_ns) / HEC_NS_PER_S, .engine = NAN, .watts = NAN, .sm_mhz = NAN};
     int err = hec_meter_mean(t->meter, HEC_GPM_GR_ACTIVE, device, from_ns, end_ns, &a->engine, t->why);
     if (!err && isnan(a->engine))
         err = hec_meter_mean(t->meter, HEC_GPU_UTIL, device, from_ns, end_ns, &a->engine, t->why);
     if (!err)
         err = hec_meter_mean(t->meter, HEC_GPU_POWER, device, from_ns, end_ns, &a->watts, t->why);
+    if (!err)
+        err = hec_meter_mean(t->meter, HEC_GPU_SM_CLOCK, device, from_ns, end_ns, &a->sm_mhz, t->why);
     a->watts /= 1e3;
     a->works = a->seconds >= HEC_HANG_LEAST_S && a->engine >= HEC_HANG_ENGINE && d->readings.others == HEC_OTHERS_IDLE;
     return err;

@@ -29,6 +29,7 @@ struct hec_after {
     double seconds; /* 0: there is no such time that matters, or nobody read it */
     double engine;  /* NAN unknown */
     double watts;   /* NAN unknown */
+    double sm_mhz;  /* clock of the SMs; NAN unknown */
     bool goes_on;   /* steps end in it: the program lives */
     bool works;     /* it was at work all the time, and for this program: what it began last has not ended */
 };

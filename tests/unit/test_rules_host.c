@@ -454,6 +454,25 @@ TEST(test_who_works_on_is_not_idle) {
     assert_false(judge(HEC_CAUSE_IDLE));
 }
 
+/* A model that stays loaded on a card that keeps its clocks up. */
+TEST(test_clocks_that_stay_high_are_named) {
+    struct hec_stat *clock = &w.devices[0].readings.metric[HEC_GPU_SM_CLOCK];
+    w.of[0].ledger.rows[HEC_STATE_TAIL].seconds = 30;
+    w.devices[0].after = (struct hec_after){.seconds = 30, .engine = 0.0, .watts = 45, .sm_mhz = 1303};
+    *clock = (struct hec_stat){.maximum = 1531};
+    assert_true(judge(HEC_CAUSE_IDLE) && SAYS(HELD_CLOCK, 1303));
+    w.devices[0].after.sm_mhz = 765; /* half, less a little */
+    assert_true(judge(HEC_CAUSE_IDLE) && !SAYS(HELD_CLOCK, 765));
+    w.devices[0].after.sm_mhz = 1303;
+    clock->maximum = NAN;
+    assert_true(judge(HEC_CAUSE_IDLE) && !SAYS(HELD_CLOCK, 1303));
+    w.of[0].ledger.rows[HEC_STATE_REQUESTS].seconds = 60; /* of a server: the median reading is of its waiting */
+    *clock = (struct hec_stat){.maximum = 1531, .median = 1303};
+    assert_true(judge(HEC_CAUSE_QUIET) && SAYS(HELD_CLOCK, 1303));
+    clock->median = 405;
+    assert_true(judge(HEC_CAUSE_QUIET) && !SAYS(HELD_CLOCK, 405));
+}
+
 TEST(test_idle) {
     w.of[0].ledger.rows[HEC_STATE_TAIL].seconds = 30;
     w.of[0].ledger.rows[HEC_STATE_TAIL].watts = IDLE_W;

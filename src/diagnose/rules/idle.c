@@ -53,6 +53,9 @@ bool hec_judge_idle(const struct hec_facts *f, struct hec_finding *out) {
     }
     if (isfinite(watts))
         hec_finding_add(out, HEC_FACT(HELD_POWER, watts));
+    double most_mhz = f->device->readings.metric[HEC_GPU_SM_CLOCK].maximum;
+    if (!never && most_mhz > 0 && f->device->after.sm_mhz >= HEC_IDLE_CLOCKS * most_mhz)
+        hec_finding_add(out, HEC_FACT(HELD_CLOCK, f->device->after.sm_mhz, most_mhz));
     out->confidence = never               ? hec_use_nothing(&f->device->readings)
                       : f->device->ledger ? HEC_IDLE_CONFIDENCE
                                           : hec_use_confidence(&f->device->readings);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "diagnose/physics.h"
+#include "diagnose/watts/watts.h"
 
 #include <math.h>
 #include <string.h>
@@ -103,8 +104,7 @@ struct level {
     double least;     /* what an idle device took in this run, with or without a context; 0: not seen */
 };
 
-/* NAN: not measured. */
-static double level_of_part(const char *device) {
+double hec_watts_idle_of_part(const char *device) {
     const struct hec_part *part = hec_part_find(device);
     if (part && strcmp(part->id, "H200_SXM") == 0)
         return HEC_IDLE_H200_W;
@@ -127,7 +127,7 @@ static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, doub
     /* idling takes no more than the least power that was seen with a context */
     if (energy->idle_context_s > 0 && energy->idle_unknown_max_joules > 0)
         highest = energy->idle_unknown_max_joules / energy->idle_context_s;
-    double by_limit = HEC_IDLE_BY_LIMIT * p->limit_w, by_part = level_of_part(p->device);
+    double by_limit = HEC_IDLE_BY_LIMIT * p->limit_w, by_part = hec_watts_idle_of_part(p->device);
     int64_t reach_ns;
     int err = hec_unmix_reach(unmix, &reach_ns);
     if (err)

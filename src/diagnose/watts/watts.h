@@ -7,6 +7,9 @@
 #include "diagnose/states/ledger.h"
 #include "diagnose/watts/class_profile.h"
 
+/* What a device of that name idles at with a context, W; NAN: not measured. */
+double hec_watts_idle_of_part(const char *device);
+
 /* One a piece; three where it is long. What comes after so many has no watts of its own. */
 #define HEC_TAPE_WORDS (64u << 20)
 
