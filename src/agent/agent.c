@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "report/html.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -164,7 +165,8 @@ struct agent {
     struct hec_buf text;
     struct hec_live live;
     bool state_failing;
-    int64_t synced_ns; /* of the main thread */
+    int64_t started_ns; /* wall clock */
+    int64_t synced_ns;  /* of the main thread */
     int64_t
         absent_ns; /* when it is said which fields of the file devices do not give; INT64_MAX: it was, or there is none */
 };
@@ -180,15 +182,34 @@ static int64_t absent_after(const struct agent *agent, int64_t now_ns) {
 
 /* ---- pages ---- */
 
-static double resident_bytes(void) {
+/* What client libraries of Prometheus say of their process, under their names. */
+static struct hec_page_process describe_process(const struct agent *agent, const struct rusage *usage) {
     char text[128];
     long size, resident;
+    struct rlimit files;
+    struct hec_page_process out = {.resident_bytes = -1, .virtual_bytes = -1, .open_fds = -1, .max_fds = -1};
     int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         close(fd);
     text[length > 0 ? length : 0] = '\0';
-    return sscanf(text, "%ld %ld", &size, &resident) == 2 ? (double)resident * (double)sysconf(_SC_PAGESIZE) : -1;
+    if (sscanf(text, "%ld %ld", &size, &resident) == 2) {
+        out.virtual_bytes = (double)size * (double)sysconf(_SC_PAGESIZE);
+        out.resident_bytes = (double)resident * (double)sysconf(_SC_PAGESIZE);
+    }
+    DIR *fds = opendir("/proc/self/fd");
+    if (fds) {
+        out.open_fds = -3; /* ".", "..", and this one */
+        while (readdir(fds))
+            out.open_fds++;
+        closedir(fds);
+    }
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        out.max_fds = (double)files.rlim_cur;
+    out.cpu_seconds = (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
+                      (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
+    out.started_s = (double)agent->started_ns / HEC_NS_PER_S;
+    return out;
 }
 
 static void describe_self(struct agent *agent, struct hec_page_agent *self) {
@@ -196,10 +217,11 @@ static void describe_self(struct agent *agent, struct hec_page_agent *self) {
     struct hec_http_counts http;
     getrusage(RUSAGE_SELF, &usage);
     hec_http_counts(agent->http, &http);
+    struct hec_page_process process = describe_process(agent, &usage);
     *self = (struct hec_page_agent){
-        .cpu_seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
-        .resident_bytes = resident_bytes(),
+        .process = process,
+        .cpu_seconds = process.cpu_seconds,
+        .resident_bytes = process.resident_bytes,
         .state_saved = agent->state.folder < 0 ? -1 : agent->state.saved,
     };
     hec_page_drop(self, "http_connections", http.cut);
@@ -325,7 +347,7 @@ static void tick(struct agent *agent, int64_t now_ns) {
 
 static int read_fields(struct agent *agent, struct hec_why *why) {
     const char *path = agent->options->fields;
-    hec_dcgm_list_default(&agent->dcgm, agent->options->old_names);
+    hec_dcgm_list_default(&agent->dcgm, agent->options->all_series, agent->options->old_names);
     if (!path)
         return HEC_OK;
     FILE *file = fopen(path, "re");
@@ -526,11 +548,14 @@ __attribute__((visibility("default"))) int hec_agent_main(const struct hec_agent
     static struct agent agent; /* a thread that was given up may still refer to it */
     struct hec_why why = {""};
     agent = (struct agent){.options = options, .signals = -1, .state = {.folder = -1, .lock = -1}};
-    agent.page =
-        (struct hec_page_options){.dcgm = &agent.dcgm, .hostname_label = "Hostname", .hostname = agent.hostname};
+    agent.page = (struct hec_page_options){.dcgm = &agent.dcgm,
+                                           .hostname_label = "Hostname",
+                                           .hostname = agent.hostname,
+                                           .all_series = options->all_series};
     hec_buf_init(&agent.text, HEC_PAGE_LENGTH_MAX);
     pthread_mutex_init(&agent.making, NULL);
     agent.synced_ns = hec_clock_mono_ns();
+    agent.started_ns = hec_clock_wall_ns();
     agent.absent_ns = INT64_MAX;
     hec_log_set_level(options->verbose ? HEC_LOG_DEBUG : HEC_LOG_INFO);
     if (!options->no_hostname)

@@ -116,19 +116,31 @@ static void observed(void *context, struct hec_job *job, const struct hec_window
         causes->row[job->row]->device_s +=
             job->device_count * (double)(until_ns - job->since_ns) / (double)HEC_NS_PER_S;
     }
-    if (job->row >= 0)
+    uint64_t devices = 0;
+    bool kept = job->row >= 0;
+    if (kept) {
         add_result(causes->row[job->row], result);
+        tenant = causes->row[job->row]->tenant;
+        devices = causes->row[job->row]->devices;
+    }
     pthread_mutex_unlock(&causes->lock);
+    if (kept)
+        hec_node_diagnose(causes->node, &tenant, devices, result->cause);
 }
 
 static void ended(void *context, struct hec_job *job) {
     struct hec_causes *causes = context;
+    struct hec_tenant tenant;
+    bool last = false;
     pthread_mutex_lock(&causes->lock);
     if (job->row >= 0) {
-        causes->row[job->row]->jobs--;
+        last = --causes->row[job->row]->jobs == 0;
         causes->row[job->row]->ended_ns = hec_clock_mono_ns();
+        tenant = causes->row[job->row]->tenant;
     }
     pthread_mutex_unlock(&causes->lock);
+    if (last)
+        hec_node_diagnose(causes->node, &tenant, 0, -1);
 }
 
 int hec_causes_open(const struct hec_jobs_options *options, struct hec_node *node, struct hec_causes **out,

@@ -135,9 +135,11 @@ static void add_set(struct hec_dcgm_list *list, enum hec_dcgm_set set) {
             choose(list, &fields[i], fields[i].kind, fields[i].help, strlen(fields[i].help));
 }
 
-void hec_dcgm_list_default(struct hec_dcgm_list *list, bool old) {
+void hec_dcgm_list_default(struct hec_dcgm_list *list, bool all, bool old) {
     memset(list, 0, sizeof *list);
     add_set(list, HEC_DCGM_DEFAULT);
+    if (all)
+        add_set(list, HEC_DCGM_LISTED);
     if (old)
         add_set(list, HEC_DCGM_OLD);
 }

@@ -18,7 +18,7 @@
  * DCGM_FI_DEV_XID_ERRORS has err_code and err_msg too: its value, and what that says (xids.def). */
 #define HEC_DCGM_LABELS "gpu, UUID, pci_bus_id, device, modelName, GPU_I_PROFILE, GPU_I_ID, Hostname"
 
-enum hec_dcgm_set { HEC_DCGM_DEFAULT, HEC_DCGM_ASKED, HEC_DCGM_OLD };
+enum hec_dcgm_set { HEC_DCGM_DEFAULT, HEC_DCGM_LISTED, HEC_DCGM_ASKED, HEC_DCGM_OLD };
 enum hec_dcgm_how {
     HEC_DCGM_VALUE,
     HEC_DCGM_TOTAL,
@@ -74,7 +74,7 @@ struct hec_dcgm_list {
     char skipped[HEC_DCGM_SKIPPED_SIZE]; /* and their names, as many as fit */
 };
 
-void hec_dcgm_list_default(struct hec_dcgm_list *list, bool old);
+void hec_dcgm_list_default(struct hec_dcgm_list *list, bool all, bool old);
 
 /* The list of a file's text instead, plus the older names where `old`. HEC_ERR_CORRUPT with the line: not three fields, a type
  * that is none of gauge, counter, label, a name that cannot be a field of DCGM, one twice. */

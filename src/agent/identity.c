@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "model/run.h"
 #include "observe/procfs/file.h"
@@ -22,6 +23,13 @@ bool hec_tenant_equal(const struct hec_tenant *a, const struct hec_tenant *b) {
            strcmp(a->container, b->container) == 0 && strcmp(a->user, b->user) == 0 &&
            strcmp(a->pod_namespace, b->pod_namespace) == 0 && strcmp(a->step, b->step) == 0 &&
            strcmp(a->array_task, b->array_task) == 0 && a->pid == b->pid;
+}
+
+uint64_t hec_tenant_id(const struct hec_tenant *t) {
+    char text[sizeof *t + 8];
+    int length = snprintf(text, sizeof text, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", t->pod_namespace, t->pod, t->container, t->job,
+                          t->step, t->array_task, t->user, t->command);
+    return hec_hash(text, (size_t)length);
 }
 
 /* What a process' cgroups say of whom it works for. Pure: the text of /proc/PID/cgroup in, names out. Any text will do. */
@@ -162,6 +170,7 @@ void hec_cgroup_parse(const char *text, struct hec_cgroup *out) {
 #define TEXT_MAX 65536 /* of a file of /proc; an environment may be longer, what is behind is not seen */
 #define FIRST_NAMESPACE "pid:[4026531836]" /* PROC_PID_INIT_INO of Linux */
 #define ENTRIES_MAX 16384                  /* of a folder that is searched */
+#define PARENTS_MAX 8                      /* that are asked what a worker does */
 
 struct kept {
     int32_t pid;
@@ -292,27 +301,6 @@ static void take_user(const struct hec_identity *identity, int64_t uid, char out
     fclose(file);
 }
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
-/* The program; of Python the script or the module, which says more. arguments: each ends with NUL, the last at `end`. */
-static void take_command(const char *arguments, const char *end, const char *name, char out[33]) {
-    const char *shown = name;
-    if (arguments < end && strncmp(base_name(arguments), "python", 6) == 0)
-        for (const char *at = arguments + strlen(arguments) + 1; at < end; at += strlen(at) + 1) {
-            if (strcmp(at, "-c") == 0)
-                break;
-            bool module = strcmp(at, "-m") == 0 && at + 3 < end;
-            if (*at == '-' && !module)
-                continue;
-            shown = module ? at + 3 : base_name(at);
-            break;
-        }
-    hec_text_clean(out, 33, *shown ? shown : name, strlen(*shown ? shown : name), true);
-}
-
 /* All words, with spaces between them; of a kernel thread or one that emptied it, the name. */
 static void take_line(char *arguments, const char *end, const char *name, char out[HEC_IDENTITY_LINE]) {
     for (char *at = arguments; at + 1 < end; at++)
@@ -383,7 +371,33 @@ static const char *read_text(struct hec_identity *identity, int process, const c
     return identity->text + (length > 0 ? length : 0);
 }
 
-static bool find(struct hec_identity *identity, int process, const char *name, struct kept *kept) {
+/* Of a worker: its parent's, or that one's, as far as they are the same user's. */
+static void take_parents_command(struct hec_identity *identity, int32_t parent, int64_t uid, char out[HEC_COMMAND_SIZE]) {
+    bool worker = true;
+    for (int up = 0; worker && parent > 1 && up < PARENTS_MAX; up++) {
+        char path[16];
+        struct hec_proc_stat stat;
+        snprintf(path, sizeof path, "%d", parent);
+        int process = openat(identity->proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (process < 0)
+            return;
+        read_text(identity, process, "status");
+        bool same = hec_proc_parse_field(identity->text, "Uid:") == uid;
+        read_text(identity, process, "stat");
+        if (same && hec_proc_parse_stat(identity->text, &stat)) {
+            const char *end = read_text(identity, process, "cmdline");
+            worker = hec_command_is_worker(identity->text, end);
+            parent = stat.parent;
+            if (!worker && end > identity->text)
+                hec_command_short(identity->text, end, stat.name, out);
+        } else {
+            worker = false;
+        }
+        close(process);
+    }
+}
+
+static bool find(struct hec_identity *identity, int process, const struct hec_proc_stat *stat, struct kept *kept) {
     struct hec_tenant *tenant = &kept->tenant;
     struct hec_cgroup *cgroup = &kept->cgroup;
     bool each = identity->options.processes;
@@ -425,9 +439,12 @@ static bool find(struct hec_identity *identity, int process, const char *name, s
     if (!tenant->job[0] && !cgroup->pod_uid[0])
         snprintf(tenant->container, sizeof tenant->container, "%.12s", cgroup->container); /* as `docker ps` shows it */
     const char *end = read_text(identity, process, "cmdline");
-    take_command(identity->text, end, name, tenant->command);
+    bool worker = hec_command_is_worker(identity->text, end);
+    hec_command_short(identity->text, end, stat->name, tenant->command);
     if (each)
-        take_line(identity->text, end, name, kept->line);
+        take_line(identity->text, end, stat->name, kept->line);
+    if (worker)
+        take_parents_command(identity, stat->parent, uid, tenant->command);
     return true;
 }
 
@@ -437,7 +454,7 @@ static bool find_again(struct hec_identity *identity, int process, const struct 
     struct kept fresh = {.pid = stat->pid, .start_ticks = stat->start_ticks, .found_ns = now_ns};
     int64_t longer_ns = same ? 2 * kept->keep_ns : KEPT_FIRST_NS;
     snprintf(fresh.name, sizeof fresh.name, "%s", stat->name);
-    if (!find(identity, process, stat->name, &fresh)) {
+    if (!find(identity, process, stat, &fresh)) {
         kept->pid = 0;
         return false;
     }

@@ -14,6 +14,8 @@
  * which the agent gives up. */
 #pragma once
 
+#include "agent/command.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,11 +33,13 @@ struct hec_tenant {
     char array_task[44]; /* JOB_TASK, of a job array */
     bool claimed;        /* by a variable alone: the job of that number of this user, and of nobody else. No label */
     char user[33];
-    char command[33];
+    char command[HEC_COMMAND_SIZE]; /* of the process, or of who started it as a worker */
     int32_t pid; /* 0: processes are not tenants of their own */
 };
 
 bool hec_tenant_equal(const struct hec_tenant *a, const struct hec_tenant *b);
+/* Of its labels: the same for the same ones. */
+uint64_t hec_tenant_id(const struct hec_tenant *tenant);
 
 struct hec_identity_options {
     const char *proc_path;       /* NULL: /proc */

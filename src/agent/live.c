@@ -1,7 +1,6 @@
 #include "agent/live.h"
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "report/json_values.h"
 
 #include <math.h>
@@ -115,7 +114,8 @@ static json_t *device_of(const struct hec_live *live, const struct hec_node *nod
         {"temperature_c", HEC_GPU_TEMPERATURE, 1},
     };
     json_t *device = json_object();
-    int verdict = d->up ? hec_verdict_of(&d->verdict, &d->info, now_ns) : HEC_VERDICT_UNKNOWN;
+    double sure = NAN;
+    int verdict = d->up ? hec_verdict_of(&d->verdict, &d->info, now_ns, &sure) : HEC_VERDICT_UNKNOWN;
     json_object_set_new(device, "index", json_integer(d->info.index % HEC_VENDOR_DEVICES_MAX));
     json_object_set_new(device, "name", of_TEXT(d->info.name));
     json_object_set_new(device, "uuid", of_TEXT(d->info.uuid));
@@ -125,6 +125,7 @@ static json_t *device_of(const struct hec_live *live, const struct hec_node *nod
                         verdict == HEC_VERDICT_UNKNOWN
                             ? json_null()
                             : json_string(hec_agent_verdict_name((enum hec_agent_verdict)verdict)));
+    json_object_set_new(device, "confidence", of_NUMBER(sure));
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         json_object_set_new(device, values[i].key,
                             of_NUMBER(hec_node_value_of(node, d, values[i].metric, now_ns) * values[i].scale));
@@ -184,56 +185,14 @@ static json_t *causes_of(const struct hec_live *live, const struct hec_node *nod
 
 /* ---- tenants ---- */
 
-struct tenant {
-    const struct hec_tenant *of;
-    uint64_t id, devices;
-    int64_t uj[HEC_SHARES_PART_COUNT];
-    double off_uj; /* sum of its bounds: never too small */
-};
-
-static uint64_t id_of(const struct hec_tenant *t) {
-    char text[sizeof *t + 8];
-    int length = snprintf(text, sizeof text, "%s\n%s\n%s\n%s\n%s\n%s", t->pod_namespace, t->pod, t->container, t->job,
-                          t->user, t->command);
-    return hec_hash(text, (size_t)length);
-}
-
-static int64_t sum_uj(const struct tenant *t) {
-    return t->uj[HEC_SHARES_ACTIVE] + t->uj[HEC_SHARES_IDLE] + t->uj[HEC_SHARES_UNATTRIBUTED];
-}
-
-/* Of all devices, without who has no name: nobody, others, the ended. */
-static size_t gather_tenants(const struct hec_node *node, struct tenant list[HEC_LIVE_TENANTS]) {
-    size_t count = 0;
-    for (int i = 0; i < HEC_DEVICE_MAX; i++) {
-        const struct hec_shares *shares = node->devices[i] ? node->devices[i]->shares : NULL;
-        for (size_t row = 3; shares && row < hec_shares_count(shares); row++) {
-            const struct hec_shares_row *share = hec_shares_row(shares, row);
-            uint64_t id = id_of(&share->tenant);
-            size_t at = 0;
-            while (at < count && list[at].id != id)
-                at++;
-            if (at == HEC_LIVE_TENANTS)
-                continue;
-            if (at == count)
-                list[count++] = (struct tenant){.of = &share->tenant, .id = id};
-            for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
-                list[at].uj[part] += share->uj[part];
-            list[at].off_uj += hec_share_error_bound_uj(&share->error);
-            list[at].devices |= UINT64_C(1) << (i % 64);
-        }
-    }
-    return count;
-}
-
-static double watts_since(const struct hec_live_before *before, const struct tenant *t, int64_t now_ns) {
+static double watts_since(const struct hec_live_before *before, const struct hec_waste_row *t, int64_t now_ns) {
     for (size_t i = 0; i < before->count && before->t_ns; i++)
         if (before->row[i].tenant == t->id)
-            return (double)(sum_uj(t) - before->row[i].uj) / 1e6 / ((double)(now_ns - before->t_ns) / HEC_NS_PER_S);
+            return (double)(hec_waste_row_uj(t) - before->row[i].uj) / 1e6 / ((double)(now_ns - before->t_ns) / HEC_NS_PER_S);
     return NAN;
 }
 
-static void remember(struct hec_live *live, const struct tenant *list, size_t count, int64_t now_ns) {
+static void remember(struct hec_live *live, const struct hec_waste_row *list, size_t count, int64_t now_ns) {
     if (live->before[1].t_ns && now_ns - live->before[1].t_ns < WATTS_NS)
         return;
     live->before[0] = live->before[1];
@@ -241,7 +200,7 @@ static void remember(struct hec_live *live, const struct tenant *list, size_t co
     live->before[1].count = count;
     for (size_t i = 0; i < count; i++) {
         live->before[1].row[i].tenant = list[i].id;
-        live->before[1].row[i].uj = sum_uj(&list[i]);
+        live->before[1].row[i].uj = hec_waste_row_uj(&list[i]);
     }
     if (now_ns - live->before[0].t_ns > 4 * WATTS_NS) /* nobody looked meanwhile */
         live->before[0] = live->before[1];
@@ -262,25 +221,68 @@ static char *tenant_name(char out[TENANT_NAME], const struct hec_tenant *t, cons
     return out;
 }
 
-static json_t *tenants_of(struct hec_live *live, const struct hec_node *node, int64_t now_ns) {
-    struct tenant *list = calloc(HEC_LIVE_TENANTS, sizeof *list);
-    json_t *rows = json_array();
-    size_t count = list ? gather_tenants(node, list) : 0;
-    remember(live, list, count, now_ns);
-    for (size_t i = 0; i < count; i++) {
-        const char *kind;
-        char name[TENANT_NAME];
-        tenant_name(name, list[i].of, &kind);
-        double watts =
-            now_ns - live->before[0].t_ns >= WATTS_LEAST_NS ? watts_since(&live->before[0], &list[i], now_ns) : NAN;
-        json_array_append_new(rows, json_pack("{s:o, s:s, s:o, s:f, s:o, s:o, s:f}", "name", of_STRING(name), "kind",
-                                              kind, "devices", indices_of(list[i].devices), "joules",
-                                              (double)sum_uj(&list[i]) / 1e6, "error_joules",
-                                              rounded(list[i].off_uj / 1e6), "watts", rounded(watts), "wasted_joules",
-                                              (double)list[i].uj[HEC_SHARES_IDLE] / 1e6));
+/* Joules while devices worked for it, and while it only held them; by what was said of it then. */
+static void add_use(json_t *row, const struct hec_use_made *use, int64_t uj, bool known) {
+    double wasted = (double)hec_use_made_wasted_uj(use) / 1e6;
+    json_t *causes = json_object();
+    for (int cause = 0; cause < HEC_WASTE_COUNT; cause++)
+        if (use->wasted_uj[cause])
+            json_object_set_new(causes, hec_waste_name(cause), json_real((double)use->wasted_uj[cause] / 1e6));
+    json_object_set_new(row, "joules", json_real((double)uj / 1e6));
+    json_object_set_new(row, "wasted_joules", known ? json_real(wasted) : json_null());
+    json_object_set_new(row, "worked_joules", known ? json_real((double)uj / 1e6 - wasted) : json_null());
+    json_object_set_new(row, "wasted_by_cause", causes);
+    json_object_set_new(row, "worked_share", of_NUMBER(hec_use_made_worked(use)));
+}
+
+static json_t *advice_of(const struct hec_use_made *use, int cause) {
+    const char *words = hec_waste_scale_words(hec_waste_scale(use, cause));
+    return words[0] ? json_string(words) : json_null();
+}
+
+static json_t *tenant_of(const struct hec_live *live, const struct hec_node *node, const struct hec_waste_row *t,
+                         int64_t now_ns) {
+    const char *kind;
+    char name[TENANT_NAME];
+    struct hec_node_said said = hec_waste_said(node, t, now_ns);
+    bool known = said.cause != HEC_WASTE_UNKNOWN;
+    tenant_name(name, t->of, &kind);
+    double watts = now_ns - live->before[0].t_ns >= WATTS_LEAST_NS ? watts_since(&live->before[0], t, now_ns) : NAN;
+    json_t *row = json_pack("{s:o, s:s, s:o, s:o, s:o}", "name", of_STRING(name), "kind", kind, "devices",
+                            indices_of(t->devices), "error_joules", rounded(t->off_uj / 1e6), "watts", rounded(watts));
+    json_object_set_new(row, "team", of_TEXT(hec_waste_team_of(t->of)));
+    json_object_set_new(row, "user", of_TEXT(t->of->user));
+    json_object_set_new(row, "job", of_TEXT(t->of->job));
+    json_object_set_new(row, "command", of_TEXT(t->of->command));
+    add_use(row, &t->use, hec_waste_row_uj(t), hec_waste_known(t));
+    json_object_set_new(row, "cause", known ? json_string(hec_waste_name(said.cause)) : json_null());
+    json_object_set_new(row, "says", known ? json_string(hec_waste_title(said.cause)) : json_null());
+    json_object_set_new(row, "by", known ? json_string(said.by_job ? "job" : "telemetry") : json_null());
+    json_object_set_new(row, "confidence", of_NUMBER(said.sure));
+    json_object_set_new(row, "advice", advice_of(&t->use, said.cause));
+    return row;
+}
+
+static void add_tenants(json_t *root, struct hec_live *live, const struct hec_node *node, int64_t now_ns) {
+    struct hec_waste_row *list = calloc(HEC_WASTE_TENANTS, sizeof *list);
+    struct hec_waste_team *teams = calloc(HEC_WASTE_TENANTS, sizeof *teams);
+    json_t *rows = json_array(), *sums = json_array();
+    int count = list && teams ? hec_waste_rows(node, list) : 0;
+    hec_waste_sort(list, count);
+    remember(live, list, (size_t)count, now_ns);
+    for (int i = 0; i < count; i++)
+        json_array_append_new(rows, tenant_of(live, node, &list[i], now_ns));
+    int team_count = count ? hec_waste_teams(list, count, teams) : 0;
+    for (int i = 0; i < team_count; i++) {
+        json_t *team = json_pack("{s:o, s:o}", "team", of_STRING(teams[i].name), "devices", indices_of(teams[i].devices));
+        add_use(team, &teams[i].use, teams[i].uj, true);
+        json_object_set_new(team, "advice", advice_of(&teams[i].use, HEC_WASTE_UNKNOWN));
+        json_array_append_new(sums, team);
     }
+    free(teams);
     free(list);
-    return rows;
+    json_object_set_new(root, "tenants", rows);
+    json_object_set_new(root, "teams", sums);
 }
 
 /* ---- jobs ---- */
@@ -361,7 +363,7 @@ int hec_live_make(struct hec_live *live, struct hec_node *node, const struct hec
             json_array_append_new(devices, device_of(live, node, node->devices[i], now_ns));
     json_object_set_new(root, "devices", devices);
     json_object_set_new(root, "trouble", !node->driver ? of_TEXT(node->trouble) : json_null());
-    json_object_set_new(root, "tenants", tenants_of(live, node, now_ns));
+    add_tenants(root, live, node, now_ns);
     json_object_set_new(root, "causes", causes_of(live, node));
     pthread_mutex_unlock(&node->lock);
     json_object_set_new(root, "jobs", options->causes ? jobs_of(options->causes) : json_array());

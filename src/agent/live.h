@@ -32,7 +32,7 @@ void hec_history_free(struct hec_history *history);
 size_t hec_history_count(const struct hec_history *history);
 const struct hec_history_point *hec_history_at(const struct hec_history *history, int device, size_t point);
 
-#define HEC_LIVE_TENANTS 256 /* shown */
+#define HEC_LIVE_TENANTS HEC_WASTE_TENANTS
 
 /* Joules of each tenant when they were looked at before, for its watts. Filled by hec_live_make alone. */
 struct hec_live_before {

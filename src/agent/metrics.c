@@ -37,7 +37,8 @@ void hec_xids_add(struct hec_xids *xids, int64_t number, int64_t times) {
 #define TENANT HEC_AGENT_LABELS_TENANT
 
 static const struct hec_agent_metric_info metrics[] = {
-#define HEC_AGENT_METRIC(id, name, kind, unit, labels, help) {name, HEC_FAMILY_##kind, unit, labels, help},
+#define HEC_AGENT_METRIC(id, name, kind, unit, labels, help) {name, HEC_FAMILY_##kind, unit, labels, help, false},
+#define HEC_AGENT_METRIC_MORE(id, name, kind, unit, labels, help) {name, HEC_FAMILY_##kind, unit, labels, help, true},
 #include "agent/metrics.def"
 #undef HEC_AGENT_METRIC
 };

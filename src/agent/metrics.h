@@ -1,6 +1,7 @@
 /* The agent's metrics (metrics.def) and what their labels may say (values.def). */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "report/export/exposition.h"
@@ -21,6 +22,7 @@ struct hec_agent_metric_info {
     const char *unit;
     const char *labels; /* names, in order, with ", " between them */
     const char *help;
+    bool more; /* with --all-series alone */
 };
 
 /* metric must be in range. */

@@ -21,6 +21,7 @@
 #define HEC_NODE_PROCESSES_MAX 256 /* of a device; more are counted as dropped */
 #define HEC_NODE_PODS_MAX 32       /* containers or jobs that hold one device; of more none is known to hold it alone */
 #define HEC_NODE_DOMAINS_MAX 32    /* of RAPL */
+#define HEC_NODE_DIAGNOSED_MAX 256 /* tenants whose jobs report */
 
 enum hec_node_total {
 #define HEC_NODE_TOTAL(id, name) HEC_NODE_##id,
@@ -40,6 +41,19 @@ struct hec_node_process {
     struct hec_gpu_process now;
     int64_t util_sum, util_samples; /* as they were when joules were divided last */
     int sm_permille;                /* of that time */
+};
+
+/* What the last window of a job that reports said of the devices it uses. */
+struct hec_node_diagnosed {
+    uint64_t tenant, devices; /* hec_tenant_id; bits of hec_device.index */
+    int cause;                /* enum hec_cause */
+};
+
+/* Why a device, or a tenant of it, does not do more. */
+struct hec_node_said {
+    int cause;   /* of waste.h; HEC_CAUSE_NONE: healthy */
+    bool by_job; /* a job was analysed; else telemetry alone */
+    double sure; /* of telemetry, 0..1; NAN of a job, and where nothing is known */
 };
 
 /* A MIG device. What its GPU instance did since joules were divided last, of the whole device: sums of permille x ns. */
@@ -77,6 +91,7 @@ struct hec_node_device {
     int64_t xid; /* the last error's since the agent started; 0: none. It outlives the driver and what was lost */
     struct hec_xids xids;
     int64_t clock_most_mhz; /* the highest SM clock that was seen */
+    int64_t least_held_mw;  /* the lowest power that was read while somebody held it; 0: none */
     int64_t idle_ns; /* since when it has been idle, by its utilisation; INT64_MAX: it is not, or nothing is known */
     struct hec_node_process processes[HEC_NODE_PROCESSES_MAX];
     int process_count;
@@ -120,6 +135,8 @@ struct hec_node {
     bool pods_failing;             /* the kubelet does not answer as it should */
     struct hec_job_map jobs;       /* what Slurm gave to whom */
     bool jobs_failing;
+    struct hec_node_diagnosed diagnosed[HEC_NODE_DIAGNOSED_MAX];
+    int diagnosed_count;
     struct hec_tenant tenants[HEC_NODE_PROCESSES_MAX]; /* room for one division */
     struct hec_shares_holder holders[HEC_NODE_PROCESSES_MAX + HEC_NODE_PODS_MAX];
 };
@@ -141,6 +158,17 @@ const struct hec_tenant *hec_node_instance_pod(const struct hec_node *node, cons
 /* The batch jobs that hold that instance (or the device) by the map of jobs. */
 size_t hec_node_jobs(const struct hec_node *node, const struct hec_node_device *device, int id,
                      const struct hec_tenant *jobs[HEC_NODE_PODS_MAX]);
+
+/* What a window of that tenant's job said of these devices, which stands until the next; cause < 0: nothing, or the job has ended. Locks
+ * the node. */
+void hec_node_diagnose(struct hec_node *node, const struct hec_tenant *tenant, uint64_t devices, int cause);
+/* What is said of that tenant on the device; NULL: of the device. A job that was analysed goes before telemetry, which says nothing of one
+ * of several tenants but that nothing runs. */
+struct hec_node_said hec_node_says(const struct hec_node *node, const struct hec_node_device *device,
+                                   const struct hec_tenant *tenant, int64_t now_ns);
+
+/* By the last division of its joules. */
+bool hec_node_holds(const struct hec_node_device *device, const struct hec_tenant *tenant);
 
 /* NULL: no memory. Opens nothing; takes identity over, which may be NULL. */
 struct hec_node *hec_node_new(int64_t interval_ns, struct hec_identity *identity);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LABELS_MAX 24
@@ -71,6 +72,20 @@ static void label_tenant(struct labels *labels, const struct hec_tenant *tenant)
     add_label(labels, "hpc_array_task", tenant->array_task);
     add_label(labels, "user", tenant->user);
     add_label(labels, "command", tenant->command);
+}
+
+static const char *said_by(const struct hec_node_said *said) {
+    return said->by_job ? "job" : "telemetry";
+}
+
+/* Whether that metric is on the page at all. */
+static bool shown(const struct maker *m, enum hec_agent_metric metric) {
+    return m->options->all_series || !hec_agent_metric_info(metric)->more;
+}
+
+/* Time and joules of what never was are left out: of most devices most of these. */
+static bool never(const struct maker *m, int64_t total) {
+    return total == 0 && !m->options->all_series;
 }
 
 static void begin(struct maker *m, enum hec_agent_metric metric) {
@@ -283,6 +298,8 @@ bool hec_page_absent(struct hec_node *node, const struct hec_page_options *optio
 
 static void put_device(struct maker *m, enum hec_agent_metric metric,
                        double (*value)(const struct maker *, const struct hec_node_device *)) {
+    if (!shown(m, metric))
+        return;
     begin(m, metric);
     FOR_DEVICES(m, device) {
         struct labels labels;
@@ -343,6 +360,10 @@ static void put_totals(struct maker *m, enum hec_agent_metric metric, const char
         bool late = metric == HEC_AGENT_METRIC_DEVICE_STATE_JOULES && !m->options->current;
         for (int i = 0; i < count; i++) {
             struct labels labels;
+            /* a device is idle or busy sooner or later: these are there from the beginning */
+            bool sooner = metric != HEC_AGENT_METRIC_DEVICE_THROTTLED && i != HEC_AGENT_STATE_UNOBSERVED;
+            if (!sooner && never(m, device->total[first + i]))
+                continue;
             int64_t total = late ? hec_node_shown_mj(device, (enum hec_agent_state)i) : device->total[first + i];
             label_device(device, &labels);
             add_label(&labels, label, name(i));
@@ -379,6 +400,8 @@ static void put_energy(struct maker *m) {
                     m, device, &share->tenant, (enum hec_shares_part)part,
                     (double)(m->options->current ? share->uj[part] : hec_shares_shown_uj(device->shares, row, part)));
     }
+    if (!shown(m, HEC_AGENT_METRIC_ENERGY_ERROR))
+        return;
     begin(m, HEC_AGENT_METRIC_ENERGY_ERROR);
     FOR_DEVICES(m, device)
     for (size_t row = 0; device->shares && row < hec_shares_count(device->shares); row++) {
@@ -413,21 +436,69 @@ static void put_devices(struct maker *m) {
                throttle_name);
 }
 
+/* ---- what they make of the devices ---- */
+
+static void put_use(struct maker *m, const struct hec_waste_row *row, const char *label, const char *value, double amount,
+                    const char *by) {
+    struct labels labels = {.count = 0};
+    label_tenant(&labels, row->of);
+    add_label(&labels, label, value);
+    add_label(&labels, "by", by);
+    hec_exposition_sample(&m->out, labels.label, labels.count, amount);
+}
+
+static void put_waste(struct maker *m) {
+    struct hec_waste_row *rows = calloc(HEC_WASTE_TENANTS, sizeof *rows);
+    int count = rows ? hec_waste_rows(m->node, rows) : 0;
+    begin(m, HEC_AGENT_METRIC_WASTED);
+    for (int i = 0; i < count; i++)
+        for (int cause = 0; cause < HEC_WASTE_COUNT; cause++)
+            if (rows[i].use.wasted_uj[cause] > 0)
+                put_use(m, &rows[i], "cause", hec_waste_name(cause), (double)rows[i].use.wasted_uj[cause] / 1e6, NULL);
+    begin(m, HEC_AGENT_METRIC_TENANT_SECONDS);
+    for (int i = 0; i < count; i++) {
+        const struct hec_use_made *use = &rows[i].use;
+        if (use->held_ns == 0)
+            continue;
+        put_use(m, &rows[i], "use", "worked", (double)use->worked_ns / 1e9, NULL);
+        put_use(m, &rows[i], "use", "held", (double)(use->held_ns - use->worked_ns) / 1e9, NULL);
+    }
+    begin(m, HEC_AGENT_METRIC_TENANT_VERDICT);
+    for (int i = 0; i < count; i++) {
+        struct hec_node_said said = hec_waste_said(m->node, &rows[i], m->now_ns);
+        if (said.cause != HEC_WASTE_UNKNOWN)
+            put_use(m, &rows[i], "cause", hec_waste_name(said.cause), said.by_job ? 1 : said.sure, said_by(&said));
+    }
+    free(rows);
+}
+
+/* A job's cause goes before the verdict of telemetry; "" where neither is known. */
+static const char *verdict_name(const struct maker *m, const struct hec_node_device *device,
+                                const struct hec_node_said *said) {
+    if (said->by_job)
+        return said->cause == HEC_CAUSE_NONE ? hec_agent_verdict_name(HEC_AGENT_VERDICT_HEALTHY)
+                                             : hec_waste_name(said->cause);
+    int verdict = device->up ? hec_verdict_of(&device->verdict, &device->info, m->now_ns, NULL) : HEC_VERDICT_UNKNOWN;
+    return verdict == HEC_VERDICT_UNKNOWN ? "" : hec_agent_verdict_name((enum hec_agent_verdict)verdict);
+}
+
 static void put_verdicts(struct maker *m) {
     begin(m, HEC_AGENT_METRIC_DEVICE_VERDICT);
     FOR_DEVICES(m, device) {
         struct labels labels;
-        int verdict = device->up ? hec_verdict_of(&device->verdict, &device->info, m->now_ns) : HEC_VERDICT_UNKNOWN;
-        if (verdict == HEC_VERDICT_UNKNOWN)
+        struct hec_node_said said = hec_node_says(m->node, device, NULL, m->now_ns);
+        const char *verdict = verdict_name(m, device, &said);
+        if (!verdict[0])
             continue;
         label_device(device, &labels);
-        add_label(&labels, "verdict", hec_agent_verdict_name((enum hec_agent_verdict)verdict));
+        add_label(&labels, "verdict", verdict);
+        add_label(&labels, "by", said_by(&said));
         hec_exposition_sample(&m->out, labels.label, labels.count, 1);
     }
     begin(m, HEC_AGENT_METRIC_DEVICE_THROTTLE_LOST);
     FOR_DEVICES(m, device) {
         struct labels labels;
-        if (!device->throttles)
+        if (!device->throttles || never(m, device->total[HEC_NODE_THROTTLE_LOST_UJ]))
             continue;
         label_device(device, &labels);
         hec_exposition_sample(&m->out, labels.label, labels.count,
@@ -435,7 +506,6 @@ static void put_verdicts(struct maker *m) {
     }
 }
 
-/* Of a device whose XIDs are watched "other" is always there, so that an error that comes later is an increase of their sum. */
 static void put_xids(struct maker *m) {
     begin(m, HEC_AGENT_METRIC_DEVICE_XIDS);
     FOR_DEVICES(m, device) {
@@ -446,7 +516,7 @@ static void put_xids(struct maker *m) {
             label_xid(&labels, "xid", xids->seen[i].number);
             hec_exposition_sample(&m->out, labels.label, labels.count, (double)xids->seen[i].times);
         }
-        if (xids->count == 0 && isnan(value_of(m, device, HEC_GPU_XID)))
+        if ((xids->count == 0 && isnan(value_of(m, device, HEC_GPU_XID))) || never(m, xids->others))
             continue;
         label_device(device, &labels);
         add_label(&labels, "xid", "other");
@@ -523,6 +593,12 @@ static void put_agent(struct maker *m) {
     hec_exposition_sample(&m->out, &(struct hec_label){"version", HEC_VERSION}, 1, 1);
     put_one(m, HEC_AGENT_METRIC_AGENT_CPU, m->agent->cpu_seconds);
     put_one(m, HEC_AGENT_METRIC_AGENT_RESIDENT, m->agent->resident_bytes);
+    put_one(m, HEC_AGENT_METRIC_PROCESS_CPU, m->agent->process.cpu_seconds);
+    put_one(m, HEC_AGENT_METRIC_PROCESS_RESIDENT, m->agent->process.resident_bytes);
+    put_one(m, HEC_AGENT_METRIC_PROCESS_VIRTUAL, m->agent->process.virtual_bytes);
+    put_one(m, HEC_AGENT_METRIC_PROCESS_FDS, m->agent->process.open_fds);
+    put_one(m, HEC_AGENT_METRIC_PROCESS_MAX_FDS, m->agent->process.max_fds);
+    put_one(m, HEC_AGENT_METRIC_PROCESS_START, m->agent->process.started_s);
     put_one(m, HEC_AGENT_METRIC_AGENT_INTERVAL, (double)m->node->interval_ns / 1e9);
     put_one(m, HEC_AGENT_METRIC_AGENT_STATE_SAVED, m->agent->state_saved);
     begin(m, HEC_AGENT_METRIC_AGENT_DROPPED);
@@ -556,6 +632,7 @@ int hec_page_make(struct hec_node *node, const struct hec_page_options *options,
     find_pods(&m);
     put_dcgm(&m);
     put_devices(&m);
+    put_waste(&m);
     put_verdicts(&m);
     put_xids(&m);
     put_host(&m);

@@ -10,7 +10,11 @@
 #define HEC_PAGE_LENGTH_MAX (16u << 20) /* bytes; 32 devices with all their tenants take 1 MB */
 
 /* Of the agent itself. Numbers < 0 are not known, and absent. */
+struct hec_page_process { /* without what it started */
+    double cpu_seconds, resident_bytes, virtual_bytes, open_fds, max_fds, started_s;
+};
 struct hec_page_agent {
+    struct hec_page_process process;
     double cpu_seconds, resident_bytes, state_saved;
     struct {
         const char *what;
@@ -26,6 +30,7 @@ struct hec_page_options {
     const char *hostname;
     struct hec_causes *causes; /* NULL: no jobs report */
     bool current;              /* joules as they are, not as scrapes see them (agent/late.h) */
+    bool all_series;           /* what nothing that is deployed asks for, too */
 };
 
 void hec_page_drop(struct hec_page_agent *agent, const char *what, uint64_t count);

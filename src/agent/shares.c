@@ -40,7 +40,7 @@ double hec_share_error_bound_uj(const struct hec_share_error *error) {
 #define UJ_A_MW_NS 1e-6
 #define STEPS_MAX 8 /* rows of one job, and one for its other steps */
 
-enum { NOBODY, OTHER, ENDED, NAMED };
+enum { NOBODY, OTHER, ENDED, NAMED = HEC_SHARES_NAMED };
 
 struct hec_shares {
     struct hec_shares_row rows[HEC_SHARES_ROWS_MAX];
@@ -48,6 +48,7 @@ struct hec_shares {
     int64_t total_uj;
     int64_t idle_owed_uj; /* of the floor, where the counter lagged behind */
     struct hec_floor free, held;
+    int64_t assumed_mw; /* instead of held, until that is known; 0: none */
     struct hec_draws draws;             /* by row */
     double due_uj[HEC_SHARES_ROWS_MAX]; /* what its utilisation came to, less what it got */
     struct hec_draws_block contest;     /* what several ran for, of which the errors are not in their rows yet */
@@ -168,6 +169,7 @@ static size_t new_row(struct hec_shares *shares, const struct hec_tenant *tenant
             shares->rows[ENDED].uj[part] += shares->rows[i].uj[part];
             hec_late_move(shares->late, counter_of(i, part), counter_of(ENDED, part));
         }
+        hec_use_made_add(&shares->rows[ENDED].use, &shares->rows[i].use);
     } else {
         return OTHER;
     }
@@ -202,6 +204,7 @@ struct claims {
     int id[GROUPS_MAX], sm_permille[GROUPS_MAX];
     size_t groups;
     struct claim row[HEC_SHARES_ROWS_MAX]; /* summed over the groups; NOBODY: what is nobody's */
+    int cause[HEC_SHARES_ROWS_MAX];
     bool contexts[GROUPS_MAX], any_context;
 };
 
@@ -227,6 +230,7 @@ static void add_holder(struct claims *claims, size_t row, const struct hec_share
     claim->sm_permille += holder->sm_permille > 0 ? holder->sm_permille : 0;
     claims->contexts[g] |= holder->context;
     claims->any_context |= holder->context;
+    claims->cause[row] = holder->cause;
 }
 
 /* Rows that exist are found before any is made, so that no tenant that holds the device is evicted for another. */
@@ -315,7 +319,8 @@ static void give(struct hec_shares *shares, enum hec_shares_part part, int64_t t
         grow(shares, i, i == NOBODY && part == HEC_SHARES_ACTIVE ? HEC_SHARES_UNATTRIBUTED : part, out[i]);
 }
 
-static void give_idle(struct hec_shares *shares, int64_t idle_uj, const struct claims *claims) {
+static void give_idle(struct hec_shares *shares, int64_t idle_uj, const struct claims *claims,
+                      int64_t out[HEC_SHARES_ROWS_MAX]) {
     double weight[HEC_SHARES_ROWS_MAX] = {0};
     size_t holders = 0;
     for (size_t row = OTHER; row < HEC_SHARES_ROWS_MAX; row++)
@@ -324,7 +329,7 @@ static void give_idle(struct hec_shares *shares, int64_t idle_uj, const struct c
             holders++;
         }
     weight[NOBODY] = holders == 0;
-    give(shares, HEC_SHARES_IDLE, idle_uj, weight, (int64_t[HEC_SHARES_ROWS_MAX]){0});
+    give(shares, HEC_SHARES_IDLE, idle_uj, weight, out);
 }
 
 /* The one claimant there is, or NOBODY; *count: how many there are. */
@@ -418,6 +423,32 @@ static void learn(struct hec_shares *shares, int64_t active_uj, int64_t duration
         shares->rows[row].mw_a_permille = shares->draws.mean[row];
 }
 
+/* Permille of the interval in which the device worked for that row; UNKNOWN. */
+static int worked_of(const struct claims *claims, size_t row, const struct hec_shares_interval *interval, bool idle) {
+    size_t count;
+    bool unknown;
+    const struct claim *claim = &claims->row[row];
+    if (idle || (claims->any_context && !claim->context))
+        return 0;
+    if (claimants(claims, &count, &unknown) == row && count == 1 && interval->busy_permille >= 0)
+        return interval->busy_permille;
+    return claim->unknown || !claim->context ? HEC_SHARES_UNKNOWN : claim->sm_permille;
+}
+
+/* Of its part of the floor, what was drawn while nothing ran for it is what holding the device took. */
+static void note_use(struct hec_shares *shares, const int64_t idle_uj[HEC_SHARES_ROWS_MAX],
+                     const struct hec_shares_interval *interval, const struct claims *claims, bool idle) {
+    for (size_t row = OTHER; row < shares->count; row++) {
+        int worked = claims->row[row].allocated ? worked_of(claims, row, interval, idle) : HEC_SHARES_UNKNOWN;
+        if (worked < 0)
+            continue;
+        worked = worked < 1000 ? worked : 1000;
+        shares->rows[row].use.wasted_uj[claims->cause[row]] += idle_uj[row] * (1000 - worked) / 1000;
+        shares->rows[row].use.worked_ns += interval->duration_ns / 1000 * worked;
+        shares->rows[row].use.held_ns += interval->duration_ns;
+    }
+}
+
 static bool no_kernel(const struct hec_shares_interval *interval) {
     bool known = interval->busy_permille == 0 || (interval->busy_permille < 0 && interval->instance_count > 0);
     for (size_t i = 0; i < interval->holder_count; i++)
@@ -434,7 +465,7 @@ static int64_t idle_of(struct hec_shares *shares, const struct hec_shares_interv
     int64_t energy_uj = interval->energy_mj * 1000;
     int64_t floor_mw = hec_floor_mw(held ? &shares->held : &shares->free);
     if (floor_mw < 0 && held && !idle)
-        floor_mw = hec_floor_mw(&shares->free); /* a context adds to it */
+        floor_mw = hec_shares_held_floor(shares);
     if (floor_mw < 0) {
         shares->idle_owed_uj = idle ? INT64_MAX / 2 : 0; /* as much as there may be, once the floor is known */
         return idle ? energy_uj : 0;
@@ -469,7 +500,7 @@ int hec_shares_add(struct hec_shares *shares, const struct hec_shares_interval *
         return HEC_OK;
     }
     struct claims claims = {0};
-    int64_t given_uj[HEC_SHARES_ROWS_MAX];
+    int64_t given_uj[HEC_SHARES_ROWS_MAX] = {0};
     gather(shares, interval, &claims);
     for (size_t g = 0; g < claims.groups; g++)
         settle_group(&claims, g);
@@ -477,11 +508,24 @@ int hec_shares_add(struct hec_shares *shares, const struct hec_shares_interval *
     bool idle = no_kernel(interval), held = claims.any_context || !idle;
     int64_t idle_uj = idle_of(shares, interval, idle, held);
     shares->idle_before = idle;
-    give_idle(shares, idle_uj, &claims);
+    give_idle(shares, idle_uj, &claims, given_uj);
+    note_use(shares, given_uj, interval, &claims, idle);
     give_active(shares, energy_uj - idle_uj, interval->duration_ns, &claims, given_uj);
     add_floor_error(shares, given_uj, energy_uj - idle_uj, interval->duration_ns);
     learn(shares, energy_uj - idle_uj, interval->duration_ns, &claims);
     return HEC_OK;
+}
+
+void hec_shares_assume(struct hec_shares *shares, int64_t held_mw) {
+    shares->assumed_mw = held_mw > 0 ? held_mw : 0;
+}
+
+int64_t hec_shares_held_floor(const struct hec_shares *shares) {
+    int64_t held_mw = hec_floor_mw(&shares->held), free_mw = hec_floor_mw(&shares->free);
+    int64_t assumed_mw = shares->assumed_mw > 0 ? shares->assumed_mw : HEC_SHARES_UNKNOWN;
+    if (held_mw >= 0)
+        return held_mw;
+    return assumed_mw > free_mw ? assumed_mw : free_mw; /* a context adds to what it draws without one */
 }
 
 void hec_shares_idle(struct hec_shares *shares, bool held, int64_t power_mw, int64_t duration_ns) {
@@ -510,7 +554,7 @@ int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *r
     for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
         if (row->uj[part] < 0 || __builtin_add_overflow(total_uj, row->uj[part], &total_uj))
             return HEC_ERR_CORRUPT;
-    if (!share_error_valid(&row->error))
+    if (!share_error_valid(&row->error) || !hec_use_made_valid(&row->use, row->uj[HEC_SHARES_IDLE]))
         return HEC_ERR_CORRUPT;
     size_t i = find_row(shares, &row->tenant);
     if (i == shares->count)
@@ -525,6 +569,7 @@ int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *r
     for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
         here->uj[part] += row->uj[part];
     share_error_add(&here->error, &row->error);
+    hec_use_made_add(&here->use, &row->use);
     shares->total_uj = total_uj;
     return HEC_OK;
 }

@@ -14,7 +14,8 @@
  *
  * The floor is an estimate: the lowest mean power, over some seconds that agree with each other, while no kernel ran; one with a
  * context on the device and one without. It is made of readings of the power, which come every second, not of increments: the
- * counter of a real device is read every 5 s or so. Until there is one, an increment is idle only where no kernel ran.
+ * counter of a real device is read every 5 s or so. Until there is one, what devices of that kind idle at stands for it
+ * (hec_shares_assume); where that is not known either, an increment is idle only where no kernel ran.
  *
  * Rows are bounded. A tenant that ended keeps its row, so that its last value is scraped; after HEC_SHARES_KEEP_NS the one that
  * ended first makes room for a new tenant, and its joules go on in the row "(ended)". A tenant for whom there is no room shares
@@ -27,6 +28,7 @@
 
 #include "agent/draws.h"
 #include "agent/identity.h"
+#include "agent/waste.h"
 #include "base/clock.h"
 
 #include <stdbool.h>
@@ -65,6 +67,7 @@ struct hec_shares_holder {
     bool context; /* a process has a context on the device; false: only allocated */
     int instance; /* id of its MIG instance (GPU instance), or HEC_SHARES_WHOLE */
     int sm_permille; /* mean over the interval, of the whole device; HEC_SHARES_UNKNOWN. 0 where the driver says it did not run */
+    int cause;       /* why it may leave the device unused: a cause of waste.h */
 };
 
 struct hec_shares_instance {
@@ -86,6 +89,7 @@ struct hec_shares_interval {
 struct hec_shares_row {
     struct hec_tenant tenant;
     int64_t uj[HEC_SHARES_PART_COUNT];
+    struct hec_use_made use;
     int64_t held_ns;              /* end of the last interval in which it held the device */
     double mw_a_permille;         /* what it draws for its utilisation, as fitted (agent/draws.h); 0: not known yet */
     struct hec_share_error error; /* of uj[HEC_SHARES_ACTIVE] */
@@ -112,15 +116,20 @@ int64_t hec_shares_shown_uj(const struct hec_shares *shares, size_t row, enum he
 /* An interval that makes no sense (a negative increment or duration) adds nothing and returns HEC_ERR_USAGE. */
 int hec_shares_add(struct hec_shares *shares, const struct hec_shares_interval *interval);
 
+/* What a device of its kind idles at with a context; an estimate that stands as long as nothing better was seen. <= 0: none. */
+void hec_shares_assume(struct hec_shares *shares, int64_t held_mw);
 /* For so long the device drew so much while no kernel ran. held: somebody has a context on it. */
 void hec_shares_idle(struct hec_shares *shares, bool held, int64_t power_mw, int64_t duration_ns);
 
+#define HEC_SHARES_NAMED 3 /* the first row that is a tenant's */
 /* Rows 0 to count - 1; the first three are nobody (no labels: idle and unattributed), "(other)" and "(ended)", which are always
  * there and may be all 0. */
 size_t hec_shares_count(const struct hec_shares *shares);
 const struct hec_shares_row *hec_shares_row(const struct hec_shares *shares, size_t i);
 int64_t hec_shares_total_uj(const struct hec_shares *shares); /* of all that was added or restored */
 struct hec_shares_floor hec_shares_floor(const struct hec_shares *shares);
+/* While somebody holds it: what was seen, else what is assumed, else the floor without a context; HEC_SHARES_UNKNOWN. */
+int64_t hec_shares_held_floor(const struct hec_shares *shares);
 
 /* After a restart: what the rows and the floor were. Joules of a tenant that finds no room go to "(ended)". Negative figures
  * return HEC_ERR_CORRUPT and restore nothing. */

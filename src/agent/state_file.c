@@ -196,6 +196,30 @@ static bool take_number(struct reading *r, const char *line) {
     return true; /* of a newer version that keeps more */
 }
 
+/* "HELD WORKED CAUSE UJ CAUSE UJ ..."; a cause of a newer version is not known, and of no cause. */
+static bool take_use(const char *text, struct hec_use_made *use) {
+    char name[64];
+    int64_t uj;
+    int length = 0;
+    if (sscanf(text, "%" SCNd64 " %" SCNd64 "%n", &use->held_ns, &use->worked_ns, &length) != 2)
+        return false;
+    for (text += length; *text; text += length) {
+        if (sscanf(text, " %63s %" SCNd64 "%n", name, &uj, &length) != 2)
+            return false;
+        int cause = hec_waste_find(name);
+        use->wasted_uj[cause < HEC_WASTE_COUNT ? cause : HEC_WASTE_UNKNOWN] += uj;
+    }
+    return true;
+}
+
+static void put_use(struct hec_buf *out, const struct hec_use_made *use) {
+    hec_buf_printf(out, "\t%" PRId64 " %" PRId64, use->held_ns, use->worked_ns);
+    for (int cause = 0; cause < HEC_WASTE_COUNT; cause++)
+        if (use->wasted_uj[cause])
+            hec_buf_printf(out, " %s %" PRId64, hec_waste_name(cause), use->wasted_uj[cause]);
+    hec_buf_puts(out, "\n");
+}
+
 static bool take_share(struct reading *r, const char *line) {
     struct hec_shares_row row = {0};
     struct hec_tenant *tenant = &row.tenant;
@@ -231,6 +255,9 @@ static bool take_share(struct reading *r, const char *line) {
         line = tab + 1;
         snprintf(names[i].text, names[i].size, "%.*s", (int)strcspn(line, "\t"), line);
     }
+    const char *use = strchr(line, '\t');
+    if (use && !take_use(use + 1, &row.use))
+        return false;
     row.held_ns = r->saved_ns - age_ns;
     return hec_shares_restore(r->device->shares, &row) == HEC_OK;
 }
@@ -353,11 +380,12 @@ static void put_shares(struct hec_buf *out, const struct hec_shares *shares) {
         const struct hec_tenant *tenant = &row->tenant;
         hec_buf_printf(out,
                        "share %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
-                       " %.6g %.6g %.6g %.6g\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+                       " %.6g %.6g %.6g %.6g\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s",
                        row->uj[HEC_SHARES_ACTIVE], row->uj[HEC_SHARES_IDLE], row->uj[HEC_SHARES_UNATTRIBUTED],
                        now_ns - row->held_ns, row->mw_a_permille, row->error.turns_uj2, row->error.figures_uj,
                        row->error.floor_uj, tenant->pod_namespace, tenant->pod, tenant->container, tenant->job,
                        tenant->user, tenant->command, tenant->step, tenant->array_task);
+        put_use(out, &row->use);
     }
 }
 

@@ -9,8 +9,11 @@
 
 #define HALF_NS (30 * HEC_NS_PER_S)
 #define THROTTLED_SHARE 0.5 /* of readings: for most of the time */
+#define SURE_READ 0.9       /* of what the driver says outright: reasons for low clocks, and that nothing ran */
+#define COPIES_REACH 0.79   /* of the link: pinned copies alone, measured on an H200 (limits.def, USE_TRANSFERS_LINK) */
+#define COPIES_EXPLAIN 0.5  /* of the idle time: the larger part */
 
-enum input { UTIL, ENGINE, SM, OCCUPANCY, TENSOR, RX, TX, POWER, SLOW, HELD };
+enum input { UTIL, ENGINE, SM, OCCUPANCY, TENSOR, RX, TX, POWER, SLOW, HELD, CLOCK };
 
 static const struct {
     enum hec_metric metric;
@@ -26,6 +29,7 @@ static const struct {
     [POWER] = {HEC_GPU_POWER, 1e-3},
     [SLOW] = {HEC_GPU_THROTTLE, 1},
     [HELD] = {HEC_GPU_CONTEXTS, 1},
+    [CLOCK] = {HEC_GPU_SM_CLOCK, 1},
 };
 
 void hec_verdict_clear(struct hec_verdict *verdict) {
@@ -84,29 +88,61 @@ static void fill(const struct hec_verdict *verdict, const struct hec_device *dev
     };
 }
 
-int hec_verdict_of(const struct hec_verdict *verdict, const struct hec_device *device, int64_t now_ns) {
+/* The bytes that crossed the bus take at least so much of the time, at the best rate that copies reach. */
+static double copies_take(const struct hec_device_summary *d) {
+    double bytes = fmax(d->activity.pcie_rx, d->activity.pcie_tx);
+    return bytes / (hec_use_transfers_from(&d->device) / HEC_USE_TRANSFERS_LINK * COPIES_REACH);
+}
+
+static double transfers(const struct hec_device_summary *d) {
+    return copies_take(d) >= COPIES_EXPLAIN * (1 - d->activity.engine) ? hec_use_transfers(d) : 0;
+}
+
+/* The device waits for its host: for what, counters do not say. Data on the bus may be copies that it waits for, or what a slow loader
+ * brings; the driver's utilisation alone says less, and that it idles all the same. */
+static double starved(const struct hec_device_summary *d) {
+    if (!(d->activity.engine <= HEC_USE_WAITS_ENGINE) || hec_use_thin(d))
+        return 0;
+    if (!d->activity.has_gpm)
+        return hec_use_confidence(d);
+    return fmax(hec_use_waits(d), hec_use_transfers(d));
+}
+
+static int idle_verdict(const struct hec_verdict *verdict, const struct hec_device *device) {
+    if (!(mean_of(verdict, HELD) > 0))
+        return verdict->allocated ? HEC_AGENT_VERDICT_IDLE_ALLOCATED : HEC_AGENT_VERDICT_IDLE_FREE;
+    return device->clock_max_mhz > 0 && mean_of(verdict, CLOCK) >= HEC_IDLE_CLOCKS * (double)device->clock_max_mhz
+               ? HEC_AGENT_VERDICT_IDLE_CLOCKS
+               : HEC_AGENT_VERDICT_IDLE_ALLOCATED;
+}
+
+int hec_verdict_of(const struct hec_verdict *verdict, const struct hec_device *device, int64_t now_ns, double *sure) {
     static const struct {
         double (*holds)(const struct hec_device_summary *device);
         enum hec_agent_verdict verdict;
     } patterns[] = {
         {hec_use_dense, HEC_AGENT_VERDICT_HEALTHY},
-        {hec_use_transfers, HEC_AGENT_VERDICT_TRANSFER_BOUND},
+        {transfers, HEC_AGENT_VERDICT_TRANSFER_BOUND},
         {hec_use_thin, HEC_AGENT_VERDICT_OVERHEAD_BOUND},
-        {hec_use_waits, HEC_AGENT_VERDICT_STARVED},
+        {starved, HEC_AGENT_VERDICT_STARVED},
     };
     struct hec_device_summary summary;
+    double unused;
+    sure = sure ? sure : &unused;
+    *sure = NAN;
     if (verdict->begun_ns == INT64_MIN || now_ns - verdict->begun_ns >= 2 * HALF_NS)
         return HEC_VERDICT_UNKNOWN;
     fill(verdict, device, &summary);
     if (summary.activity.readings < HEC_USE_READINGS)
         return HEC_VERDICT_UNKNOWN;
+    *sure = SURE_READ;
     if (mean_of(verdict, SLOW) >= THROTTLED_SHARE)
         return HEC_AGENT_VERDICT_THROTTLED;
     if (hec_use_engine(&summary) < HEC_USE_NOTHING_MEAN)
-        return mean_of(verdict, HELD) > 0 || verdict->allocated ? HEC_AGENT_VERDICT_IDLE_ALLOCATED
-                                                                : HEC_AGENT_VERDICT_IDLE_FREE;
+        return idle_verdict(verdict, device);
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
-        if (patterns[i].holds(&summary) > 0)
+        if ((*sure = patterns[i].holds(&summary)) > 0)
             return patterns[i].verdict;
+    *sure = NAN;
     return HEC_VERDICT_UNKNOWN;
 }

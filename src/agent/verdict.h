@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HEC_VERDICT_INPUTS 10
+#define HEC_VERDICT_INPUTS 11
 #define HEC_VERDICT_UNKNOWN (-1)
 
 struct hec_verdict {
@@ -22,5 +22,6 @@ struct hec_verdict {
 void hec_verdict_clear(struct hec_verdict *verdict);
 /* Metrics that it makes no use of are passed over. */
 void hec_verdict_add(struct hec_verdict *verdict, enum hec_metric metric, int64_t t_ns, int64_t value);
-/* enum hec_agent_verdict; HEC_VERDICT_UNKNOWN: too few readings, nothing of the last minute, or no pattern holds. */
-int hec_verdict_of(const struct hec_verdict *verdict, const struct hec_device *device, int64_t now_ns);
+/* enum hec_agent_verdict; HEC_VERDICT_UNKNOWN: too few readings, nothing of the last minute, or no pattern holds. *sure (unless NULL):
+ * how sure that is, 0..1; NAN where it is unknown. */
+int hec_verdict_of(const struct hec_verdict *verdict, const struct hec_device *device, int64_t now_ns, double *sure);

@@ -127,6 +127,7 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
         .devices = hec_args_value(args, HEC_OPT_DEVICES),
         .job_map = hec_args_value(args, HEC_OPT_JOB_MAP),
         .old_names = hec_args_has(args, HEC_OPT_OLD_NAMES),
+        .all_series = hec_args_has(args, HEC_OPT_ALL_SERIES),
         .no_hostname = hec_args_has(args, HEC_OPT_NO_HOSTNAME),
         .otlp = hec_args_value(args, HEC_OPT_OTLP),
         .user = hec_args_value(args, HEC_OPT_USER),

@@ -222,7 +222,7 @@ static struct sums add_up(struct hec_live *live, int64_t now_ns) {
         device->watts_sum = 0;
         device->watts_count = 0;
         double joules = hec_running_joules(&device->joules);
-        int verdict = hec_verdict_of(&device->verdict, &device->info, now_ns);
+        int verdict = hec_verdict_of(&device->verdict, &device->info, now_ns, NULL);
         all_agree &= isnan(sums.joules) || verdict == sums.verdict;
         sums.verdict = verdict;
         sums.about |= !device->joules.counted;

@@ -77,6 +77,7 @@ struct hec_device {
     char cuda_driver[16];  /* the CUDA version that the driver supports, as NVML writes it: "13000" is 13.0 */
     char minor_number[16]; /* of its device file: 3 of /dev/nvidia3 */
     char serial[32];       /* of the board */
+    int64_t clock_max_mhz; /* of the SMs */
 };
 
 /* One member of the observed tree. A later record of the same (pid, start_ns) replaces the earlier one. */

@@ -33,8 +33,12 @@ class Page:
         self.text, self.samples = text, parse(text)
 
     def all(self, name, **labels):
+        """A label is as given; of a command its program is enough."""
+        def fits(label, has, want):
+            return has == want or (label == "command" and (has or "").startswith(want + " "))
+
         return [(found, value) for key, found, value in self.samples
-                if key == name and all(found.get(label) == want for label, want in labels.items())]
+                if key == name and all(fits(label, found.get(label), want) for label, want in labels.items())]
 
     def sum(self, name, **labels):
         return sum(value for _, value in self.all(name, **labels))

@@ -10,8 +10,8 @@ static void put_own(void) {
     puts("### Metrics of HEC\n");
     for (int i = 0; i < HEC_AGENT_METRIC_COUNT; i++) {
         const struct hec_agent_metric_info *m = hec_agent_metric_info((enum hec_agent_metric)i);
-        printf("- `%s` (%s%s%s): %s\n", m->name, hec_family_kind_name(m->kind), m->labels[0] ? " by " : "", m->labels,
-               m->help);
+        printf("- `%s` (%s%s%s): %s%s\n", m->name, hec_family_kind_name(m->kind), m->labels[0] ? " by " : "", m->labels,
+               m->help, m->more ? " With `--all-series`." : "");
     }
 }
 
@@ -20,6 +20,8 @@ static void put_values(void) {
 #define HEC_AGENT_PART(id, value, meaning) puts("- part `" value "`: " meaning);
 #define HEC_AGENT_STATE(id, value, meaning) puts("- state `" value "`: " meaning);
 #define HEC_AGENT_VERDICT(id, value, meaning) puts("- verdict `" value "`: " meaning);
+#define HEC_AGENT_USE(value, meaning) puts("- use `" value "`: " meaning);
+#define HEC_AGENT_BY(value, meaning) puts("- by `" value "`: " meaning);
 #include "agent/values.def"
     for (int i = 0; i < HEC_THROTTLE_UNASKED; i++) {
         const struct hec_throttle_info *info = hec_throttle_info((enum hec_throttle)i);
@@ -48,7 +50,7 @@ static const char *source_of(const struct hec_dcgm_field *field, char *text, siz
 
 static void put_dcgm(void) {
     static const char *const sets[] = {
-        [HEC_DCGM_DEFAULT] = "by default", [HEC_DCGM_ASKED] = "by `-f`", [HEC_DCGM_OLD] = "by the option, or `-f`"};
+        [HEC_DCGM_DEFAULT] = "by default", [HEC_DCGM_LISTED] = "by `--all-series`, or `-f`", [HEC_DCGM_ASKED] = "by `-f`", [HEC_DCGM_OLD] = "by the option, or `-f`"};
     const struct hec_dcgm_field *field;
     char text[128];
     puts(

@@ -1,6 +1,7 @@
 """The node agent on the simulated GPU: what it serves, what its counters do when it or a device goes and comes back."""
 import base64
 import contextlib
+import gzip
 import hashlib
 import http.client
 import json
@@ -58,10 +59,10 @@ LABELS = (("DCGM_FI_DRIVER_VERSION", "580.159.04"), ("DCGM_FI_DEV_NAME", "NVIDIA
 
 @pytest.fixture
 def started(hec):
-    """Starts agents, and sees that they end well."""
+    """Starts agents that serve all there is, and sees that they end well."""
     with contextlib.ExitStack() as stack:
         def start(*arguments, **options):
-            agent = Agent(hec, *arguments, **options)
+            agent = Agent(hec, "--all-series", *arguments, **options)
             stack.callback(lambda: agent.process.poll() is None and agent.stop())
             return agent
         yield start
@@ -229,6 +230,79 @@ def test_fields_of_a_vendors_list(started, hec, machine):
         assert len(said) == 1 and set(said[0].rsplit(": ", 1)[1].split(", ")) == absent, agent.said
 
 
+def test_series_that_nobody_asks_for(hec, machine):
+    """They are served with --all-series alone; what has a figure by default has the same there."""
+    here = machine("h200")
+    pages = []
+    for options in ((), ("--all-series",)):
+        agent = Agent(hec, *options, env=here.env)
+        pages.append(agent.until(lambda page: page.all("DCGM_FI_PROF_PCIE_TX_BYTES") and page.all("hec_device_verdict")))
+        assert agent.stop() == 0
+    usual, whole = ({name for name, _, _ in page.samples} for page in pages)
+    more = {f"DCGM_FI_DEV_{name}" for name in ("MEM_CLOCK", "PCIE_REPLAY_COUNTER", "ENC_UTIL", "DEC_UTIL", "FB_RESERVED",
+                                               "CORRECTABLE_REMAPPED_ROWS")}
+    more |= {f"hec_device_{name}" for name in ("energy_resets_total", "power_watts", "seconds_total", "throttled_seconds_total",
+                                               "throttle_lost_joules_total", "xid_errors_total")}
+    assert usual < whole and whole - usual - {"hec_device_idle_power_watts"} == more  # that one once the device has idled
+    assert len(pages[0].all(JOULES)) == 3 and len(pages[1].all(JOULES)) == 4, "it was never unobserved"
+
+
+def test_a_page_is_packed_where_that_is_asked_for(started):
+    agent = started("--sim", "h200")
+    agent.until(lambda page: page.all(ENERGY))
+    for accept, packed in ((None, False), ("gzip", True), ("br, GZIP;q=0.5", True), ("gzip;q=0", False), ("xgzip", False),
+                           ("identity", False)):
+        connection = http.client.HTTPConnection(agent.host, agent.port, timeout=20)
+        for path in ("/metrics", "/live.json"):
+            connection.request("GET", path, headers={"Accept-Encoding": accept} if accept else {})
+            response = connection.getresponse()
+            body = response.read()
+            assert (response.getheader("Content-Encoding") == "gzip") == packed, (accept, path)
+            text = gzip.decompress(body) if packed else body
+            assert text.startswith(b"{" if path == "/live.json" else b"# HELP ")
+            assert not packed or len(body) < len(text) / 2
+            assert path == "/live.json" or "Accept-Encoding" in response.getheader("Vary")
+        connection.close()
+
+
+def test_what_the_agent_says_of_its_process(started):
+    agent = started("--sim", "h200")
+    page = agent.until(lambda page: page.all(ENERGY))
+    assert 0 < page.one("process_cpu_seconds_total") < 20 and 0 < page.one("process_resident_memory_bytes") < 1e9
+    assert page.one("process_resident_memory_bytes") < page.one("process_virtual_memory_bytes")
+    assert 5 < page.one("process_open_fds") < page.one("process_max_fds")
+    assert abs(page.one("process_start_time_seconds") - time.time()) < 600
+
+
+def test_who_wastes(started, machine):
+    """Of jobs that do not report: what each draws while its device waits, and why, as likely as counters can tell; one of a kind a row."""
+    here = machine("h200x3")
+    players = [here.play(case, 120, "--device", gpu) for gpu, case in enumerate(("data-starved", "healthy-train", "host-bound"))]
+    agent = started(env=here.env)
+    page = agent.until(lambda page: len(page.all("hec_tenant_verdict", by="telemetry")) == 3
+                       and page.sum("hec_wasted_joules_total", cause="starved") > 100, 60)
+    causes = {labels["command"].split()[2]: labels["cause"] for labels, _ in page.all("hec_tenant_verdict")}
+    assert causes == {"data-starved": "starved", "healthy-train": "none", "host-bound": "starved"}  # for what, no counter says
+    assert {labels["verdict"] for labels, _ in page.all("hec_device_verdict", by="telemetry")} == {"starved", "healthy"}
+    assert 0 < min(sure for _, sure in page.all("hec_tenant_verdict")) and max(sure for _, sure in page.all("hec_tenant_verdict")) < 0.8
+    live = agent.live()
+    worst, _, best = live["tenants"]
+    assert [row["wasted_joules"] for row in live["tenants"]] == sorted((row["wasted_joules"] for row in live["tenants"]), reverse=True)
+    assert "healthy-train" in best["command"] and best["says"] == "healthy" and best["worked_share"] > 0.9
+    assert "data-starved" in worst["command"] and worst["says"].startswith("starved") and worst["worked_share"] < 0.5
+    for row in (worst, best):
+        assert row["worked_joules"] + row["wasted_joules"] == pytest.approx(row["joules"], abs=0.01)
+        assert sum(row["wasted_by_cause"].values()) == pytest.approx(row["wasted_joules"], abs=0.01)
+    (team,) = live["teams"]
+    assert team["wasted_joules"] == pytest.approx(sum(row["wasted_joules"] for row in live["tenants"]), abs=0.01)
+    watts = [dict(zip(live["causes"]["names"], cell)) for cell in live["causes"]["watts"]]
+    assert max(cell["idle_allocated"] or 0 for cell in watts) > 100, "no chart that is all busy"
+    assert_adds_up(page)
+    for player in players:
+        player.kill()
+        player.wait(30)
+
+
 def test_refuses(hec):
     for arguments, words in ((["--interval", "0"], "--interval needs a number from 0.2"),
                              (["--listen", "nowhere:x"], "--listen needs ADDRESS:PORT"),
@@ -260,7 +334,7 @@ def test_a_load(started, machine):
     assert 0 < bound <= active
     live = agent.live()
     (tenant,), (busy, idle) = live["tenants"], live["devices"]
-    assert tenant["name"].endswith("hec") and tenant["devices"] == [0] and tenant["joules"] > 100
+    assert ": hec sim healthy-train" in tenant["name"] and tenant["devices"] == [0] and tenant["joules"] > 100
     assert 0 < tenant["error_joules"] <= tenant["joules"]
     assert max(watts or 0 for watts in busy["power_history_w"]) > 200 and busy["limit_w"] == 700 and busy["joules"] > 300
     assert idle["power_w"] == 82 and set(idle["power_history_w"]) <= {82, None} and 0 < idle["memory_total_bytes"]

@@ -25,7 +25,7 @@ def node(hec):
         def make(spec, *arguments):
             machine = Machine(hec, spec)
             stack.callback(machine.stop)
-            agent = Agent(hec, "--state-dir", "kept", *arguments, env=machine.env)
+            agent = Agent(hec, "--all-series", "--state-dir", "kept", *arguments, env=machine.env)
             stack.callback(lambda: agent.process.poll() is None and agent.stop())
 
             def play(name, case, seconds, instance):

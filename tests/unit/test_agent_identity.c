@@ -147,12 +147,12 @@ TEST_WITH(processes_are_known_by_user_and_command, set_up, tear_down) {
     assert_string_equal(of(10, NULL, 0).command, "wor) ker");
     assert_string_equal(of(10, NULL, 0).user, "ann");
     assert_string_equal(of(11, NULL, 0).command, "train.py");
-    assert_string_equal(of(12, NULL, 0).command, "torch.distributed.run");
+    assert_string_equal(of(12, NULL, 0).command, "torch.distributed.run x");
     assert_string_equal(of(13, NULL, 0).command, "wor) ker");
     assert_string_equal(of(14, NULL, 0).command, "wor) ker");
     assert_string_equal(of(15, NULL, 0).container, "0123456789ab");
     assert_string_equal(of(15, NULL, 0).user, "ann");
-    assert_string_equal(of(16, NULL, 0).command, "???[31m\"\\? a name that is longer");
+    assert_string_equal(of(16, NULL, 0).command, "???[31m\"\\? a name that is longer than a label may be");
     assert_string_equal(of(17, NULL, 0).command, "wor) ker");
     assert_string_equal(of(18, NULL, 0).command, "wor) ker");
     static const int nobodys[] = {99, 0, -1};
@@ -161,6 +161,58 @@ TEST_WITH(processes_are_known_by_user_and_command, set_up, tear_down) {
         assert_string_equal(none.user, "(unknown)");
         assert_string_equal(none.command, "");
     }
+}
+
+static const struct {
+    const char *arguments;
+    size_t length;
+    const char *shown;
+} commands[] = {
+#define COMMAND(arguments, shown) {arguments, sizeof arguments - 1, shown}
+    COMMAND("python\0train.py\0--lr\0" "3\0", "train.py --lr 3"),
+    COMMAND("python\0/a/b/train.py\0--data\0/scratch/imagenet\0--epochs=90\0", "train.py --data imagenet --epochs=90"),
+    COMMAND("python3\0-m\0vllm.entrypoints\0--api-key\0sk-verysecret\0--port\0" "80\0", "vllm.entrypoints --port 80"),
+    COMMAND("python3\0serve.py\0https://me:pass@host/x\0a sentence of words\0ok\0", "serve.py ok"),
+    COMMAND("python3\0x.py\0--token=abc\0--prompt\0what is a GPU?\0", "x.py --prompt"),
+    COMMAND("./hec\0sim\0data-starved\0--seconds\0" "300\0", "wor) ker sim data-starved --seconds 300"),
+    COMMAND("python3\0x.py\0--max-tokens\0" "512\0--hf-token\0short\0", "x.py --max-tokens 512"),
+    COMMAND("python3\0x.py\0a-word-that-is-longer-than-people-would-read\0-v\0", "x.py -v"),
+};
+
+/* Runs are told apart by their options; what may be a secret is never shown. */
+TEST_WITH(a_command_says_what_tells_it_apart, set_up, tear_down) {
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        int pid = 100 + (int)i;
+        put_process(pid, 1, USERS_CGROUP, commands[i].arguments, commands[i].length, "", 0);
+        assert_string_equal(of(pid, NULL, 0).command, commands[i].shown);
+    }
+}
+
+/* A process of its parent's that says nothing of its own. */
+static void put_child(int pid, int parent, int uid, const char *arguments, size_t length) {
+    char path[64];
+    put_process(pid, 1, USERS_CGROUP, arguments, length, "", 0);
+    snprintf(path, sizeof path, "%d/stat", pid);
+    folder_text(path, "%d (python3) S %d 1 1 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 1 1000 100 0 0\n", pid, parent);
+    snprintf(path, sizeof path, "%d/status", pid);
+    folder_text(path, "Name:\tpython3\nUid:\t%d\t%d\t%d\t%d\n", uid, uid, uid, uid);
+}
+#define CHILD(pid, parent, uid, arguments) put_child(pid, parent, uid, arguments, sizeof arguments - 1)
+#define SPAWNED "python3\0-c\0from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5)\0--multiprocessing-fork\0"
+
+TEST_WITH(workers_are_of_who_started_them, set_up, tear_down) {
+    CHILD(200, 1, 1234, "python3\0train.py\0--lr\0" "3\0");
+    CHILD(201, 200, 1234, SPAWNED);
+    CHILD(202, 201, 1234, SPAWNED);
+    CHILD(203, 200, 1234, "VLLM::EngineCore\0");
+    CHILD(204, 200, 99, SPAWNED); /* another user's: not his to name */
+    CHILD(205, 200, 1234, "python3\0eval.py\0"); /* says what it is */
+    CHILD(206, 206, 1234, SPAWNED);               /* its own parent: no end */
+    for (int pid = 200; pid <= 203; pid++)
+        assert_string_equal(of(pid, NULL, 0).command, "train.py --lr 3");
+    assert_string_equal(of(204, NULL, 0).command, "python3");
+    assert_string_equal(of(205, NULL, 0).command, "eval.py");
+    assert_string_equal(of(206, NULL, 0).command, "python3");
 }
 
 TEST_WITH(jobs_are_known_by_cgroup_else_environment, set_up, tear_down) {
@@ -270,7 +322,7 @@ TEST_WITH(each_process_is_told_apart_where_that_is_asked_for, set_up, tear_down)
     struct hec_tenant job = of(40, NULL, 0), pod = of(41, &holder, 0), gone = of(42, NULL, 0);
     assert_int_equal(job.pid, 40);
     assert_string_equal(job.job, "5");
-    assert_string_equal(job.command, "train.py");
+    assert_string_equal(job.command, "train.py --name");
     assert_string_equal(job.user, "ann");
     assert_string_equal(hec_identity_line(identity, 40), "/usr/bin/python3 train.py --name ?[31mred?");
     assert_string_equal(pod.pod, "held");

@@ -217,7 +217,7 @@ static int verdict_after(int seconds, int engine, int sm, int occupancy, int rx_
         for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++)
             node->sink.sample(node, shown[i].metric, 0, now_ns, shown[i].value);
     }
-    return hec_verdict_of(&node->devices[0]->verdict, &node->devices[0]->info, now_ns);
+    return hec_verdict_of(&node->devices[0]->verdict, &node->devices[0]->info, now_ns, NULL);
 }
 
 TEST(test_verdicts) {
@@ -228,6 +228,8 @@ TEST(test_verdicts) {
     assert_int_equal(verdict_after(90, 990, 950, 400, 0, 600, 0, 1), HEC_AGENT_VERDICT_HEALTHY);
     assert_int_equal(verdict_after(90, 990, 950, 400, 0, 600, 0x40, 1), HEC_AGENT_VERDICT_THROTTLED);
     assert_int_equal(verdict_after(90, 500, 300, 200, 20 << 20, 250, 0, 1), HEC_AGENT_VERDICT_TRANSFER_BOUND);
+    /* as much data as a loader brings to a device that waits for it: copies do not explain the idle time */
+    assert_int_equal(verdict_after(90, 300, 250, 200, 4 << 20, 250, 0, 1), HEC_AGENT_VERDICT_STARVED);
     assert_int_equal(verdict_after(90, 600, 100, 30, 0, 150, 0, 1), HEC_AGENT_VERDICT_OVERHEAD_BOUND);
     assert_int_equal(verdict_after(90, 100, 80, 60, 0, 150, 0, 1), HEC_AGENT_VERDICT_STARVED);
     assert_int_equal(verdict_after(90, 700, 600, 300, 0, 400, 0, 1), HEC_VERDICT_UNKNOWN); /* none of them */
@@ -238,7 +240,7 @@ TEST(test_verdicts) {
     assert_int_equal(verdict_after(20, 0, 0, 0, 0, 115, 0, 1),
                      HEC_VERDICT_UNKNOWN); /* of the minute, not of the moment */
     now_ns += 61 * S;
-    assert_int_equal(hec_verdict_of(&node->devices[0]->verdict, &node->devices[0]->info, now_ns), HEC_VERDICT_UNKNOWN);
+    assert_int_equal(hec_verdict_of(&node->devices[0]->verdict, &node->devices[0]->info, now_ns, NULL), HEC_VERDICT_UNKNOWN);
 }
 
 /* 400 W at three quarters of the clock for 10 s, slowed by heat: a quarter of 4 kJ. */

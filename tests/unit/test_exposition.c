@@ -167,7 +167,8 @@ TEST(test_tables) {
     for (int i = 0; i < HEC_AGENT_METRIC_COUNT; i++) {
         const struct hec_agent_metric_info *m = hec_agent_metric_info((enum hec_agent_metric)i);
         size_t length = strlen(m->name);
-        assert_true(is_name(m->name) && strncmp(m->name, "hec_", 4) == 0);
+        bool ours = strncmp(m->name, "hec_", 4) == 0; /* or what all that Prometheus scrapes say of their process */
+        assert_true(is_name(m->name) && (ours || strncmp(m->name, "process_", 8) == 0));
         assert_true((m->kind == HEC_FAMILY_COUNTER) == (strcmp(m->name + length - 6, "_total") == 0));
         assert_true((m->kind == HEC_FAMILY_INFO) == (strcmp(m->name + length - 5, "_info") == 0));
         assert_true(m->help[strlen(m->help) - 1] == '.');
@@ -209,11 +210,15 @@ static int parse(struct hec_dcgm_list *list, const char *text, struct hec_why *w
 TEST(test_dcgm_list) {
     struct hec_dcgm_list list;
     struct hec_why why;
-    hec_dcgm_list_default(&list, false);
+    hec_dcgm_list_default(&list, true, false);
     assert_int_equal(list.count, 26); /* of default-counters.csv */
     assert_true(lists(&list, "DCGM_FI_DEV_GPU_TEMP") && !lists(&list, "DCGM_FI_PROF_SM_ACTIVE"));
+    assert_true(lists(&list, "DCGM_FI_DEV_ENC_UTIL"));
+    hec_dcgm_list_default(&list, false, false);
+    assert_int_equal(list.count, 20); /* without those that nobody is known to ask for */
+    assert_true(lists(&list, "DCGM_FI_DEV_FB_FREE") && !lists(&list, "DCGM_FI_DEV_ENC_UTIL"));
     assert_false(lists(&list, "dcgm_gpu_utilization"));
-    hec_dcgm_list_default(&list, true);
+    hec_dcgm_list_default(&list, true, true);
     assert_true(lists(&list, "dcgm_gpu_utilization") && lists(&list, "DCGM_FI_DEV_GPU_TEMP"));
 
     assert_int_equal(parse(&list,

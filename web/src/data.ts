@@ -94,6 +94,8 @@ export interface LiveDevice {
     up: boolean;
     simulated?: boolean;
     verdict?: string | null;
+    /** How sure it is, 0 to 1. */
+    confidence?: Maybe;
     power_w?: Maybe;
     limit_w?: Maybe;
     gpu?: Maybe;
@@ -110,15 +112,31 @@ export interface LiveDevice {
     power_history_w?: (number | null)[];
 }
 
-/** Somebody whose processes use GPUs: a pod, a Slurm job, a user. */
-export interface LiveTenant {
-    name: string;
-    kind?: string | null;
+/** What was made of the GPUs that were held. */
+export interface LiveUse {
     devices: number[];
     joules?: Maybe;
-    watts?: Maybe;
-    /** Drawn while its processes held a GPU and did not use it. */
+    /** Drawn while they held a GPU and nothing ran for them. */
     wasted_joules?: Maybe;
+    wasted_by_cause?: Record<string, number>;
+    /** Of the time held. */
+    worked_share?: Maybe;
+    advice?: string | null;
+}
+
+/** Somebody whose processes use GPUs: a pod, a Slurm job, a program of a user. */
+export interface LiveTenant extends LiveUse {
+    name: string;
+    kind?: string | null;
+    watts?: Maybe;
+    /** What is said of it now, in words; who says it (a job that was analysed, or telemetry alone), and how sure that is. */
+    says?: string | null;
+    by?: string | null;
+    confidence?: Maybe;
+}
+
+export interface LiveTeam extends LiveUse {
+    team: string;
 }
 
 export interface LiveJob {
@@ -152,6 +170,7 @@ export interface Live {
     /** Why there is none. */
     trouble?: string | null;
     tenants: LiveTenant[];
+    teams?: LiveTeam[];
     jobs: LiveJob[];
     causes?: LiveCauses | null;
     self?: { cpu_seconds?: Maybe; resident_bytes?: Maybe };

@@ -1,5 +1,5 @@
-// The agent's page: the devices of a node now, who wastes most, and what the last minutes went into. Fetched again every interval.
-import type { Live, LiveCauses, LiveDevice, LiveJob, LiveTenant, Page } from "./data";
+// The agent's page: the devices of a node now, who wastes most and why, and what the last minutes went into. Fetched again every interval.
+import type { Live, LiveCauses, LiveDevice, LiveJob, LiveTeam, LiveTenant, LiveUse, Page } from "./data";
 import { code, details, h, plain, replace, section, wide, type Child } from "./dom";
 import { bytes, joules, known, seconds, share, si, watts } from "./format";
 import { figures } from "./summary";
@@ -14,6 +14,10 @@ const sum = (values: readonly (number | null | undefined)[]): number | null =>
 function meter(part: number | null, text: string): Child {
     return part === null ? text : h("span", { class: "meter" }, h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": 0, "--part": Math.min(1, part), "--swatch": "var(--line-0)" })), text);
 }
+
+/** What counters alone tell is likely; a job that was analysed shows it. */
+const said = (says: string | null | undefined, by: string | null | undefined, sure: number | null | undefined): string =>
+    !says ? "—" : by === "telemetry" ? `likely ${says}${known(sure) ? ` (${share(sure)})` : ""}` : says;
 
 /** A part of the page, made once: what is sorted, filtered or has the focus stays so when its figures change. */
 interface Part {
@@ -30,7 +34,7 @@ function devices(): Part {
             { title: "Name", cell: (d) => [d.name ?? "—", d.up ? null : h("span", { class: "gone" }, " not answering")], by: (d) => d.name },
             { title: "Power", cell: (d) => meter(of_limit(d), `${watts(d.power_w)} of ${watts(d.limit_w)}`), by: (d) => d.power_w },
             { title: "Lately", cell: (d) => spark(d.power_history_w ?? [], most) },
-            { title: "Verdict", cell: (d) => d.verdict?.replaceAll("_", " ") ?? "—", by: (d) => d.verdict },
+            { title: "Verdict", cell: (d) => said(d.verdict?.replaceAll("_", " "), "telemetry", d.confidence), by: (d) => d.verdict },
             { title: "Busy", cell: (d) => share(d.gpu), by: (d) => d.gpu, numeric: true },
             { title: "SM", cell: (d) => share(d.sm), by: (d) => d.sm, numeric: true },
             { title: "Tensor", cell: (d) => share(d.tensor), by: (d) => d.tensor, numeric: true },
@@ -66,19 +70,42 @@ function jobs(): Part {
     return { element: section("jobs", "Jobs, by what they waste", rows.element), update: (live) => rows.update(by_waste(live.jobs)) };
 }
 
+const causes_of = (use: LiveUse): string =>
+    Object.entries(use.wasted_by_cause ?? {}).sort((a, b) => b[1] - a[1]).slice(0, 3).map(([name, amount]) => `${state_title(name)} ${joules(amount)}`).join(", ") || "—";
+
 function tenants(): Part {
     const rows = live_table<LiveTenant>({
-        caption: "Pods, Slurm jobs and users, by what their processes draw while they hold a GPU and do not use it", rows: [], shown: 20, empty: "Nobody uses a device.",
-        text: (t) => `${t.name} ${t.kind ?? ""}`, columns: [
-            { title: "Unused", cell: (t) => joules(t.wasted_joules), by: (t) => t.wasted_joules, numeric: true },
+        caption: "Pods, Slurm jobs and programs, by what they draw while they hold a GPU and nothing runs for them", rows: [], shown: 20, empty: "Nobody uses a device.",
+        text: (t) => `${t.name} ${t.kind ?? ""} ${t.says ?? ""}`, columns: [
+            { title: "Wasted", cell: (t) => joules(t.wasted_joules), by: (t) => t.wasted_joules, numeric: true },
             { title: "Who", cell: (t) => code(t.name), by: (t) => t.name, wide: true },
-            { title: "Kind", cell: (t) => t.kind ?? "—", by: (t) => t.kind },
-            { title: "GPUs", cell: (t) => t.devices.join(", ") || "—" },
-            { title: "Power", cell: (t) => watts(t.watts), by: (t) => t.watts, numeric: true },
+            { title: "Now", cell: (t) => said(t.says, t.by, t.confidence), by: (t) => t.says },
+            { title: "Worked", cell: (t) => share(t.worked_share), by: (t) => t.worked_share, numeric: true },
             { title: "Energy", cell: (t) => joules(t.joules), by: (t) => t.joules, numeric: true },
+            { title: "Power", cell: (t) => watts(t.watts), by: (t) => t.watts, numeric: true },
+            { title: "Wasted by cause", cell: causes_of },
+            { title: "More GPUs?", cell: (t) => t.advice ?? "—", by: (t) => t.advice },
+            { title: "GPUs", cell: (t) => t.devices.join(", ") || "—" },
+            { title: "Kind", cell: (t) => t.kind ?? "—", by: (t) => t.kind },
         ],
     });
-    return { element: section("tenants", "Who uses the devices", rows.element), update: (live) => rows.update(by_waste(live.tenants)) };
+    return { element: section("tenants", "Who wastes most", rows.element), update: (live) => rows.update(by_waste(live.tenants)) };
+}
+
+function teams(): Part {
+    const rows = live_table<LiveTeam>({
+        caption: "Namespaces of pods, and users. More GPUs are honest from 70 % of sustained use on; below, what is there is to be used first", rows: [], shown: 20, empty: "Nobody uses a device.",
+        text: (t) => t.team, columns: [
+            { title: "Wasted", cell: (t) => joules(t.wasted_joules), by: (t) => t.wasted_joules, numeric: true },
+            { title: "Team", cell: (t) => code(t.team), by: (t) => t.team, wide: true },
+            { title: "Worked", cell: (t) => share(t.worked_share), by: (t) => t.worked_share, numeric: true },
+            { title: "Energy", cell: (t) => joules(t.joules), by: (t) => t.joules, numeric: true },
+            { title: "Wasted by cause", cell: causes_of },
+            { title: "More GPUs?", cell: (t) => t.advice ?? "—", by: (t) => t.advice },
+            { title: "GPUs", cell: (t) => t.devices.join(", ") || "—" },
+        ],
+    });
+    return { element: section("teams", "Teams", rows.element), update: (live) => rows.update(by_waste(live.teams ?? [])) };
 }
 
 interface Mean { name: string; watts: number }
@@ -117,7 +144,7 @@ function figures_of(live: Live): HTMLElement {
 
 export function live_page(page: Page): Child {
     const status = h("p", { class: "status", role: "status" }, "Asking the agent…"), title = h("h1", { id: "answer" }, "This node"), top = h("div", { class: "top-figures" });
-    const parts = [devices(), jobs(), tenants(), causes()];
+    const parts = [devices(), tenants(), teams(), jobs(), causes()];
     let interval_ms = 2000, gone = 0, as_of = "";
     const draw = (live: Live): void => {
         title.textContent = live.hostname ? `GPUs of ${plain(live.hostname)}` : "GPUs of this node";

@@ -183,6 +183,10 @@ test("live: asks again without a reload, keeps its place, and says when the agen
     const tab = await open(browser, `http://127.0.0.1:${server.address().port}/`), { page } = tab;
     try {
         assert.deepEqual(await page.locator("#jobs tbody tr").evaluateAll((rows) => rows.map((r) => r.textContent.match(/slurm \d+/)[0])), ["slurm 18", "slurm 17"], "most waste first");
+        const tenants = await page.locator("#tenants tbody tr").allTextContents();
+        assert.match(tenants[0], /mia.*starved for data.*20 %.*optimise first/, "what a job said is no guess");
+        assert.match(tenants[1], /team-a.*likely healthy \(61 %\).*scale out/);
+        assert.match((await page.locator("#teams tbody tr").allTextContents())[0], /mia.*optimise first/);
         assert.match(await page.locator("#devices").textContent(), /612 W.*not answer/);
         await page.locator("#devices").getByRole("button", { name: "Power" }).focus();
         await page.evaluate(() => { window.same = true; });

@@ -53,7 +53,8 @@ export function live_data(more = {}) {
         power_history_w: Array.from({ length: 60 }, (_, i) => (i === 20 ? null : power + 30 * Math.sin(i))) });
     return { schema: "hec.page/1", kind: "live", live: {
         hostname: "node-7", hec_version: "0.1.0", time: "2026-01-01T10:00:00Z", interval_s: 0.25, devices: [device(0, 612), device(1, 140), device(2, null)],
-        tenants: [{ name: "team-a/train-0", kind: "pod", devices: [0], joules: 9000, watts: 600, wasted_joules: 100 }, { name: "mia", kind: "user", devices: [1], joules: 3000, watts: 140, wasted_joules: 2800 }],
+        tenants: [{ name: "team-a/train-0", kind: "pod", devices: [0], joules: 9000, watts: 600, wasted_joules: 100, worked_share: 0.9, says: "healthy", by: "telemetry", confidence: 0.61, advice: "scale out", wasted_by_cause: { none: 100 } }, { name: "mia", kind: "user", devices: [1], joules: 3000, watts: 140, wasted_joules: 2800, worked_share: 0.2, says: "starved for data", by: "job", advice: "optimise first", wasted_by_cause: { data: 2500, unknown: 300 } }],
+        teams: [{ team: "team-a", devices: [0], joules: 9000, wasted_joules: 100, worked_share: 0.9, advice: "scale out" }, { team: "mia", devices: [1], joules: 3000, wasted_joules: 2800, worked_share: 0.2, advice: "optimise first", wasted_by_cause: { data: 2800 } }],
         jobs: [{ name: "slurm 17", command: "python3 train.py", devices: [0], cause: "data", joules: 5000, wasted_joules: 700, seconds: 60, wasted_share: 0.14 },
             { name: "slurm 18", command: "python3 serve.py", devices: [1], cause: "launch", joules: 2500, wasted_joules: 2100, seconds: 60, wasted_share: 0.84 }],
         causes: { from_s: -60, step_s: 1, names: ["compute", "data", "launch"], watts: Array.from({ length: 60 }, (_, i) => (i === 30 ? [null, null, null] : [400 + i, 100, 50])) }, ...more } };

@@ -4,7 +4,7 @@
  *     fleet_pages GPUS page NODE SECONDS    one page (OpenMetrics where SECONDS begins with "+")
  *     fleet_pages GPUS serve                an HTTP server on loopback: prints its port, /NODE/metrics is that node's page now
  *
- * "+" after GPUS: with the older names of dcgm-exporter. The figures are drawn up, not measured: nothing but the number and size of
+ * "+" after GPUS: with the older names of dcgm-exporter; "a": all series. The figures are drawn up, not measured: nothing but the number and size of
  * series, and what queries answer, follows from it. */
 #include "agent/page.h"
 #include "base/clock.h"
@@ -107,6 +107,7 @@ static const struct way ways[] = {
 
 struct fleet {
     struct hec_dcgm_list dcgm;
+    bool all;
     int gpus;
     int64_t start_ns;
 };
@@ -145,7 +146,7 @@ static int tenants_of(const struct way *way, int node, struct hec_tenant out[2])
 /* ---- one device ---- */
 
 /* In the unit of model/metric.def. */
-static int64_t reading(const struct way *way, int tenants, enum hec_metric metric) {
+static int64_t reading(const struct way *way, int node, int tenants, double seconds, enum hec_metric metric) {
     switch (metric) {
     case HEC_GPU_ENERGY:
         return 0; /* dcgm-exporter's is a total */
@@ -154,10 +155,15 @@ static int64_t reading(const struct way *way, int tenants, enum hec_metric metri
     case HEC_GPU_POWER_LIMIT:
         return 700000;
     case HEC_GPU_SM_CLOCK:
-        return way->sm > 0 ? 1755 : 345;
+        return way->sm > 0 || (tenants && node % 3 == 1) ? 1755 : 345; /* of some, clocks stay up */
     case HEC_GPU_MEM_CLOCK:
         return 3201;
+    case HEC_GPU_ROWS_UNCORRECTABLE:
+        return way->xid == 94 ? (int64_t)seconds : 0;
+    case HEC_GPU_ROWS_FAILED:
+        return way->xid == 94;
     case HEC_GPU_TEMPERATURE:
+        return way->reason == HEC_THROTTLE_THERMAL ? 90 : (int64_t)(28 + way->watts / 20);
     case HEC_GPU_MEM_TEMPERATURE:
         return (int64_t)(28 + way->watts / 20);
     case HEC_GPU_MEM_USED:
@@ -185,7 +191,8 @@ static int64_t reading(const struct way *way, int tenants, enum hec_metric metri
 }
 
 /* Whose its joules are: what is above the floor and the floor itself, in equal parts. */
-static void divide(struct hec_node_device *device, const struct way *way, const struct hec_tenant *tenants, int count) {
+static void divide(struct hec_node_device *device, const struct way *way, const struct hec_tenant *tenants, int count,
+                   double seconds) {
     int64_t left_uj = 1000 * device->total[HEC_NODE_ENERGY_MJ];
     double idle = fmin(1, (count ? FLOOR_W : FREE_W) / way->watts);
     for (int i = 0; i < count; i++) {
@@ -194,6 +201,10 @@ static void divide(struct hec_node_device *device, const struct way *way, const 
         row.uj[HEC_SHARES_IDLE] = (int64_t)(idle / count * 1000 * (double)device->total[HEC_NODE_ENERGY_MJ]);
         if (i + 1 == count)
             row.uj[HEC_SHARES_IDLE] = left_uj - row.uj[HEC_SHARES_ACTIVE];
+        row.use.held_ns = (int64_t)(seconds * 1e9);
+        row.use.worked_ns = (int64_t)(way->busy / count * (double)row.use.held_ns);
+        row.use.wasted_uj[way->reports ? (int)way->cause : count > 1 ? HEC_WASTE_UNKNOWN : way->busy > 0 ? HEC_CAUSE_THROTTLE : HEC_CAUSE_IDLE] =
+            (int64_t)((1 - way->busy) * (double)row.uj[HEC_SHARES_IDLE]);
         /* two who share a device are less sure than one who has it alone */
         row.error.floor_uj = (count > 1 ? 0.1 : 0.01) * (double)row.uj[HEC_SHARES_ACTIVE];
         left_uj -= row.uj[HEC_SHARES_ACTIVE] + row.uj[HEC_SHARES_IDLE];
@@ -232,7 +243,7 @@ static struct hec_node_device *make_device(const struct fleet *fleet, int node, 
         return NULL;
     }
     device->info =
-        (struct hec_device){.index = gpu, .name = "NVIDIA H200", .driver = "580.159.04", .power_limit_mw = 700000};
+        (struct hec_device){.index = gpu, .name = "NVIDIA H200", .driver = "580.159.04", .power_limit_mw = 700000, .clock_max_mhz = 1980};
     snprintf(device->info.uuid, sizeof device->info.uuid, "GPU-%08x-0000-4000-8000-%012x", (unsigned)node,
              (unsigned)(node * fleet->gpus + gpu));
     snprintf(device->info.pci_bus_id, sizeof device->info.pci_bus_id, "00000000:%02X:00.0", 16u + (unsigned)gpu);
@@ -244,13 +255,13 @@ static struct hec_node_device *make_device(const struct fleet *fleet, int node, 
         hec_xids_add(&device->xids, way->xid, (int64_t)(seconds / 5));
     hec_verdict_clear(&device->verdict);
     for (int metric = 0; metric < HEC_METRIC_COUNT; metric++) {
-        device->newest[metric] = (struct hec_node_value){now_ns, reading(way, count, (enum hec_metric)metric)};
+        device->newest[metric] = (struct hec_node_value){now_ns, reading(way, node, count, seconds, (enum hec_metric)metric)};
         for (int i = 0; i < HEC_USE_READINGS; i++)
             hec_verdict_add(&device->verdict, (enum hec_metric)metric, now_ns, device->newest[metric].value);
     }
     sum_up(device, way, count, seconds);
     device->newest[HEC_GPU_ENERGY].value = device->total[HEC_NODE_ENERGY_MJ];
-    divide(device, way, tenants, count);
+    divide(device, way, tenants, count, seconds);
     return device;
 }
 
@@ -295,16 +306,28 @@ static int make(const struct fleet *fleet, int number, double seconds, enum hec_
                                        .devices = {.instances = true, .gpus = UINT64_MAX},
                                        .hostname_label = "Hostname",
                                        .hostname = hostname,
-                                       .causes = &causes};
+                                       .causes = &causes,
+                                       .all_series = fleet->all};
     struct hec_page_agent agent = {
+        .process = {.cpu_seconds = floor(2 * seconds) / 1000,
+                    .resident_bytes = 9 << 20,
+                    .virtual_bytes = 200 << 20,
+                    .open_fds = 20,
+                    .max_fds = 1024,
+                    .started_s = 1.8e9},
         .cpu_seconds = floor(2 * seconds) / 1000, .resident_bytes = 9 << 20, .state_saved = number % 40 != 1};
     struct hec_node *node = hec_node_new(HEC_NS_PER_S, NULL);
     int64_t now_ns = hec_clock_mono_ns();
     if (!node)
         return HEC_ERR_NOMEM;
     snprintf(hostname, sizeof hostname, "node-%04d", number);
-    for (int gpu = 0; gpu < fleet->gpus; gpu++)
+    for (int gpu = 0; gpu < fleet->gpus; gpu++) {
+        const struct way *way = way_of(fleet, number, gpu);
+        struct hec_tenant tenants[2];
         node->devices[gpu] = make_device(fleet, number, gpu, seconds, now_ns);
+        if (way->reports && number % 2 && tenants_of(way, number, tenants) == 1) /* of others no window was analysed yet */
+            hec_node_diagnose(node, &tenants[0], UINT64_C(1) << gpu, (int)way->cause);
+    }
     node->domains[node->domain_count++] =
         (struct hec_node_domain){.metric = HEC_RAPL_PACKAGE_ENERGY, .total_uj = (int64_t)(180e6 * seconds)};
     hec_page_drop(&agent, "tenant", number % 40 == 2 ? (uint64_t)seconds : 0);
@@ -355,7 +378,8 @@ int main(int argc, char **argv) {
     fleet.gpus = argc > 1 ? atoi(argv[1]) : 0;
     if (fleet.gpus < 0 || fleet.gpus > HEC_VENDOR_DEVICES_MAX)
         return 2;
-    hec_dcgm_list_default(&fleet.dcgm, argc > 1 && strchr(argv[1], '+'));
+    fleet.all = argc > 1 && strchr(argv[1], 'a');
+    hec_dcgm_list_default(&fleet.dcgm, fleet.all, argc > 1 && strchr(argv[1], '+'));
     if (argc == 3 && strcmp(argv[2], "serve") == 0)
         return serve(&fleet);
     if (argc != 5 || strcmp(argv[2], "page") != 0)

@@ -89,6 +89,8 @@ static void describe_limits(const struct hec_nvml *nvml, hec_nvml_device handle,
         info->power_limit_mw = limit;
     if (nvml->power_limit_default && nvml->power_limit_default(handle, &limit) == HEC_NVML_SUCCESS)
         info->power_limit_default_mw = limit;
+    if (nvml->clock_max && nvml->clock_max(handle, HEC_NVML_CLOCK_SM, &limit) == HEC_NVML_SUCCESS)
+        info->clock_max_mhz = limit;
     info->pcie_kib_per_s = pcie_speed(nvml, handle);
 }
 
@@ -113,7 +115,7 @@ void nvml_describe(const struct hec_nvml *nvml, hec_nvml_device handle, int inde
     info->index = HEC_DEVICE_INDEX(HEC_VENDOR_NVIDIA, index);
     snprintf(info->vendor, sizeof info->vendor, "%s", hec_vendor_info(HEC_VENDOR_NVIDIA)->name);
     info->cuda_major = info->cuda_minor = info->mig_enabled = -1;
-    info->memory_kib = info->power_limit_mw = info->power_limit_default_mw = info->pcie_kib_per_s = -1;
+    info->memory_kib = info->power_limit_mw = info->power_limit_default_mw = info->pcie_kib_per_s = info->clock_max_mhz = -1;
     if (!handle)
         return;
     describe_identity(nvml, handle, info);
