@@ -26,6 +26,7 @@ static int choose(const struct hec_args *args, struct hec_top_options *options) 
         .sort = sort,
         .filter = filter,
         .once = hec_args_has(args, HEC_OPT_ONCE),
+        .waste = hec_args_has(args, HEC_OPT_WASTE),
         .json = hec_args_has(args, HEC_OPT_JSON),
         .schema = hec_args_has(args, HEC_OPT_SCHEMA),
         .color = style.color,

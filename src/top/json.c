@@ -13,7 +13,11 @@ int hec_top_json(const struct hec_top_state *state, const struct hec_top_view *v
     json_t *processes = json_array();
     for (int i = 0; i < count; i++)
         json_array_append_new(processes, json_process(state, &state->processes[order[i]]));
-    return hec_json_print_line(json_top(state, processes), out);
+    int wasteful[HEC_WASTE_TENANTS], waste_count = hec_top_wastes(state, view, wasteful);
+    json_t *wastes = json_array();
+    for (int i = 0; i < waste_count; i++)
+        json_array_append_new(wastes, json_waste(&state->wastes[wasteful[i]]));
+    return hec_json_print_line(json_top(state, processes, wastes), out);
 }
 
 #include "report/json_schema.h"

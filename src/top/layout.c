@@ -99,7 +99,8 @@ static void put_help(struct hec_sheet *sheet) {
         "SM% TENS% DRAM%     SMs with a warp, tensor pipes, memory bandwidth in use:",
         "                    counters of the GPU, of all there is",
         "UTIL%               some kernel was there: what nvidia-smi shows",
-        "VERDICT             what they say of the last minute",
+        "VERDICT             what counters say of the last minute: likely, not shown",
+        "WASTED              (--waste) drawn while somebody held a GPU and nothing ran",
         "THROTTLED           why clocks are low",
         "-                   not measured; never 0",
     };
@@ -108,7 +109,7 @@ static void put_help(struct hec_sheet *sheet) {
 }
 
 int hec_top_rows(const struct hec_top_state *state) {
-    return 8 + 2 * state->device_count + state->process_count;
+    return 10 + 2 * state->device_count + state->process_count + state->waste_count + state->team_count;
 }
 
 void hec_top_layout(const struct hec_top_state *state, struct hec_top_view *view, struct hec_sheet *sheet) {
@@ -139,7 +140,9 @@ void hec_top_layout(const struct hec_top_state *state, struct hec_top_view *view
             rows = room - room / 3 > 2 ? room - room / 3 : 2;
         row = hec_top_put_devices(state, view, sheet, row, rows, lines, &left_out);
         row += row + 4 < sheet->rows - 1 && room > 12; /* a blank one */
-        if (row + 1 < sheet->rows - 1)
+        if (state->waste && row + 1 < sheet->rows - 1)
+            hec_top_put_waste(state, view, sheet, row, sheet->rows - 1 - row, &left_out);
+        else if (row + 1 < sheet->rows - 1)
             hec_top_put_processes(state, view, sheet, row, sheet->rows - 1 - row, &left_out);
         else
             hec_buf_printf(&left_out, "%sprocesses", left_out.length ? " " : "");

@@ -28,5 +28,9 @@ bool hec_top_second_line(const struct hec_top_state *state, int room);
 /* lines: rows a device may take, 1 or 2. Returns the next row; *left_out: bits of columns that are not shown. */
 int hec_top_put_devices(const struct hec_top_state *state, const struct hec_top_view *view, struct hec_sheet *sheet,
                         int row, int rows, int lines, struct hec_buf *left_out);
+/* Those that pass the filter, most wasted first: places in state->wastes. Returns how many. */
+int hec_top_wastes(const struct hec_top_state *state, const struct hec_top_view *view, int order[HEC_WASTE_TENANTS]);
+int hec_top_put_waste(const struct hec_top_state *state, struct hec_top_view *view, struct hec_sheet *sheet, int row,
+                      int rows, struct hec_buf *left_out);
 int hec_top_put_processes(const struct hec_top_state *state, struct hec_top_view *view, struct hec_sheet *sheet,
                           int row, int rows, struct hec_buf *left_out);

@@ -77,7 +77,7 @@ static void take_figures(struct hec_top_device *out, const struct hec_node *node
         out->limit_w = (double)device->info.power_limit_mw * 1e-3;
     out->memory_total = device->info.memory_kib > 0 ? (double)device->info.memory_kib * 1024 : NAN;
     out->throttle = throttle_of(hec_node_value_of(node, device, HEC_GPU_THROTTLE, now_ns));
-    out->verdict = device->up ? hec_verdict_of(&device->verdict, &device->info, now_ns) : HEC_VERDICT_UNKNOWN;
+    out->verdict = device->up ? hec_verdict_of(&device->verdict, &device->info, now_ns, NULL) : HEC_VERDICT_UNKNOWN;
     memmove(out->course, out->course + 1, sizeof out->course - sizeof out->course[0]);
     out->course[HEC_TOP_COURSE - 1] = out->power_w;
 }
@@ -162,20 +162,59 @@ static void take_process(struct hec_top_state *state, struct hec_node *node, con
 }
 
 /* What is of no process that is listed: rows without a pid are nobody's, the others' processes have ended. */
-static void take_rest(struct hec_top_device *out, const struct hec_node_device *device) {
+static void take_rest(struct hec_top_device *out, const struct hec_node_device *device, bool waste) {
     int64_t nobody = 0, ended = 0;
     for (size_t i = 0; device->shares && i < hec_shares_count(device->shares); i++) {
         const struct hec_shares_row *row = hec_shares_row(device->shares, i);
-        bool listed = false;
-        for (int p = 0; p < device->process_count; p++)
+        bool listed = waste && i >= HEC_SHARES_NAMED;
+        for (int p = 0; p < device->process_count && !waste; p++)
             listed |= device->processes[p].now.pid == row->tenant.pid;
-        if (row->tenant.pid == 0 && !row->tenant.command[0])
+        if (i == 0)
             nobody += sum_uj(row);
         else if (!listed)
             ended += sum_uj(row);
     }
     out->nobody = isnan(out->joules) ? NAN : (double)nobody * 1e-6;
     out->ended = isnan(out->joules) ? NAN : (double)ended * 1e-6;
+}
+
+static void take_use(struct hec_top_waste *out, const struct hec_use_made *use, int64_t uj, uint64_t devices) {
+    out->devices = devices;
+    out->joules = (double)uj * 1e-6;
+    out->wasted = (double)hec_use_made_wasted_uj(use) * 1e-6;
+    out->worked = hec_use_made_worked(use);
+    for (int cause = 0; cause < HEC_WASTE_COUNT; cause++)
+        out->by_cause[cause] = (double)use->wasted_uj[cause] * 1e-6;
+}
+
+/* Their names are clean (agent/identity.h). Of rows that gave no joules yet nothing is shown. */
+static void take_waste(struct hec_top_state *state, const struct hec_node *node, int64_t now_ns) {
+    static struct hec_waste_row rows[HEC_WASTE_TENANTS];
+    static struct hec_waste_team teams[HEC_WASTE_TENANTS];
+    int count = hec_waste_rows(node, rows);
+    hec_waste_sort(rows, count);
+    state->waste_count = count;
+    for (int i = 0; i < count; i++) {
+        struct hec_top_waste *out = &state->wastes[i];
+        const struct hec_tenant *of = rows[i].of;
+        *out = (struct hec_top_waste){.said = hec_waste_said(node, &rows[i], now_ns)};
+        snprintf(out->team, sizeof out->team, "%s", hec_waste_team_of(of));
+        memcpy(out->user, of->user, sizeof out->user);
+        memcpy(out->pod, of->pod, sizeof out->pod);
+        memcpy(out->container, of->container, sizeof out->container);
+        memcpy(out->job, of->job, sizeof out->job);
+        memcpy(out->command, of->command, sizeof out->command);
+        take_use(out, &rows[i].use, hec_waste_row_uj(&rows[i]), rows[i].devices);
+        out->wasted = hec_waste_known(&rows[i]) ? out->wasted : NAN;
+        out->scale = hec_waste_scale(&rows[i].use, out->said.cause);
+    }
+    state->team_count = hec_waste_teams(rows, count, teams);
+    for (int i = 0; i < state->team_count; i++) {
+        state->teams[i] = (struct hec_top_waste){.said = {.cause = HEC_WASTE_UNKNOWN, .sure = NAN},
+                                                 .scale = hec_waste_scale(&teams[i].use, HEC_WASTE_UNKNOWN)};
+        snprintf(state->teams[i].team, sizeof state->teams[i].team, "%s", teams[i].name);
+        take_use(&state->teams[i], &teams[i].use, teams[i].uj, teams[i].devices);
+    }
 }
 
 void hec_top_take(struct hec_top_state *state, struct hec_node *node, int64_t now_ns) {
@@ -196,10 +235,12 @@ void hec_top_take(struct hec_top_state *state, struct hec_node *node, int64_t no
         take_figures(out, node, device, now_ns);
         out->joules = device->counter_ns == INT64_MIN ? NAN : (double)device->total[HEC_NODE_ENERGY_MJ] * 1e-3;
         out->joules_s = isnan(out->joules) ? NAN : (double)(device->settled_ns - device->first_ns) / HEC_NS_PER_S;
-        for (int p = 0; p < device->process_count; p++)
+        for (int p = 0; p < device->process_count && !state->waste; p++)
             take_process(state, node, device, &device->processes[p]);
-        take_rest(out, device);
+        take_rest(out, device, state->waste);
     }
+    if (state->waste)
+        take_waste(state, node, now_ns);
     state->left_out += node->dropped_processes;
     pthread_mutex_unlock(&node->lock);
 }

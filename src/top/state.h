@@ -40,7 +40,20 @@ struct hec_top_process {
     } from, later;        /* watts are those since `from`, which becomes `later` from time to time */
 };
 
+/* Who wastes: a pod, a job or a program of a user, or the sum of a team. */
+struct hec_top_waste {
+    char team[65], user[33], pod[254], container[64], job[64], command[HEC_COMMAND_SIZE]; /* of a sum only the team */
+    uint64_t devices;
+    double joules, wasted, worked; /* wasted: NAN where it is not known; worked: a share of the time held */
+    double by_cause[HEC_WASTE_COUNT];     /* joules */
+    struct hec_node_said said;
+    enum hec_scale scale;
+};
+
 struct hec_top_state {
+    bool waste; /* who wastes, instead of processes */
+    struct hec_top_waste wastes[HEC_WASTE_TENANTS], teams[HEC_WASTE_TENANTS];
+    int waste_count, team_count;
     char host[65], trouble[256]; /* trouble: why there are no devices; "": nothing is known of that */
     int64_t begun_ns, now_ns, wall_ns, interval_ns;
     struct hec_top_device devices[HEC_DEVICE_MAX];

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define OPEN_NS (60 * HEC_NS_PER_S)    /* to wait for a driver: eight devices that were asleep take 10 s */
+#define WASTE_TICKS 8                  /* intervals before the first lines of who wastes: a verdict takes several readings */
 #define FIRST_NS (200 * HEC_NS_PER_MS) /* until devices are there, mostly: then the screen is drawn again */
 #define TEXT_MAX (16u << 20)
 #define LINE_COLUMNS 160 /* of lines that go to no terminal */
@@ -151,18 +152,18 @@ static void run_screen(struct top *top) {
     }
 }
 
-/* Rates need two readings, so the first lines come after one interval and a half. */
+/* Rates need two readings, so the first lines come after one interval and a half; causes need more. */
 static void run_lines(struct top *top) {
     int64_t interval_ns = top->options->interval_ns, due_ns = hec_clock_mono_ns() + OPEN_NS;
+    int left = top->options->waste ? WASTE_TICKS : 1;
     while (!top->done && hec_clock_mono_ns() < due_ns && hec_recorder_wait_ready(top->watch.recorder, 0) > 0)
         wait_until(top, hec_clock_mono_ns() + 10 * HEC_NS_PER_MS, false);
     for (due_ns = hec_clock_mono_ns() + interval_ns / 2; !top->done; due_ns += interval_ns) {
-        bool first = top->state.wall_ns == 0;
         wait_until(top, due_ns, false);
         if (top->done)
             return;
         tick(top);
-        if (first)
+        if (left-- > 0)
             continue;
         print_snapshot(top);
         top->done |= top->options->once;
@@ -189,7 +190,7 @@ static int watch_signals(struct top *top, struct hec_why *why) {
 static int begin(struct top *top, struct hec_why *why) {
     const struct hec_top_options *options = top->options;
     struct hec_identity *identity = NULL;
-    const struct hec_identity_options who = {.device_prefix = hec_identity_proof(NULL), .processes = true};
+    const struct hec_identity_options who = {.device_prefix = hec_identity_proof(NULL), .processes = !options->waste};
     int err = watch_signals(top, why);
     if (err == HEC_OK && hec_identity_open(&who, &identity) < 0)
         hec_warn("/proc cannot be read: processes have no names");
@@ -230,6 +231,7 @@ __attribute__((visibility("default"))) int hec_top_main(const struct hec_top_opt
     }
     hec_log_set_level(HEC_LOG_ERROR); /* what is wrong is on the page */
     hec_top_begin(&top.state, hec_clock_mono_ns(), options->interval_ns);
+    top.state.waste = options->waste;
     hec_watch_start(&top.watch, top.node, hec_collectors_of(HEC_OBSERVER_SCREEN), options->nvml_path);
     if (top.view.plain)
         run_lines(&top);

@@ -15,6 +15,7 @@ struct hec_top_options {
     const char *filter;    /* NULL: every process */
     const char *sort;      /* one of HEC_TOP_SORTS; NULL: the first */
     bool once, json;       /* once: one snapshot, then leave; json: objects, a line each */
+    bool waste;            /* who wastes most, instead of processes */
     bool schema;           /* print that of the objects, and leave */
     bool color, utf8;
     int columns; /* of lines that do not go to a screen; 0: as many as they need */

@@ -128,6 +128,22 @@ def test_a_line_an_interval(hec, machine):
     assert lines[-1]["devices"][1]["verdict"] == "healthy"
 
 
+def test_who_wastes(hec, machine):
+    """By program instead of by process, in 80 columns and as JSON, with a verdict that is likely and no more."""
+    done = hec("top", "--waste", "--json", "--once", *INTERVAL, env=machine.env)
+    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
+    top = json.loads(done.stdout)
+    jsonschema.validate(top, SCHEMA)
+    assert top["processes"] == [] and len(top["teams"]) == 1
+    (row,) = top["waste"]
+    assert "sim healthy-train" in row["command"] and row["team"] == row["user"] and row["cause"] == "none" and 0 < row["confidence"] < 0.8
+    assert row["worked_share"] > 0.9 and row["wasted_joules"] < row["joules"] / 5 and row["advice"] is None
+    done = hec("top", "--waste", "-1", *INTERVAL, env={**machine.env, "COLUMNS": "80"})
+    assert done.returncode == 0 and max(map(len, done.stdout.splitlines())) <= 80
+    assert re.search(r"^ +WASTED USED% NOW +MORE GPUS\? TEAM +USER +JOB +POD OR COMMAND", done.stdout, re.M)
+    assert re.search(r"likely healthy .* - .*train sim", done.stdout) and "By team" in done.stdout
+
+
 def test_the_schema_is_printed(hec):
     told = json.loads(hec("top", "--schema").stdout)
     assert told.pop("$id") and told == SCHEMA

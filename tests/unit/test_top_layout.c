@@ -231,6 +231,50 @@ TEST(scrolls) {
     HAS(page(&view, 24, 80, true), " 1000 ");
 }
 
+static struct hec_top_waste *add_waste(const char *team, const char *job, const char *command, double wasted, double worked) {
+    struct hec_top_waste *row = &state.wastes[state.waste_count++];
+    *row = (struct hec_top_waste){
+        .joules = 9000, .wasted = wasted, .worked = worked, .said = {.cause = HEC_WASTE_UNKNOWN, .sure = NAN}};
+    snprintf(row->team, sizeof row->team, "%s", team);
+    snprintf(row->user, sizeof row->user, "ann");
+    snprintf(row->job, sizeof row->job, "%s", job);
+    snprintf(row->command, sizeof row->command, "%s", command);
+    return row;
+}
+
+/* Who, of which team and job, why, and whether more is honest: all of it in 80 columns. */
+TEST(who_wastes_fits_80_columns) {
+    struct hec_top_view view = {.plain = true};
+    add_device("NVIDIA H200", 512);
+    state.waste = true;
+    struct hec_top_waste *row = add_waste("vision", "4711", "train.py --lr 3", 8100, 0.2);
+    row->said = (struct hec_node_said){.cause = HEC_WASTE_STARVED, .sure = 0.5};
+    row->scale = HEC_SCALE_OPTIMISE;
+    row->by_cause[HEC_WASTE_STARVED] = 8100;
+    row = add_waste("ann", "", "serve.py", NAN, 0.98);
+    row->said = (struct hec_node_said){.cause = HEC_CAUSE_NONE, .by_job = true, .sure = NAN};
+    row->scale = HEC_SCALE_OUT;
+    state.team_count = 1;
+    state.teams[0] = (struct hec_top_waste){.team = "vision", .wasted = 8100, .worked = 0.2, .joules = 9000};
+    state.teams[0].said.cause = HEC_WASTE_UNKNOWN;
+    const char *shown = page(&view, hec_top_rows(&state), 80, true);
+    HAS(shown, "  WASTED USED% NOW                MORE GPUS? TEAM   USER   JOB    POD OR COMMAND");
+    HAS(shown, " 8.10 kJ    20 likely starved     tune first vision ann    4711   train.py --lr");
+    HAS(shown, "       -    98 healthy            scale out  ann");
+    HAS(shown, "By team\n 8.10 kJ    20 -");
+    HAS(page(&view, 60, 160, true), "JOULES");
+    snprintf(view.filter, sizeof view.filter, "4711");
+    LACKS(page(&view, 60, 80, true), "serve.py");
+    struct hec_buf json;
+    hec_buf_init(&json, 1 << 20);
+    assert_int_equal(hec_top_json(&state, &view, &json), HEC_OK);
+    HAS(hec_buf_text(&json), "\"wasted_joules\": 8100");
+    HAS(hec_buf_text(&json), "\"wasted_by_cause\": [{\"cause\": \"starved\", \"joules\": 8100.0}]");
+    HAS(hec_buf_text(&json), "\"processes\": []");
+    LACKS(hec_buf_text(&json), "serve.py");
+    hec_buf_free(&json);
+}
+
 static int set_locale(void **unused) {
     (void)unused;
     return setlocale(LC_CTYPE, "C.UTF-8") ? 0 : -1;
