@@ -28,8 +28,8 @@ def listens(pid):
 
 
 class Prometheus:
-    def __init__(self, folder, targets, interval="300ms", rules_interval="300ms"):
-        """targets: of static_configs. The rules of deploy/ are evaluated, every rules_interval instead of once a minute."""
+    def __init__(self, folder, targets, interval="300ms", rules_interval="300ms", relabel=()):
+        """targets: of static_configs; relabel: of relabel_configs. The rules of deploy/ are evaluated, every rules_interval instead of once a minute."""
         self.folder = pathlib.Path(folder)
         files = []
         for path in DEPLOY.glob("prometheus/*.yml"):
@@ -40,7 +40,7 @@ class Prometheus:
                 (self.folder / path.name).write_text(yaml.safe_dump(content))
                 files.append(path.name)
         config = {"global": {"scrape_interval": interval, "evaluation_interval": rules_interval}, "rule_files": files,
-                  "scrape_configs": [{"job_name": "hec", "static_configs": targets}]}
+                  "scrape_configs": [{"job_name": "hec", "static_configs": targets, "relabel_configs": list(relabel)}]}
         (self.folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         self.log = open(self.folder / "prometheus.log", "w+")
         self.process = subprocess.Popen(

@@ -54,23 +54,39 @@ def test_the_daemon_set_has_few_rights():
 def test_objects_refer_to_each_other():
     daemon = of_kind("DaemonSet")[0]
     template = daemon["spec"]["template"]
-    monitor = of_kind("PodMonitor")[0]
+    monitor, by_service, service = (of_kind(kind)[0] for kind in ("PodMonitor", "ServiceMonitor", "Service"))
     labels = template["metadata"]["labels"]
     for selector in (daemon["spec"]["selector"], monitor["spec"]["selector"]):
         assert selector["matchLabels"].items() <= labels.items()
+    assert service["spec"]["selector"].items() <= labels.items()
+    assert by_service["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert template["spec"]["serviceAccountName"] == of_kind("ServiceAccount")[0]["metadata"]["name"]
     ports = {port["name"] for port in template["spec"]["containers"][0]["ports"]}
     assert {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]} <= ports
+    assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
+    assert {end["port"] for end in by_service["spec"]["endpoints"]} <= {port["name"] for port in service["spec"]["ports"]}
     for path in DEPLOY.glob("kubernetes/*/kustomization.yaml"):
         for resource in yaml.safe_load(path.read_text())["resources"]:
             assert (path.parent / resource).exists(), resource
 
 
-def test_a_target_leaves_the_labels_of_tenants_alone():
-    rules = of_kind("PodMonitor")[0]["spec"]["podMetricsEndpoints"][0]["relabelings"]
+@pytest.mark.parametrize("kind, endpoints", [("PodMonitor", "podMetricsEndpoints"), ("ServiceMonitor", "endpoints")])
+def test_a_target_leaves_the_labels_of_tenants_alone(kind, endpoints):
+    rules = of_kind(kind)[0]["spec"][endpoints][0]["relabelings"]
     dropped = next(rule["regex"] for rule in rules if rule.get("action") == "labeldrop")
     for label in ("pod", "namespace", "container"):
         assert re.fullmatch(dropped, label)
+    assert {rule.get("targetLabel") for rule in rules} >= {"instance", "node"}
+
+
+def test_the_operator_selects_rules_and_monitors():
+    """By the label `release`, which kube-prometheus-stack asks for; the rules are those of the files."""
+    done = subprocess.run([DEPLOY / "prometheus" / "operator", "mine"], capture_output=True, text=True, check=True, timeout=60)
+    for made, name in zip(yaml.safe_load_all(done.stdout), ("rules", "alerts"), strict=True):
+        assert made["kind"] == "PrometheusRule" and made["metadata"]["labels"] == {"release": "mine"}
+        assert made["spec"] == yaml.safe_load((DEPLOY / "prometheus" / f"{name}.yml").read_text())
+    for kind in ("PodMonitor", "ServiceMonitor"):
+        assert of_kind(kind)[0]["metadata"]["labels"]["release"]
 
 
 def test_joules_are_as_late_as_prometheus_asks():
