@@ -39,10 +39,10 @@ struct hec_http {
     struct hec_web_config *web; /* its users: under the lock of it */
     pthread_mutex_t web_lock;
     struct hec_http_maker maker;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock;                                                /* of what follows */
     struct MHD_Response *pages[HEC_HTTP_PAGES], *packed[HEC_HTTP_PAGES]; /* packed: as gzip, where that was asked for */
     bool gzip[HEC_HTTP_PAGES];                                           /* it was */
-    int64_t asked_ns[HEC_HTTP_PAGES], made_ns[HEC_HTTP_PAGES]; /* 0: never */
+    int64_t asked_ns[HEC_HTTP_PAGES], made_ns[HEC_HTTP_PAGES];           /* 0: never */
     bool ready;
     int64_t tick_ns, stale_ns;
     struct hec_http_counts counts;
@@ -160,7 +160,8 @@ static enum MHD_Result show(struct hec_http *http, struct MHD_Connection *is, en
     pthread_mutex_lock(&http->lock);
     http->asked_ns[page] = now_ns;
     http->gzip[page] |= gzip;
-    bool old = http->made_ns[page] == 0 || now_ns - http->made_ns[page] > http->maker.age_ns + http->maker.age_ns / 2;
+    bool old = (gzip && !http->packed[page]) || http->made_ns[page] == 0 ||
+               now_ns - http->made_ns[page] > http->maker.age_ns + http->maker.age_ns / 2;
     pthread_mutex_unlock(&http->lock);
     if (old)
         http->maker.make(http->maker.context, page);

@@ -27,8 +27,8 @@ bool hec_tenant_equal(const struct hec_tenant *a, const struct hec_tenant *b) {
 
 uint64_t hec_tenant_id(const struct hec_tenant *t) {
     char text[sizeof *t + 8];
-    int length = snprintf(text, sizeof text, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", t->pod_namespace, t->pod, t->container, t->job,
-                          t->step, t->array_task, t->user, t->command);
+    int length = snprintf(text, sizeof text, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", t->pod_namespace, t->pod, t->container,
+                          t->job, t->step, t->array_task, t->user, t->command);
     return hec_hash(text, (size_t)length);
 }
 
@@ -372,7 +372,8 @@ static const char *read_text(struct hec_identity *identity, int process, const c
 }
 
 /* Of a worker: its parent's, or that one's, as far as they are the same user's. */
-static void take_parents_command(struct hec_identity *identity, int32_t parent, int64_t uid, char out[HEC_COMMAND_SIZE]) {
+static void take_parents_command(struct hec_identity *identity, int32_t parent, int64_t uid,
+                                 char out[HEC_COMMAND_SIZE]) {
     bool worker = true;
     for (int up = 0; worker && parent > 1 && up < PARENTS_MAX; up++) {
         char path[16];

@@ -34,7 +34,7 @@ struct hec_tenant {
     bool claimed;        /* by a variable alone: the job of that number of this user, and of nobody else. No label */
     char user[33];
     char command[HEC_COMMAND_SIZE]; /* of the process, or of who started it as a worker */
-    int32_t pid; /* 0: processes are not tenants of their own */
+    int32_t pid;                    /* 0: processes are not tenants of their own */
 };
 
 bool hec_tenant_equal(const struct hec_tenant *a, const struct hec_tenant *b);

@@ -188,7 +188,8 @@ static json_t *causes_of(const struct hec_live *live, const struct hec_node *nod
 static double watts_since(const struct hec_live_before *before, const struct hec_waste_row *t, int64_t now_ns) {
     for (size_t i = 0; i < before->count && before->t_ns; i++)
         if (before->row[i].tenant == t->id)
-            return (double)(hec_waste_row_uj(t) - before->row[i].uj) / 1e6 / ((double)(now_ns - before->t_ns) / HEC_NS_PER_S);
+            return (double)(hec_waste_row_uj(t) - before->row[i].uj) / 1e6 /
+                   ((double)(now_ns - before->t_ns) / HEC_NS_PER_S);
     return NAN;
 }
 
@@ -274,7 +275,8 @@ static void add_tenants(json_t *root, struct hec_live *live, const struct hec_no
         json_array_append_new(rows, tenant_of(live, node, &list[i], now_ns));
     int team_count = count ? hec_waste_teams(list, count, teams) : 0;
     for (int i = 0; i < team_count; i++) {
-        json_t *team = json_pack("{s:o, s:o}", "team", of_STRING(teams[i].name), "devices", indices_of(teams[i].devices));
+        json_t *team =
+            json_pack("{s:o, s:o}", "team", of_STRING(teams[i].name), "devices", indices_of(teams[i].devices));
         add_use(team, &teams[i].use, teams[i].uj, true);
         json_object_set_new(team, "advice", advice_of(&teams[i].use, HEC_WASTE_UNKNOWN));
         json_array_append_new(sums, team);

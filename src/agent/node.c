@@ -279,10 +279,10 @@ static const struct hec_node_diagnosed *diagnosed_of(const struct hec_node *node
 
 static int cause_of_verdict(int verdict) {
     static const int causes[HEC_AGENT_VERDICTS] = {
-        [HEC_AGENT_VERDICT_HEALTHY] = HEC_CAUSE_NONE,           [HEC_AGENT_VERDICT_STARVED] = HEC_WASTE_STARVED,
-        [HEC_AGENT_VERDICT_OVERHEAD_BOUND] = HEC_CAUSE_LAUNCH,  [HEC_AGENT_VERDICT_TRANSFER_BOUND] = HEC_CAUSE_COPY,
-        [HEC_AGENT_VERDICT_THROTTLED] = HEC_CAUSE_THROTTLE,     [HEC_AGENT_VERDICT_IDLE_CLOCKS] = HEC_WASTE_CLOCKS,
-        [HEC_AGENT_VERDICT_IDLE_ALLOCATED] = HEC_CAUSE_IDLE,    [HEC_AGENT_VERDICT_IDLE_FREE] = HEC_WASTE_UNKNOWN,
+        [HEC_AGENT_VERDICT_HEALTHY] = HEC_CAUSE_NONE,          [HEC_AGENT_VERDICT_STARVED] = HEC_WASTE_STARVED,
+        [HEC_AGENT_VERDICT_OVERHEAD_BOUND] = HEC_CAUSE_LAUNCH, [HEC_AGENT_VERDICT_TRANSFER_BOUND] = HEC_CAUSE_COPY,
+        [HEC_AGENT_VERDICT_THROTTLED] = HEC_CAUSE_THROTTLE,    [HEC_AGENT_VERDICT_IDLE_CLOCKS] = HEC_WASTE_CLOCKS,
+        [HEC_AGENT_VERDICT_IDLE_ALLOCATED] = HEC_CAUSE_IDLE,   [HEC_AGENT_VERDICT_IDLE_FREE] = HEC_WASTE_UNKNOWN,
     };
     return verdict == HEC_VERDICT_UNKNOWN ? HEC_WASTE_UNKNOWN : causes[verdict];
 }
@@ -312,7 +312,8 @@ static struct hec_node_said says(const struct hec_node *node, const struct hec_n
     struct hec_node_said said = {HEC_WASTE_UNKNOWN, false, NAN};
     if (job)
         return (struct hec_node_said){job->cause, true, NAN};
-    int verdict = device->up ? hec_verdict_of(&device->verdict, &device->info, now_ns, &said.sure) : HEC_VERDICT_UNKNOWN;
+    int verdict =
+        device->up ? hec_verdict_of(&device->verdict, &device->info, now_ns, &said.sure) : HEC_VERDICT_UNKNOWN;
     said.cause = cause_of_verdict(verdict);
     if (tenant && tenants > 1 && said.cause != HEC_CAUSE_IDLE && said.cause != HEC_WASTE_CLOCKS)
         return (struct hec_node_said){HEC_WASTE_UNKNOWN, false, NAN};

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define LABELS_MAX 24
+#define AGE_LEAST_S 10 /* of a counter that is fresh nobody asks; the slowest is read every 5 s */
 
 struct maker {
     struct hec_node *node;
@@ -335,7 +336,8 @@ static double seconds(const struct maker *m, const struct hec_node_device *devic
     return (double)sum_ns / 1e9;
 }
 static double energy_age(const struct maker *m, const struct hec_node_device *device) {
-    return device->counter_ns == INT64_MIN ? NAN : (double)(m->now_ns - device->counter_ns) / 1e9;
+    double age_s = device->counter_ns == INT64_MIN ? NAN : (double)(m->now_ns - device->counter_ns) / 1e9;
+    return age_s >= AGE_LEAST_S || m->options->all_series ? age_s : NAN;
 }
 static double resets(const struct maker *m, const struct hec_node_device *device) {
     (void)m;
@@ -438,8 +440,8 @@ static void put_devices(struct maker *m) {
 
 /* ---- what they make of the devices ---- */
 
-static void put_use(struct maker *m, const struct hec_waste_row *row, const char *label, const char *value, double amount,
-                    const char *by) {
+static void put_use(struct maker *m, const struct hec_waste_row *row, const char *label, const char *value,
+                    double amount, const char *by) {
     struct labels labels = {.count = 0};
     label_tenant(&labels, row->of);
     add_label(&labels, label, value);

@@ -48,7 +48,7 @@ struct hec_shares {
     int64_t total_uj;
     int64_t idle_owed_uj; /* of the floor, where the counter lagged behind */
     struct hec_floor free, held;
-    int64_t assumed_mw; /* instead of held, until that is known; 0: none */
+    int64_t assumed_mw;                 /* instead of held, until that is known; 0: none */
     struct hec_draws draws;             /* by row */
     double due_uj[HEC_SHARES_ROWS_MAX]; /* what its utilisation came to, less what it got */
     struct hec_draws_block contest;     /* what several ran for, of which the errors are not in their rows yet */

@@ -67,7 +67,7 @@ struct hec_shares_holder {
     bool context; /* a process has a context on the device; false: only allocated */
     int instance; /* id of its MIG instance (GPU instance), or HEC_SHARES_WHOLE */
     int sm_permille; /* mean over the interval, of the whole device; HEC_SHARES_UNKNOWN. 0 where the driver says it did not run */
-    int cause;       /* why it may leave the device unused: a cause of waste.h */
+    int cause; /* why it may leave the device unused: a cause of waste.h */
 };
 
 struct hec_shares_instance {

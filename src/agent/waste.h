@@ -23,7 +23,8 @@ int hec_waste_find(const char *name);   /* HEC_WASTE_COUNT: no such cause */
 
 /* What one tenant made of the devices that it held. */
 struct hec_use_made {
-    int64_t held_ns, worked_ns; /* devices by time: held, and of that with something running for it; where that is known */
+    int64_t held_ns,
+        worked_ns; /* devices by time: held, and of that with something running for it; where that is known */
     int64_t wasted_uj[HEC_WASTE_COUNT];
 };
 

@@ -144,7 +144,8 @@ static int look_after(struct telemetry *t, struct hec_device_diagnosis *d, int64
     int device = d->readings.device.index;
     int64_t end_ns = t->meter->end_ns;
     struct hec_after *a = &d->after;
-    *a = (struct hec_after){.seconds = (double)(end_ns - from_ns) / HEC_NS_PER_S, .engine = NAN, .watts = NAN, .sm_mhz = NAN};
+    *a = (struct hec_after){
+        .seconds = (double)(end_ns - from_ns) / HEC_NS_PER_S, .engine = NAN, .watts = NAN, .sm_mhz = NAN};
     int err = hec_meter_mean(t->meter, HEC_GPM_GR_ACTIVE, device, from_ns, end_ns, &a->engine, t->why);
     if (!err && isnan(a->engine))
         err = hec_meter_mean(t->meter, HEC_GPU_UTIL, device, from_ns, end_ns, &a->engine, t->why);

@@ -44,8 +44,8 @@ struct hec_top_process {
 struct hec_top_waste {
     char team[65], user[33], pod[254], container[64], job[64], command[HEC_COMMAND_SIZE]; /* of a sum only the team */
     uint64_t devices;
-    double joules, wasted, worked; /* wasted: NAN where it is not known; worked: a share of the time held */
-    double by_cause[HEC_WASTE_COUNT];     /* joules */
+    double joules, wasted, worked;    /* wasted: NAN where it is not known; worked: a share of the time held */
+    double by_cause[HEC_WASTE_COUNT]; /* joules */
     struct hec_node_said said;
     enum hec_scale scale;
 };

@@ -49,8 +49,10 @@ static const char *source_of(const struct hec_dcgm_field *field, char *text, siz
 }
 
 static void put_dcgm(void) {
-    static const char *const sets[] = {
-        [HEC_DCGM_DEFAULT] = "by default", [HEC_DCGM_LISTED] = "by `--all-series`, or `-f`", [HEC_DCGM_ASKED] = "by `-f`", [HEC_DCGM_OLD] = "by the option, or `-f`"};
+    static const char *const sets[] = {[HEC_DCGM_DEFAULT] = "by default",
+                                       [HEC_DCGM_LISTED] = "by `--all-series`, or `-f`",
+                                       [HEC_DCGM_ASKED] = "by `-f`",
+                                       [HEC_DCGM_OLD] = "by the option, or `-f`"};
     const struct hec_dcgm_field *field;
     char text[128];
     puts(

@@ -240,9 +240,10 @@ def test_series_that_nobody_asks_for(hec, machine):
         assert agent.stop() == 0
     usual, whole = ({name for name, _, _ in page.samples} for page in pages)
     more = {f"DCGM_FI_DEV_{name}" for name in ("MEM_CLOCK", "PCIE_REPLAY_COUNTER", "ENC_UTIL", "DEC_UTIL", "FB_RESERVED",
-                                               "CORRECTABLE_REMAPPED_ROWS")}
-    more |= {f"hec_device_{name}" for name in ("energy_resets_total", "power_watts", "seconds_total", "throttled_seconds_total",
-                                               "throttle_lost_joules_total", "xid_errors_total")}
+                                               "CORRECTABLE_REMAPPED_ROWS", "MEM_COPY_UTIL", "NVLINK_BANDWIDTH_TOTAL")}
+    more |= {f"hec_device_{name}" for name in ("energy_resets_total", "power_watts", "power_limit_watts", "energy_age_seconds",
+                                               "seconds_total", "throttled_seconds_total", "throttle_lost_joules_total",
+                                               "xid_errors_total")}
     assert usual < whole and whole - usual - {"hec_device_idle_power_watts"} == more  # that one once the device has idled
     assert len(pages[0].all(JOULES)) == 3 and len(pages[1].all(JOULES)) == 4, "it was never unobserved"
 
@@ -260,7 +261,7 @@ def test_a_page_is_packed_where_that_is_asked_for(started):
             assert (response.getheader("Content-Encoding") == "gzip") == packed, (accept, path)
             text = gzip.decompress(body) if packed else body
             assert text.startswith(b"{" if path == "/live.json" else b"# HELP ")
-            assert not packed or len(body) < len(text) / 2
+            assert not packed or len(body) < len(text) / (1 if path == "/live.json" else 2)
             assert path == "/live.json" or "Accept-Encoding" in response.getheader("Vary")
         connection.close()
 
@@ -279,17 +280,19 @@ def test_who_wastes(started, machine):
     here = machine("h200x3")
     players = [here.play(case, 120, "--device", gpu) for gpu, case in enumerate(("data-starved", "healthy-train", "host-bound"))]
     agent = started(env=here.env)
-    page = agent.until(lambda page: len(page.all("hec_tenant_verdict", by="telemetry")) == 3
-                       and page.sum("hec_wasted_joules_total", cause="starved") > 100, 60)
-    causes = {labels["command"].split()[2]: labels["cause"] for labels, _ in page.all("hec_tenant_verdict")}
-    assert causes == {"data-starved": "starved", "healthy-train": "none", "host-bound": "starved"}  # for what, no counter says
+    likely = {"data-starved": "starved", "healthy-train": "none", "host-bound": "starved"}  # for what, no counter says
+
+    def causes(page):
+        return {labels["command"].split()[2]: labels["cause"] for labels, _ in page.all("hec_tenant_verdict", by="telemetry")}
+
+    page = agent.until(lambda page: causes(page) == likely and page.sum("hec_wasted_joules_total", cause="starved") > 500, 60)
     assert {labels["verdict"] for labels, _ in page.all("hec_device_verdict", by="telemetry")} == {"starved", "healthy"}
     assert 0 < min(sure for _, sure in page.all("hec_tenant_verdict")) and max(sure for _, sure in page.all("hec_tenant_verdict")) < 0.8
     live = agent.live()
     worst, _, best = live["tenants"]
     assert [row["wasted_joules"] for row in live["tenants"]] == sorted((row["wasted_joules"] for row in live["tenants"]), reverse=True)
-    assert "healthy-train" in best["command"] and best["says"] == "healthy" and best["worked_share"] > 0.9
-    assert "data-starved" in worst["command"] and worst["says"].startswith("starved") and worst["worked_share"] < 0.5
+    assert "healthy-train" in best["command"] and best["says"] == "healthy" and best["advice"] is None
+    assert "data-starved" in worst["command"] and worst["says"].startswith("starved") and worst["worked_share"] + 0.2 < best["worked_share"]
     for row in (worst, best):
         assert row["worked_joules"] + row["wasted_joules"] == pytest.approx(row["joules"], abs=0.01)
         assert sum(row["wasted_by_cause"].values()) == pytest.approx(row["wasted_joules"], abs=0.01)

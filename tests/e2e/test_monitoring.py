@@ -207,7 +207,7 @@ def test_dashboards_show_the_agent(agent, watched):
 
 
 def test_pages_that_are_made_up_are_like_real_ones(agent, watched):
-    watched.wait(lambda: watched.ask("hec_device_power_watts"), "no power")  # the page is complete
+    watched.wait(lambda: watched.ask("DCGM_FI_DEV_POWER_USAGE"), "no power")  # the page is complete
     text = agent.page().text
     real, made = families(text), families(page())
     assert complaints(text) == []

@@ -168,14 +168,23 @@ static const struct {
     size_t length;
     const char *shown;
 } commands[] = {
-#define COMMAND(arguments, shown) {arguments, sizeof arguments - 1, shown}
-    COMMAND("python\0train.py\0--lr\0" "3\0", "train.py --lr 3"),
+#define COMMAND(arguments, shown)                                                                                      \
+    { arguments, sizeof arguments - 1, shown }
+    COMMAND("python\0train.py\0--lr\0"
+            "3\0",
+            "train.py --lr 3"),
     COMMAND("python\0/a/b/train.py\0--data\0/scratch/imagenet\0--epochs=90\0", "train.py --data imagenet --epochs=90"),
-    COMMAND("python3\0-m\0vllm.entrypoints\0--api-key\0sk-verysecret\0--port\0" "80\0", "vllm.entrypoints --port 80"),
+    COMMAND("python3\0-m\0vllm.entrypoints\0--api-key\0sk-verysecret\0--port\0"
+            "80\0",
+            "vllm.entrypoints --port 80"),
     COMMAND("python3\0serve.py\0https://me:pass@host/x\0a sentence of words\0ok\0", "serve.py ok"),
     COMMAND("python3\0x.py\0--token=abc\0--prompt\0what is a GPU?\0", "x.py --prompt"),
-    COMMAND("./hec\0sim\0data-starved\0--seconds\0" "300\0", "wor) ker sim data-starved --seconds 300"),
-    COMMAND("python3\0x.py\0--max-tokens\0" "512\0--hf-token\0short\0", "x.py --max-tokens 512"),
+    COMMAND("./hec\0sim\0data-starved\0--seconds\0"
+            "300\0",
+            "wor) ker sim data-starved --seconds 300"),
+    COMMAND("python3\0x.py\0--max-tokens\0"
+            "512\0--hf-token\0short\0",
+            "x.py --max-tokens 512"),
     COMMAND("python3\0x.py\0a-word-that-is-longer-than-people-would-read\0-v\0", "x.py -v"),
 };
 
@@ -198,16 +207,19 @@ static void put_child(int pid, int parent, int uid, const char *arguments, size_
     folder_text(path, "Name:\tpython3\nUid:\t%d\t%d\t%d\t%d\n", uid, uid, uid, uid);
 }
 #define CHILD(pid, parent, uid, arguments) put_child(pid, parent, uid, arguments, sizeof arguments - 1)
-#define SPAWNED "python3\0-c\0from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5)\0--multiprocessing-fork\0"
+#define SPAWNED                                                                                                        \
+    "python3\0-c\0from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5)\0--multiprocessing-fork\0"
 
 TEST_WITH(workers_are_of_who_started_them, set_up, tear_down) {
-    CHILD(200, 1, 1234, "python3\0train.py\0--lr\0" "3\0");
+    CHILD(200, 1, 1234,
+          "python3\0train.py\0--lr\0"
+          "3\0");
     CHILD(201, 200, 1234, SPAWNED);
     CHILD(202, 201, 1234, SPAWNED);
     CHILD(203, 200, 1234, "VLLM::EngineCore\0");
-    CHILD(204, 200, 99, SPAWNED); /* another user's: not his to name */
+    CHILD(204, 200, 99, SPAWNED);                /* another user's: not his to name */
     CHILD(205, 200, 1234, "python3\0eval.py\0"); /* says what it is */
-    CHILD(206, 206, 1234, SPAWNED);               /* its own parent: no end */
+    CHILD(206, 206, 1234, SPAWNED);              /* its own parent: no end */
     for (int pid = 200; pid <= 203; pid++)
         assert_string_equal(of(pid, NULL, 0).command, "train.py --lr 3");
     assert_string_equal(of(204, NULL, 0).command, "python3");

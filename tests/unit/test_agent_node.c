@@ -240,7 +240,8 @@ TEST(test_verdicts) {
     assert_int_equal(verdict_after(20, 0, 0, 0, 0, 115, 0, 1),
                      HEC_VERDICT_UNKNOWN); /* of the minute, not of the moment */
     now_ns += 61 * S;
-    assert_int_equal(hec_verdict_of(&node->devices[0]->verdict, &node->devices[0]->info, now_ns, NULL), HEC_VERDICT_UNKNOWN);
+    assert_int_equal(hec_verdict_of(&node->devices[0]->verdict, &node->devices[0]->info, now_ns, NULL),
+                     HEC_VERDICT_UNKNOWN);
 }
 
 /* 400 W at three quarters of the clock for 10 s, slowed by heat: a quarter of 4 kJ. */

@@ -57,8 +57,10 @@ static int set_up(void **state) {
     hec_clock_set_source(&fake_clock);
     int err = folder_make(state);
     folder_text("passwd", "ann:x:1234:1::/:/bin/sh\n");
-    PUT(STARVED, "python3\0train.py\0--lr\0" "3\0");
-    PUT(OTHER, "python3\0train.py\0--lr\0" "4\0");
+    PUT(STARVED, "python3\0train.py\0--lr\0"
+                 "3\0");
+    PUT(OTHER, "python3\0train.py\0--lr\0"
+               "4\0");
     node = new_node();
     return err;
 }
@@ -86,10 +88,10 @@ static void goes_on(int seconds, const struct doing *d) {
         const struct {
             enum hec_metric metric;
             int64_t value;
-        } shown[] = {{HEC_GPU_UTIL, d->util},    {HEC_GPM_GR_ACTIVE, d->util},
-                     {HEC_GPM_SM_ACTIVE, d->sm}, {HEC_GPM_SM_OCCUPANCY, d->occupancy},
-                     {HEC_GPM_PCIE_RX, 0},       {HEC_GPM_PCIE_TX, 0},
-                     {HEC_GPU_THROTTLE, 0},      {HEC_GPM_TENSOR_ACTIVE, d->sm / 2},
+        } shown[] = {{HEC_GPU_UTIL, d->util},     {HEC_GPM_GR_ACTIVE, d->util},
+                     {HEC_GPM_SM_ACTIVE, d->sm},  {HEC_GPM_SM_OCCUPANCY, d->occupancy},
+                     {HEC_GPM_PCIE_RX, 0},        {HEC_GPM_PCIE_TX, 0},
+                     {HEC_GPU_THROTTLE, 0},       {HEC_GPM_TENSOR_ACTIVE, d->sm / 2},
                      {HEC_GPU_SM_CLOCK, d->clock}};
         now_ns += S;
         counter_mj += INT64_C(1000) * d->watts;
@@ -220,9 +222,9 @@ TEST(more_devices_are_honest_from_70_percent_on) {
         int cause;
         enum hec_scale scale;
     } cases[] = {
-        {299, 290, HEC_CAUSE_NONE, HEC_SCALE_UNKNOWN}, {300, 210, HEC_CAUSE_NONE, HEC_SCALE_OUT},
+        {299, 290, HEC_CAUSE_NONE, HEC_SCALE_UNKNOWN},  {300, 210, HEC_CAUSE_NONE, HEC_SCALE_OUT},
         {300, 209, HEC_CAUSE_NONE, HEC_SCALE_OPTIMISE}, {300, 290, HEC_CAUSE_LAUNCH, HEC_SCALE_OPTIMISE},
-        {300, 290, HEC_WASTE_UNKNOWN, HEC_SCALE_OUT},  {900, 0, HEC_CAUSE_IDLE, HEC_SCALE_OPTIMISE},
+        {300, 290, HEC_WASTE_UNKNOWN, HEC_SCALE_OUT},   {900, 0, HEC_CAUSE_IDLE, HEC_SCALE_OPTIMISE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hec_use_made use = {.held_ns = cases[i].held_s * S, .worked_ns = cases[i].worked_s * S};

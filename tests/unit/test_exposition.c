@@ -215,7 +215,7 @@ TEST(test_dcgm_list) {
     assert_true(lists(&list, "DCGM_FI_DEV_GPU_TEMP") && !lists(&list, "DCGM_FI_PROF_SM_ACTIVE"));
     assert_true(lists(&list, "DCGM_FI_DEV_ENC_UTIL"));
     hec_dcgm_list_default(&list, false, false);
-    assert_int_equal(list.count, 20); /* without those that nobody is known to ask for */
+    assert_int_equal(list.count, 18); /* without those that nobody is known to ask for */
     assert_true(lists(&list, "DCGM_FI_DEV_FB_FREE") && !lists(&list, "DCGM_FI_DEV_ENC_UTIL"));
     assert_false(lists(&list, "dcgm_gpu_utilization"));
     hec_dcgm_list_default(&list, true, true);

@@ -231,7 +231,8 @@ TEST(scrolls) {
     HAS(page(&view, 24, 80, true), " 1000 ");
 }
 
-static struct hec_top_waste *add_waste(const char *team, const char *job, const char *command, double wasted, double worked) {
+static struct hec_top_waste *add_waste(const char *team, const char *job, const char *command, double wasted,
+                                       double worked) {
     struct hec_top_waste *row = &state.wastes[state.waste_count++];
     *row = (struct hec_top_waste){
         .joules = 9000, .wasted = wasted, .worked = worked, .said = {.cause = HEC_WASTE_UNKNOWN, .sure = NAN}};

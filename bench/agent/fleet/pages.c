@@ -203,7 +203,10 @@ static void divide(struct hec_node_device *device, const struct way *way, const 
             row.uj[HEC_SHARES_IDLE] = left_uj - row.uj[HEC_SHARES_ACTIVE];
         row.use.held_ns = (int64_t)(seconds * 1e9);
         row.use.worked_ns = (int64_t)(way->busy / count * (double)row.use.held_ns);
-        row.use.wasted_uj[way->reports ? (int)way->cause : count > 1 ? HEC_WASTE_UNKNOWN : way->busy > 0 ? HEC_CAUSE_THROTTLE : HEC_CAUSE_IDLE] =
+        row.use.wasted_uj[way->reports    ? (int)way->cause
+                          : count > 1     ? HEC_WASTE_UNKNOWN
+                          : way->busy > 0 ? HEC_CAUSE_THROTTLE
+                                          : HEC_CAUSE_IDLE] =
             (int64_t)((1 - way->busy) * (double)row.uj[HEC_SHARES_IDLE]);
         /* two who share a device are less sure than one who has it alone */
         row.error.floor_uj = (count > 1 ? 0.1 : 0.01) * (double)row.uj[HEC_SHARES_ACTIVE];
@@ -242,8 +245,8 @@ static struct hec_node_device *make_device(const struct fleet *fleet, int node, 
         free(device);
         return NULL;
     }
-    device->info =
-        (struct hec_device){.index = gpu, .name = "NVIDIA H200", .driver = "580.159.04", .power_limit_mw = 700000, .clock_max_mhz = 1980};
+    device->info = (struct hec_device){
+        .index = gpu, .name = "NVIDIA H200", .driver = "580.159.04", .power_limit_mw = 700000, .clock_max_mhz = 1980};
     snprintf(device->info.uuid, sizeof device->info.uuid, "GPU-%08x-0000-4000-8000-%012x", (unsigned)node,
              (unsigned)(node * fleet->gpus + gpu));
     snprintf(device->info.pci_bus_id, sizeof device->info.pci_bus_id, "00000000:%02X:00.0", 16u + (unsigned)gpu);
@@ -255,7 +258,8 @@ static struct hec_node_device *make_device(const struct fleet *fleet, int node, 
         hec_xids_add(&device->xids, way->xid, (int64_t)(seconds / 5));
     hec_verdict_clear(&device->verdict);
     for (int metric = 0; metric < HEC_METRIC_COUNT; metric++) {
-        device->newest[metric] = (struct hec_node_value){now_ns, reading(way, node, count, seconds, (enum hec_metric)metric)};
+        device->newest[metric] =
+            (struct hec_node_value){now_ns, reading(way, node, count, seconds, (enum hec_metric)metric)};
         for (int i = 0; i < HEC_USE_READINGS; i++)
             hec_verdict_add(&device->verdict, (enum hec_metric)metric, now_ns, device->newest[metric].value);
     }
@@ -308,14 +312,15 @@ static int make(const struct fleet *fleet, int number, double seconds, enum hec_
                                        .hostname = hostname,
                                        .causes = &causes,
                                        .all_series = fleet->all};
-    struct hec_page_agent agent = {
-        .process = {.cpu_seconds = floor(2 * seconds) / 1000,
-                    .resident_bytes = 9 << 20,
-                    .virtual_bytes = 200 << 20,
-                    .open_fds = 20,
-                    .max_fds = 1024,
-                    .started_s = 1.8e9},
-        .cpu_seconds = floor(2 * seconds) / 1000, .resident_bytes = 9 << 20, .state_saved = number % 40 != 1};
+    struct hec_page_agent agent = {.process = {.cpu_seconds = floor(2 * seconds) / 1000,
+                                               .resident_bytes = 9 << 20,
+                                               .virtual_bytes = 200 << 20,
+                                               .open_fds = 20,
+                                               .max_fds = 1024,
+                                               .started_s = 1.8e9},
+                                   .cpu_seconds = floor(2 * seconds) / 1000,
+                                   .resident_bytes = 9 << 20,
+                                   .state_saved = number % 40 != 1};
     struct hec_node *node = hec_node_new(HEC_NS_PER_S, NULL);
     int64_t now_ns = hec_clock_mono_ns();
     if (!node)
@@ -325,7 +330,8 @@ static int make(const struct fleet *fleet, int number, double seconds, enum hec_
         const struct way *way = way_of(fleet, number, gpu);
         struct hec_tenant tenants[2];
         node->devices[gpu] = make_device(fleet, number, gpu, seconds, now_ns);
-        if (way->reports && number % 2 && tenants_of(way, number, tenants) == 1) /* of others no window was analysed yet */
+        if (way->reports && number % 2 &&
+            tenants_of(way, number, tenants) == 1) /* of others no window was analysed yet */
             hec_node_diagnose(node, &tenants[0], UINT64_C(1) << gpu, (int)way->cause);
     }
     node->domains[node->domain_count++] =

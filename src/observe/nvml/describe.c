@@ -115,7 +115,8 @@ void nvml_describe(const struct hec_nvml *nvml, hec_nvml_device handle, int inde
     info->index = HEC_DEVICE_INDEX(HEC_VENDOR_NVIDIA, index);
     snprintf(info->vendor, sizeof info->vendor, "%s", hec_vendor_info(HEC_VENDOR_NVIDIA)->name);
     info->cuda_major = info->cuda_minor = info->mig_enabled = -1;
-    info->memory_kib = info->power_limit_mw = info->power_limit_default_mw = info->pcie_kib_per_s = info->clock_max_mhz = -1;
+    info->memory_kib = info->power_limit_mw = info->power_limit_default_mw = info->pcie_kib_per_s =
+        info->clock_max_mhz = -1;
     if (!handle)
         return;
     describe_identity(nvml, handle, info);
