@@ -4,6 +4,7 @@
 #include "agent/http.h"
 #include "agent/live.h"
 #include "agent/page.h"
+#include "agent/pod_names.h"
 #include "agent/push.h"
 #include "agent/state_file.h"
 #include "agent/watch.h"
@@ -160,6 +161,7 @@ struct agent {
     struct hec_watch watch;
     struct hec_http *http;
     struct hec_push *push;
+    struct hec_pod_names *names; /* of the API server; NULL: it is not asked */
     int signals;
     pthread_mutex_t making; /* a page: of the state file, and what follows */
     struct hec_buf text;
@@ -466,6 +468,19 @@ static int open_jobs(struct agent *agent, struct hec_why *why) {
     return err;
 }
 
+/* Where there is no account, it is not asked. */
+static void start_names(struct agent *agent) {
+    const char *account = agent->options->account ? agent->options->account : HEC_POD_NAMES_ACCOUNT;
+    struct hec_why why = {""};
+    int err = hec_pod_names_start(account, &agent->names, &why);
+    if (err < 0 && (err != HEC_ERR_NOTFOUND || agent->options->account))
+        hec_warn("names of pods are not asked of the API server: %s", why.text);
+    pthread_mutex_lock(&agent->node->lock);
+    if (agent->node->identity)
+        hec_identity_ask(agent->node->identity, agent->names);
+    pthread_mutex_unlock(&agent->node->lock);
+}
+
 static int watch_signals(struct agent *agent, struct hec_why *why) {
     sigset_t set;
     sigemptyset(&set);
@@ -520,6 +535,8 @@ static int begin(struct agent *agent, struct hec_why *why) {
                              &(struct hec_http_maker){make, agent, options->interval_ns}, &agent->http, why);
     if (err == HEC_OK && options->otlp)
         err = start_push(agent, why);
+    if (err == HEC_OK)
+        start_names(agent);
     return err;
 }
 
@@ -535,6 +552,7 @@ static void end(struct agent *agent) {
     hec_causes_close(agent->causes);
     if (agent->watch.abandoned == 0)
         hec_node_free(agent->node);
+    hec_pod_names_stop(agent->names);
     hec_web_config_free(&agent->web);
     hec_buf_free(&agent->text);
     hec_history_free(&agent->live.history);

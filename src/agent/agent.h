@@ -17,6 +17,7 @@ struct hec_agent_options {
     const char *state_dir;  /* NULL: nothing is kept */
     const char *web_config; /* NULL: neither TLS nor passwords */
     const char *kubelet;    /* its socket; NULL: the usual one */
+    const char *account;    /* folder of the token for Kubernetes' API server; NULL: the usual one */
     const char *fields;     /* dcgm-exporter's file of fields; NULL: its default ones */
     const char *devices;    /* whose fields, as its -d; NULL: of all */
     bool old_names;         /* and those of its version 1 */

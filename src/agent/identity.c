@@ -1,5 +1,6 @@
 #include "agent/identity.h"
 
+#include "agent/pod_names.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -188,7 +189,8 @@ struct kept {
 struct hec_identity {
     int proc;
     struct hec_identity_options options;
-    bool slurm_proves; /* a job of Slurm was seen in a cgroup: here all of them are */
+    struct hec_pod_names *names; /* NULL: there are none */
+    bool slurm_proves;           /* a job of Slurm was seen in a cgroup: here all of them are */
     struct kept kept[KEPT_MAX];
     bool unreadable; /* the latest file */
     char text[TEXT_MAX];
@@ -212,6 +214,10 @@ void hec_identity_close(struct hec_identity *identity) {
     if (identity)
         close(identity->proc);
     free(identity);
+}
+
+void hec_identity_ask(struct hec_identity *identity, struct hec_pod_names *names) {
+    identity->names = names;
 }
 
 void hec_identity_trust(struct hec_identity *identity) {
@@ -412,7 +418,9 @@ static bool find(struct hec_identity *identity, int process, const struct hec_pr
         if (kept->unnamed_pod) {
             read_text(identity, process, "mountinfo");
             take_mounted(identity, cgroup->pod_uid, kept->container, sizeof kept->container);
-            memcpy(tenant->pod, cgroup->pod_uid, sizeof cgroup->pod_uid);
+            kept->unnamed_pod = !hec_pod_names_find(identity->names, cgroup->pod_uid, tenant);
+            if (kept->unnamed_pod)
+                memcpy(tenant->pod, cgroup->pod_uid, sizeof cgroup->pod_uid);
             if (kept->container[0])
                 memcpy(tenant->container, kept->container, sizeof kept->container);
             else

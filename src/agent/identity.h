@@ -5,8 +5,9 @@
  * minute. Processes are moved between cgroups, and an exec changes all but the number.
  *
  * Names of pods are not in cgroups, which have only ids. They come from the kubelet's links in /var/log/containers
- * (POD_NAMESPACE_CONTAINER-ID.log), else from those who hold the device by the kubelet (agent/kubelet.h): the one whose container has the
- * name that the kubelet mounted for this one (/proc/PID/mountinfo).
+ * (POD_NAMESPACE_CONTAINER-ID.log), else from the API server where it may be asked (agent/pod_names.h), else from those who hold
+ * the device by the kubelet (agent/kubelet.h): the one whose container has the name that the kubelet mounted for this one
+ * (/proc/PID/mountinfo).
  *
  * What may be forged: a process writes its own name and environment, so a user can call a program anything and, where Slurm makes
  * no cgroups, claim the number of another's job; the label "user" beside it is the kernel's. From the first job on that a cgroup
@@ -55,10 +56,14 @@ struct hec_identity_options {
 #define HEC_IDENTITY_LINE 256
 
 struct hec_identity;
+struct hec_pod_names;
 
 /* HEC_ERR_NOMEM; HEC_ERR_IO: there is no /proc. */
 int hec_identity_open(const struct hec_identity_options *options, struct hec_identity **out);
 void hec_identity_close(struct hec_identity *identity); /* NULL is fine */
+
+/* Pods that the kubelet's links do not name are looked for there too (agent/pod_names.h); it outlives this. */
+void hec_identity_ask(struct hec_identity *identity, struct hec_pod_names *names);
 
 /* The driver's pids are those of this namespace: HEC's double of it is one program among the others. */
 void hec_identity_trust(struct hec_identity *identity);

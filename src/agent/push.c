@@ -1,11 +1,10 @@
 #include "agent/push.h"
 
+#include "agent/curl.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "report/export/exposition.h"
 
-#include <curl/curl.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,17 +16,7 @@
 
 struct hec_push {
     struct hec_push_options options;
-    void *library;
-    struct {
-        __typeof__(curl_easy_init) *init;
-        __typeof__(curl_easy_setopt) *set;
-        __typeof__(curl_easy_perform) *perform;
-        __typeof__(curl_easy_getinfo) *info;
-        __typeof__(curl_easy_cleanup) *cleanup;
-        __typeof__(curl_easy_strerror) *text;
-        __typeof__(curl_slist_append) *append;
-        __typeof__(curl_slist_free_all) *free_list;
-    } curl;
+    struct hec_curl curl;
     CURL *handle;
     struct curl_slist *headers;
     struct hec_buf page;
@@ -38,30 +27,6 @@ struct hec_push {
     pthread_mutex_t lock;
     pthread_cond_t stop;
 };
-
-static int load(struct hec_push *push, struct hec_why *why) {
-    static const char *const libraries[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
-    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0] && !push->library; i++)
-        push->library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
-    if (!push->library)
-        return hec_fail(why, HEC_ERR_UNSUPPORTED, "--otlp needs libcurl (package libcurl4): %s", dlerror());
-    const struct {
-        void *to;
-        const char *name;
-    } symbols[] = {
-        {&push->curl.init, "curl_easy_init"},       {&push->curl.set, "curl_easy_setopt"},
-        {&push->curl.perform, "curl_easy_perform"}, {&push->curl.info, "curl_easy_getinfo"},
-        {&push->curl.cleanup, "curl_easy_cleanup"}, {&push->curl.text, "curl_easy_strerror"},
-        {&push->curl.append, "curl_slist_append"},  {&push->curl.free_list, "curl_slist_free_all"},
-    };
-    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
-        void *symbol = dlsym(push->library, symbols[i].name);
-        if (!symbol)
-            return hec_fail(why, HEC_ERR_UNSUPPORTED, "this libcurl has no %s", symbols[i].name);
-        memcpy(symbols[i].to, &symbol, sizeof symbol);
-    }
-    return HEC_OK;
-}
 
 static bool add_header(struct hec_push *push, const char *line) {
     struct curl_slist *longer = push->curl.append(push->headers, line);
@@ -170,7 +135,7 @@ static void release(struct hec_push *push) {
     if (push->headers)
         push->curl.free_list(push->headers);
     hec_buf_free(&push->page);
-    free(push); /* the library stays: TLS leaves handlers of its own behind */
+    free(push);
 }
 
 int hec_push_start(const struct hec_push_options *options, struct hec_push **out, struct hec_why *why) {
@@ -181,7 +146,7 @@ int hec_push_start(const struct hec_push_options *options, struct hec_push **out
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     push->options = *options;
     hec_buf_init(&push->page, PAGE_MAX);
-    int err = load(push, why);
+    int err = hec_curl_load(&push->curl, "--otlp", why);
     if (err == HEC_OK)
         err = prepare(push, why);
     pthread_condattr_t attributes;

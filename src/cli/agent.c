@@ -94,7 +94,7 @@ static int check_theirs(const struct hec_args *args) {
     for (size_t i = 0; engine && i < sizeof here / sizeof here[0]; i++)
         local |= strncmp(engine, here[i], strlen(here[i])) == 0;
     if (map && strcmp(map, "none") != 0)
-        hec_warn("agent: -m %s: HEC asks no API server; mount that ConfigMap and give its file to -f", map);
+        hec_warn("agent: -m %s: HEC reads no ConfigMap; mount it and give its file to -f", map);
     if (local)
         return HEC_OK;
     hec_error("agent: -r %s: HEC reads the GPUs of its own machine and asks no host engine; start an agent there",
@@ -122,6 +122,7 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
         .interval_ns = (int64_t)(interval_s * (double)HEC_NS_PER_S),
         .scrape_ns = (int64_t)(scrape_s * (double)HEC_NS_PER_S),
         .kubelet = hec_args_value(args, HEC_OPT_KUBELET),
+        .account = hec_args_value(args, HEC_OPT_SERVICE_ACCOUNT),
         .web_config = either(args, HEC_OPT_WEB_CONFIG, HEC_OPT_WEB_CONFIG_FILE),
         .fields = hec_args_value(args, HEC_OPT_COLLECTORS),
         .devices = hec_args_value(args, HEC_OPT_DEVICES),

@@ -1,6 +1,7 @@
-/* pods_page ROOT: the page of a node on a virtual clock whose files are those of ROOT (proc, the kubelet's links and socket), where the
- * processes 100 and 101 shared a GPU for 30 s. */
+/* pods_page ROOT [ACCOUNT UID]: the page of a node on a virtual clock whose files are those of ROOT (proc, the kubelet's links and
+ * socket), where the processes 100 and 101 shared a GPU for 30 s. With ACCOUNT the API server is asked, until it has named the pod. */
 #include "agent/page.h"
+#include "agent/pod_names.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -33,13 +34,19 @@ int main(int count, char **arguments) {
     struct hec_identity *identity;
     struct hec_dcgm_list dcgm = {0};
     struct hec_buf page;
-    if (count != 2)
+    struct hec_pod_names *names = NULL;
+    if (count != 2 && count != 4)
         return 2;
     snprintf(proc, sizeof proc, "%s/proc", arguments[1]);
     snprintf(links, sizeof links, "%s/var/log/containers", arguments[1]);
     snprintf(socket, sizeof socket, "%s" HEC_KUBELET_SOCKET, arguments[1]);
     if (hec_identity_open(&(struct hec_identity_options){.proc_path = proc, .containers_path = links}, &identity) < 0)
         return 2;
+    if (count == 4 && hec_pod_names_start(arguments[2], &names, NULL) < 0)
+        return 2;
+    hec_identity_ask(identity, names);
+    for (int ms = 0; names && ms < WAIT_MS && !hec_pod_names_find(names, arguments[3], &(struct hec_tenant){0}); ms++)
+        nanosleep(&(struct timespec){.tv_nsec = HEC_NS_PER_MS}, NULL);
     hec_clock_set_source(&clock_source);
     struct hec_node *node = hec_node_new(HEC_NS_PER_S, identity);
     if (!node || hec_kubelet_create(socket, &node->kubelet) < 0)
@@ -59,5 +66,6 @@ int main(int count, char **arguments) {
     fputs(hec_buf_text(&page), stdout);
     hec_buf_free(&page);
     hec_node_free(node);
+    hec_pod_names_stop(names);
     return err == HEC_OK ? 0 : 1;
 }

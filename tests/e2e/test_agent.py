@@ -174,7 +174,7 @@ def test_devices_jobs_and_files_of_dcgm_exporter(started, hec):
     assert len(page.all("hec_device_power_watts")) == 3
     assert page.sum(SECONDS, gpu="1", state="idle_allocated") == 0 and page.sum(SECONDS, gpu="0", state="idle_allocated") > 0
     assert page.all("hec_energy_joules_total", gpu="0", hpc_job="41", user="ada", part="idle")
-    assert "-m gpu:fields: HEC asks no API server" in agent.said and "does not know" not in agent.said
+    assert "-m gpu:fields: HEC reads no ConfigMap" in agent.said and "does not know" not in agent.said
 
 
 MORE_FIELDS = """DCGM_FI_DEV_POWER_VIOLATION, counter, held down by power

@@ -48,7 +48,21 @@ def test_the_daemon_set_has_few_rights():
     for volume in spec["volumes"]:
         path = volume.get("hostPath", {}).get("path", "")
         assert not path or mounts[volume["name"]].get("readOnly") or path.endswith("/hec"), volume
-    assert not {made["kind"] for _, made in OBJECTS} & {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "Secret"}
+    rights = {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "Secret"}
+    assert not {made["kind"] for path in DEPLOY.glob("kubernetes/[!a]*/*.yaml") for made in yaml.safe_load_all(path.read_text())} & rights
+    assert of_kind("ClusterRole")[0]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]  # in api/, for who asks for it
+
+
+@pytest.mark.skipif(not shutil.which("kubectl"), reason="no kubectl here")
+def test_with_the_api_server_the_links_are_not_mounted():
+    made = subprocess.run(["kubectl", "kustomize", DEPLOY / "kubernetes" / "api"], capture_output=True, text=True, timeout=60)
+    assert made.returncode == 0, made.stderr
+    daemon = next(thing for thing in yaml.safe_load_all(made.stdout) if thing["kind"] == "DaemonSet")
+    spec = daemon["spec"]["template"]["spec"]
+    container, = spec["containers"]
+    assert spec["automountServiceAccountToken"] and "NODE_NAME" in {entry["name"] for entry in container["env"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]} == {
+        "pod-resources", "state", "run", "tmp"}
 
 
 def test_objects_refer_to_each_other():

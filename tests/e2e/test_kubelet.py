@@ -1,9 +1,14 @@
 """The kubelet's list of devices, against a server of stock gRPC, and against servers that are none."""
+import http.server
+import json
 import os
+import pathlib
 import shutil
 import socket
+import ssl
 import subprocess
 import threading
+import urllib.parse
 
 import grpc
 import yaml
@@ -12,6 +17,7 @@ from agent_common import Agent, Machine, Page
 from conftest import ROOT
 from fake_kubelet import CLASSES, Kubelet, response
 
+TLS = pathlib.Path(__file__).with_name("agent_tls")
 PROGRAM = os.path.join(os.environ["HEC_BINARY_DIR"], "tests/bin/kubelet_list")
 GPU = "GPU-51a1ed00-0000-4000-8000-000000000001"
 MIG = "MIG-51a1ed00-0000-4001-8000-000000000001"
@@ -203,7 +209,7 @@ def shared_node(root, containers):
             for at, (pod, container) in enumerate(zip(("a-0", "b-0"), containers))]
 
 
-def owners_seen(tmp_path, node, pods, mounts):
+def owners_seen(tmp_path, node, pods, mounts, account=(), env=None):
     """(namespace, pod, container) of all active joules, where the agent sees so much of the node's files."""
     seen, sockets = tmp_path / "seen", node / "var/lib/kubelet/pod-resources"
     shutil.rmtree(seen, ignore_errors=True)
@@ -213,7 +219,8 @@ def owners_seen(tmp_path, node, pods, mounts):
             (seen / path[1:]).parent.mkdir(parents=True, exist_ok=True)
             (seen / path[1:]).symlink_to((node / path[1:]).resolve())
     with Kubelet(os.path.relpath(sockets / "kubelet.sock"), pods):
-        done = subprocess.run([PROGRAM.replace("kubelet_list", "pods_page"), os.path.relpath(seen)], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([PROGRAM.replace("kubelet_list", "pods_page"), os.path.relpath(seen), *account], capture_output=True, text=True,
+                              timeout=120, env={**os.environ, **(env or {})})
     assert done.returncode == 0, done.stderr
     page = Page(done.stdout)
     assert page.sum("hec_energy_joules_total") == page.one("hec_device_energy_joules_total") > 14000
@@ -236,6 +243,48 @@ def test_two_pods_on_a_gpu_are_named_with_the_manifest_as_shipped(tmp_path, monk
     assert owners_seen(tmp_path, tmp_path / "same", same, sockets) == {(None, uid, "main") for uid in UIDS}
     apart = shared_node(tmp_path / "apart", ("train", "serve"))
     assert owners_seen(tmp_path, tmp_path / "apart", apart, sockets) == {("team", "a-0", "train"), ("team", "b-0", "serve")}
+
+
+class ApiServer(http.server.BaseHTTPRequestHandler):
+    """Lists pods as Kubernetes does, of one node, for one token, as metadata alone where that is asked for."""
+
+    def do_GET(self):
+        url = urllib.parse.urlsplit(self.path)
+        query = urllib.parse.parse_qs(url.query)
+        self.server.asked.append((url.path, query))
+        right = self.headers["Authorization"] == "Bearer of the node" and "as=PartialObjectMetadataList" in self.headers["Accept"]
+        body = json.dumps({"kind": "PartialObjectMetadataList", "items": [
+            {"metadata": {"name": pod, "namespace": "team", "uid": uid, **more}} for pod, uid, more in self.server.pods]}).encode()
+        self.send_response(200 if right else 403)
+        self.send_header("Content-Length", str(len(body) if right else 0))
+        self.end_headers()
+        self.wfile.write(body if right else b"")
+
+    def log_message(self, *_):
+        pass
+
+
+def test_without_the_links_the_api_server_names_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    account = tmp_path / "account"
+    account.mkdir()
+    (account / "token").write_text("of the node\n")
+    shutil.copy(TLS / "cert.pem", account / "ca.crt")
+    pods = shared_node(tmp_path / "same", ("main", "main"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(TLS / "cert.pem", TLS / "key.pem")
+    with http.server.HTTPServer(("127.0.0.1", 0), ApiServer) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        # b-0 is a static pod: its cgroup has the hash of its file
+        server.asked, server.pods = [], [("a-0", UIDS[0], {}), ("b-0", "00000000-0001-4002-8003-a0b0c0d0e0f1",
+                                                              {"annotations": {"kubernetes.io/config.hash": UIDS[1]}})]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        env = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(server.server_port), "NODE_NAME": "node-7"}
+        sockets = ["/var/lib/kubelet/pod-resources"]
+        found = owners_seen(tmp_path, tmp_path / "same", pods, sockets, (os.path.relpath(account), UIDS[1]), env)
+        server.shutdown()
+    assert found == {("team", "a-0", "main"), ("team", "b-0", "main")}
+    assert server.asked[0] == ("/api/v1/pods", {"fieldSelector": ["spec.nodeName=node-7"], "resourceVersion": ["0"]})
 
 
 def test_pod_that_has_a_device_and_does_nothing(tmp_path, hec):
