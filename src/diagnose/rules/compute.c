@@ -3,6 +3,7 @@
 #include "diagnose/physics.h"
 
 #include <math.h>
+#include <string.h>
 
 static const struct hec_saving unknown = {NAN, NAN, NAN};
 
@@ -142,6 +143,18 @@ void hec_compute_gather(const struct hec_facts *f, struct hec_compute *out) {
 
 bool hec_compute_seen(const struct hec_facts *f, const struct hec_compute *c) {
     return f->kernels_seen >= HEC_NONE_LEAST_SEEN || c->tensor >= HEC_NONE_LEAST_TENSOR;
+}
+
+void hec_image_layout_gather(const struct hec_facts *f, struct hec_image_layout *out) {
+    *out = (struct hec_image_layout){0};
+    for (int i = 0; f->device->timeline && i < f->device->timeline->row_count; i++) {
+        const struct hec_kernel_row *k = &f->device->timeline->rows[i];
+        double count = (double)k->count;
+        out->convolutions += k->kernel_class == HEC_KERNEL_CLASS_CONV ? count : 0;
+        out->group_norms += strstr(k->name, "FusedParamsCUDAKernel") ? count : 0; /* one forward, one backward */
+        out->to_nhwc += strstr(k->name, "nchwToNhwc") ? count : 0;
+        out->to_nchw += strstr(k->name, "nhwcToNchw") ? count : 0;
+    }
 }
 
 void hec_compute_save(const struct hec_compute *c, double share, struct hec_saving gain, double denser,

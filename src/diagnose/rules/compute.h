@@ -35,6 +35,18 @@ double hec_compute_idle_watts(const struct hec_facts *facts);
  * run anything. */
 bool hec_compute_seen(const struct hec_facts *facts, const struct hec_compute *compute);
 
+/* How tensors of images lie and are changed, by the number of kernels. */
+struct hec_image_layout {
+    double convolutions, group_norms; /* PyTorch's group normalisation, which takes and gives NCHW alone */
+    double to_nhwc, to_nchw;          /* changes around convolutions */
+};
+void hec_image_layout_gather(const struct hec_facts *facts, struct hec_image_layout *out);
+/* They lie in channels_last already: a convolution has two inputs and one output, so more is brought to the layout of kernels than back,
+ * and these kernels are NCHW's. */
+static inline bool hec_image_layout_is_last(const struct hec_image_layout *l) {
+    return l->to_nchw > l->to_nhwc;
+}
+
 /* Savings of a finding by which `share` of compute loses the part `gain` of its time and the rest of it draws `denser` times
  * the watts (the interval's high end: the same watts). */
 void hec_compute_save(const struct hec_compute *compute, double share, struct hec_saving gain, double denser,

@@ -14,7 +14,12 @@ bool hec_judge_layout(const struct hec_facts *f, struct hec_finding *out) {
     double layout = f->class_share[HEC_KERNEL_CLASS_LAYOUT], conv = f->class_share[HEC_KERNEL_CLASS_CONV];
     double norm = 0;
     bool images = conv >= HEC_LAYOUT_LEAST_CONV, named = false;
+    struct hec_image_layout lies;
     if (!f->device->timeline || !(layout >= (images ? HEC_LAYOUT_LEAST_SHARE : HEC_LAYOUT_LEAST_SHARE_PLAIN)))
+        return false;
+    hec_image_layout_gather(f, &lies);
+    if (images &&
+        (hec_image_layout_is_last(&lies) || lies.group_norms >= HEC_LAYOUT_MOST_GROUP_NORMS * lies.convolutions))
         return false;
     for (int i = 0; i < f->device->timeline->row_count; i++) {
         const struct hec_kernel_row *k = &f->device->timeline->rows[i];

@@ -10,6 +10,7 @@ struct candidate {
     double share; /* of compute */
     struct hec_saving gain;
     double confidence;
+    double changes; /* of that share: layout changes that go too */
 };
 
 /* What the device's tensor cores take: NO_TENSOR also where nothing says that it has any. */
@@ -73,16 +74,62 @@ static double ratio(const struct hec_facts *f, enum hec_precision b, enum hec_pr
     return isfinite(x) && x > 0 ? x : NAN;
 }
 
+/* Layout changes around fp32 convolutions of images in channels_last, of compute: there are no such kernels for them, but for TF32 there
+ * are. Images in NCHW have such changes with TF32 instead. */
+static double changed_for_fp32(const struct hec_facts *f) {
+    struct hec_image_layout lies;
+    hec_image_layout_gather(f, &lies);
+    return hec_image_layout_is_last(&lies) && f->class_share[HEC_KERNEL_CLASS_CONV] > 0
+               ? f->class_share[HEC_KERNEL_CLASS_LAYOUT]
+               : 0;
+}
+
 /* What leaving fp32 gives: TF32 at the best guess, which is what is advised first; half precision at most, and where there is no TF32. */
 static struct hec_saving fp32_gain(const struct hec_facts *f, enum tensor_cores cores) {
     double conv = f->class_share[HEC_KERNEL_CLASS_CONV], math = f->math_share;
-    double reached = math > 0
-                         ? HEC_PRECISION_REACHED_CONV * conv / math + HEC_PRECISION_REACHED_GEMM * (1 - conv / math)
-                         : HEC_PRECISION_REACHED_GEMM;
+    double images = changed_for_fp32(f) > 0 ? HEC_PRECISION_REACHED_CONV_LAST : HEC_PRECISION_REACHED_CONV;
+    double reached =
+        math > 0 ? images * conv / math + HEC_PRECISION_REACHED_GEMM * (1 - conv / math) : HEC_PRECISION_REACHED_GEMM;
     double tf32 = hec_finite_or(ratio(f, HEC_PRECISION_TF32, HEC_PRECISION_FP32), HEC_PRECISION_RATIO_UNKNOWN);
     double half = hec_finite_or(ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_FP32), 2 * HEC_PRECISION_RATIO_UNKNOWN);
     double best = fmax(1, reached * (cores == TENSOR_FP16 || !(tf32 > HEC_PRECISION_TF32_FASTER) ? half : tf32));
     return (struct hec_saving){fmin(HEC_PRECISION_FP32_GAIN_LOW, 1 - 1 / best), 1 - 1 / best, 1 - 1 / fmax(best, half)};
+}
+
+/* Of the two together: a part of compute whose gain is known, and one that goes. */
+static struct candidate with_changes(struct candidate it, double changes) {
+    double share = it.share + changes;
+    it.gain = (struct hec_saving){(it.share * it.gain.low + HEC_LAYOUT_GOES_LOW * changes) / share,
+                                  (it.share * it.gain.best + HEC_LAYOUT_GOES * changes) / share,
+                                  (it.share * it.gain.high + changes) / share};
+    it.changes = changes;
+    it.share = share;
+    return it;
+}
+
+/* Attention in fp32, which is not for tensor cores as TF32: half precision has kernels for it. Share of compute. */
+static double attention_fp32(const struct hec_facts *f) {
+    double seconds = 0;
+    for (int i = 0; f->device->timeline && i < f->device->timeline->row_count; i++) {
+        const struct hec_kernel_row *k = &f->device->timeline->rows[i];
+        seconds += k->kernel_class == HEC_KERNEL_CLASS_ATTENTION && strstr(k->name, "_f32_") ? k->seconds : 0;
+    }
+    return f->compute_s > 0 ? seconds / f->compute_s : 0;
+}
+
+/* Half precision instead of TF32. */
+static struct candidate half_of_tf32(const struct hec_facts *f, double products) {
+    double attention = attention_fp32(f), share = products + attention;
+    double conv = f->math_share > 0 ? f->class_share[HEC_KERNEL_CLASS_CONV] / f->math_share : 0;
+    double gain = HEC_PRECISION_TF32_GAIN_CONV * conv + HEC_PRECISION_TF32_GAIN * (1 - conv);
+    return (struct candidate){
+        TF32,
+        share,
+        {(HEC_PRECISION_TF32_GAIN_LOW * products) / share,
+         (gain * products + HEC_PRECISION_TF32_GAIN_ATTENTION * attention) / share,
+         (HEC_PRECISION_TF32_GAIN_HIGH * products + HEC_PRECISION_TF32_GAIN_ATTENTION * attention) / share},
+        HEC_PRECISION_TF32_CONFIDENCE,
+        0};
 }
 
 /* Kernels that nobody saw, of a network that is trained: what keeps its FP32 pipes busy are products. Their share of compute, by what
@@ -111,35 +158,33 @@ static int gather(const struct hec_facts *f, const struct hec_compute *c, struct
     if (idle_tensor) /* products whose names do not say their arithmetic do not run on tensor cores either */
         simt += f->math_share * f->precision_share[HEC_KERNEL_PRECISION_UNKNOWN];
     if (simt >= HEC_PRECISION_LEAST_SHARE && !solves && cores != NO_TENSOR)
-        out[count++] = (struct candidate){FP32, simt, fp32_gain(f, cores), confidence};
+        out[count++] =
+            with_changes((struct candidate){FP32, simt, fp32_gain(f, cores), confidence, 0}, changed_for_fp32(f));
     double unseen = cores != NO_TENSOR ? unseen_fp32(f, c) : 0;
     if (unseen > 0) {
         struct hec_saving gain = fp32_gain(f, cores);
-        out[count++] = (struct candidate){FP32, unseen, {0, gain.best, gain.high}, HEC_TELEMETRY_CONFIDENCE};
+        out[count++] = (struct candidate){FP32, unseen, {0, gain.best, gain.high}, HEC_TELEMETRY_CONFIDENCE, 0};
     }
     if (odd >= HEC_PRECISION_LEAST_SHARE) {
         out[count++] = (struct candidate){MISALIGNED,
                                           odd,
                                           {1 - 1 / (1 + (best - 1) / HEC_PRECISION_ALIGNED_LOW), 1 - 1 / best,
                                            1 - 1 / (HEC_PRECISION_ALIGNED_HIGH * best)},
-                                          HEC_PRECISION_ALIGNED_CONFIDENCE};
+                                          HEC_PRECISION_ALIGNED_CONFIDENCE,
+                                          0};
     }
     if (tf32 >= HEC_PRECISION_LEAST_SHARE_TF32 && !solves &&
         ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_TF32) >= HEC_PRECISION_GAIN_LEAST_PEAKS)
-        out[count++] =
-            (struct candidate){TF32,
-                               tf32,
-                               {HEC_PRECISION_TF32_GAIN_LOW, HEC_PRECISION_TF32_GAIN, HEC_PRECISION_TF32_GAIN_HIGH},
-                               HEC_PRECISION_TF32_CONFIDENCE};
+        out[count++] = half_of_tf32(f, tf32);
     return count;
 }
 
 static void describe(const struct hec_facts *f, const struct candidate *it, struct hec_finding *out) {
     switch (it->kind) {
     case FP32:
-        out->title = HEC_FACT(FP32_SHARE, it->share);
+        out->title = HEC_FACT(FP32_SHARE, it->share - it->changes);
         if (f->device->timeline)
-            hec_finding_add(out, HEC_FACT(FP32_PRODUCTS, it->share));
+            hec_finding_add(out, HEC_FACT(FP32_PRODUCTS, it->share - it->changes));
         if (tensor_cores_of(f) == TENSOR_FP16) /* bf16 and TF32 come with compute capability 8 */
             out->lever = HEC_ANSWER(FP16);
         break;
@@ -182,6 +227,7 @@ bool hec_judge_precision(const struct hec_facts *f, struct hec_finding *out) {
     if (it->kind == FP32 && isfinite(half))
         hec_finding_add(out, HEC_FACT(PEAKS, half, ratio(f, HEC_PRECISION_TF32, HEC_PRECISION_FP32),
                                       f->profile && f->profile->peaks.calibrated));
-    hec_compute_save(&c, it->share, it->gain, c.denser, out);
+    /* Products draw no more in another format; aligned ones fill the tensor cores, misaligned ones do not. */
+    hec_compute_save(&c, it->share, it->gain, it->kind == MISALIGNED ? c.denser : 1, out);
     return out->evidence_count > 0;
 }
