@@ -8,11 +8,13 @@ TESTS = $(shell expr 2 \* $(JOBS))
 CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 600
 DRAWN_PROGRAMS ?= 320
+SOAK_HOURS ?= 24
+MUTANTS ?= 200
 
 export CTEST_OUTPUT_ON_FAILURE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench portable install format lint asan tsan fuzz drawn clean
+.PHONY: help build demo test bench portable install format lint asan tsan fuzz drawn soak mutants clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1	/' | expand -t 18
@@ -72,6 +74,19 @@ drawn: ## DRAWN_PROGRAMS random programs on the simulated GPU (default 320), jud
 	@scripts/bootstrap build test
 	@scripts/build release all -DHEC_TESTS=ON $(CMAKE_FLAGS)
 	@HEC_DRAWN_PROGRAMS=$(DRAWN_PROGRAMS) ctest --test-dir build -R e2e.drawn_sim
+
+soak: ## a simulated day of an agent with 8 GPUs under all attacks, as root (SOAK_HOURS, default 24)
+	@scripts/bootstrap build test
+	@scripts/build release all -DHEC_TESTS=ON $(CMAKE_FLAGS)
+	@HEC_SOAK_HOURS=$(SOAK_HOURS) python3 -m pytest -q -s -p no:cacheprovider tests/e2e/test_soak.py
+
+mutants: ## MUTANTS random mutants (default 200) against the tests, as root; an hour and more
+	@scripts/bootstrap build test
+	@scripts/build release all -DHEC_TESTS=ON $(CMAKE_FLAGS)
+	@scripts/build coverage all -DHEC_TESTS=ON $(CMAKE_FLAGS)
+	@test -x build/mutants/python/bin/mutate || { python3 -m venv build/mutants/python && \
+		build/mutants/python/bin/pip install -q universalmutator==1.14.1; }
+	@scripts/mutants --count $(MUTANTS)
 
 clean: ## remove build/ and dist/
 	@rm -rf build dist

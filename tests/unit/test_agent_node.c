@@ -199,7 +199,7 @@ TEST(test_floor_by_power) {
 }
 
 /* Back to 0, back a little, a leap: no joule is invented, and what can have been drawn is counted. */
-static int tensor = 500; /* permille */
+static int tensor = 500, tx_kib; /* permille; to the host */
 
 /* A reading a second for so long: engine, SMs and occupancy in permille, bytes from the host in KiB/s, watts. */
 static int verdict_after(int seconds, int engine, int sm, int occupancy, int rx_kib, int watts, int reasons,
@@ -209,7 +209,7 @@ static int verdict_after(int seconds, int engine, int sm, int occupancy, int rx_
         int64_t value;
     } shown[] = {{HEC_GPU_UTIL, engine},          {HEC_GPM_GR_ACTIVE, engine},
                  {HEC_GPM_SM_ACTIVE, sm},         {HEC_GPM_SM_OCCUPANCY, occupancy},
-                 {HEC_GPM_PCIE_RX, rx_kib},       {HEC_GPM_PCIE_TX, 0},
+                 {HEC_GPM_PCIE_RX, rx_kib},       {HEC_GPM_PCIE_TX, tx_kib},
                  {HEC_GPU_POWER, watts * 1000},   {HEC_GPU_THROTTLE, reasons},
                  {HEC_GPM_TENSOR_ACTIVE, tensor}, {HEC_GPU_CONTEXTS, contexts}};
     for (int s = 0; s < seconds; s++) {
@@ -230,6 +230,9 @@ TEST(test_verdicts) {
     assert_int_equal(verdict_after(90, 500, 300, 200, 20 << 20, 250, 0, 1), HEC_AGENT_VERDICT_TRANSFER_BOUND);
     /* as much data as a loader brings to a device that waits for it: copies do not explain the idle time */
     assert_int_equal(verdict_after(90, 300, 250, 200, 4 << 20, 250, 0, 1), HEC_AGENT_VERDICT_STARVED);
+    tx_kib = 20 << 20;
+    assert_int_equal(verdict_after(90, 500, 300, 200, 0, 250, 0, 1), HEC_AGENT_VERDICT_TRANSFER_BOUND);
+    tx_kib = 0;
     assert_int_equal(verdict_after(90, 600, 100, 30, 0, 150, 0, 1), HEC_AGENT_VERDICT_OVERHEAD_BOUND);
     assert_int_equal(verdict_after(90, 100, 80, 60, 0, 150, 0, 1), HEC_AGENT_VERDICT_STARVED);
     assert_int_equal(verdict_after(90, 700, 600, 300, 0, 400, 0, 1), HEC_VERDICT_UNKNOWN); /* none of them */
@@ -671,6 +674,10 @@ TEST(test_history) {
     reads(0, 1, 4000000, 500, 1); /* what a counter says after that is of all points that are left */
     hec_history_add(history, node, now_ns);
     assert_true(isfinite(hec_history_at(history, 0, 0)->state_w[0]));
+    node->sink.sample(node, HEC_GPU_POWER, 0, now_ns, 100000);
+    node->devices[0]->up = false; /* the last that it said is not of now */
+    hec_history_add(history, node, now_ns += S);
+    assert_true(isnan(hec_history_at(history, 0, hec_history_count(history) - 1)->power_w));
     hec_history_free(history);
 }
 

@@ -16,6 +16,10 @@ TEST(student) {
         assert_true(fabs(hec_student_quantile(known[i][0], known[i][1]) - known[i][2]) < 6e-4);
     assert_true(fabs(hec_student_quantile(0.975, 1) / tan(0.475 * M_PI) - 1) < 1e-9);
     assert_true(fabs(hec_student_quantile(0.975, 1e7) - 1.959964) < 1e-5);
+    for (double freedom = 0.5; freedom < 100; freedom *= 3) {
+        assert_true(fabs(hec_student_quantile(0.5, freedom)) < 1e-9); /* at 0 the beta function is 1 */
+        assert_true(fabs(hec_student_quantile(0.1, freedom) + hec_student_quantile(0.9, freedom)) < 1e-6);
+    }
     for (double p = 0.02; p < 1; p += 0.07) {
         assert_true(fabs(hec_student_quantile(p, 1) - tan(M_PI * (p - 0.5))) < 1e-8);
         assert_true(fabs(hec_student_quantile(p, 2) - (2 * p - 1) / sqrt(2 * p * (1 - p))) < 1e-8);

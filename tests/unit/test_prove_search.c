@@ -95,7 +95,9 @@ TEST(test_drift_is_no_saving) {
 
 TEST(test_too_little_is_nothing) {
     struct hec_search_plan plan = {.candidates = 1, .slowdown_most = 0.05, .saving_least = 0.02};
-    struct hec_search_trial given[5] = {{.set = 0, .cost = 1, .speed = 10}, {.set = 1, .cost = 0.984, .speed = 10}};
+    struct hec_search_trial given[5] = {{.set = 0, .cost = 1, .speed = 10},
+                                        {.set = 1, .cost = 0.984, .speed = 10},
+                                        {.set = 0, .cost = 9, .speed = 1}}; /* the third is not asked for */
     for (int spent = 0; spent < 2; spent++) {
         struct hec_search_step step = hec_search_next(&plan, given, 2, spent);
         assert_true(step.done);

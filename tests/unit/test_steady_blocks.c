@@ -134,6 +134,17 @@ TEST(test_steps) {
     }
 }
 
+/* Only the first quarter may be set-up: what takes long later belongs to the loop. */
+TEST(test_a_long_step_late) {
+    begin(1, 1);
+    for (int k = 0; k < 24; k++)
+        step(10, 3 + 0.25 * k + (k > 10 ? 2 : 0), 3.2 + 0.25 * k + (k >= 10 ? 2 : 0), 64);
+    units("sample", 24 * 64);
+    build();
+    assert_near(blocks.whole.steps, 21, 0);
+    assert_near(blocks.whole.seconds, 21 * 0.25 + 2, 1e-6);
+}
+
 /* Rate and joules of work are of the loop; what set-up and the end took stands beside it, and all three are the run. */
 TEST(test_loop) {
     begin(2, 1);
