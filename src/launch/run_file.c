@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What a kill -9 of hec may lose is one period. */
@@ -110,18 +111,29 @@ static int make_named(struct hec_run_file *file, char *const *command, int64_t o
     return err;
 }
 
+/* Where -f replaces a run, that stays until the new one is whole: what ends hec costs neither. One that was left so is replaced. */
+static int make_given(struct hec_run_file *file, const char *given, int64_t origin_ns, struct hec_why *why) {
+    struct stat status;
+    bool replaces = file->overwrite && lstat(given, &status) == 0;
+    char there[PATH_MAX]; /* as the writer calls it */
+    snprintf(file->path, sizeof file->path, "%s", given);
+    snprintf(there, sizeof there, "%s%s", given[0] == '/' ? "" : "./", given);
+    int err = replaces ? hec_create_check(there, true, why) : HEC_OK;
+    if (err == HEC_OK && replaces &&
+        snprintf(file->beside, sizeof file->beside, "%s.unfinished", given) >= (int)sizeof file->beside)
+        err = hec_fail(why, HEC_ERR_LIMIT, "%.300s: the name is too long", given);
+    return err < 0 ? err
+                   : hec_writer_create(replaces ? file->beside : given, file->overwrite, origin_ns, &file->writer, why);
+}
+
 int hec_run_file_open(struct hec_run_file *file, const char *given, char *const *command, bool overwrite,
                       int64_t origin_ns, struct hec_why *why) {
     int err;
     file->overwrite = overwrite;
-    if (given) {
-        snprintf(file->path, sizeof file->path, "%s", given);
-        err = hec_writer_create(given, overwrite, origin_ns, &file->writer, why);
-    } else {
-        err = make_named(file, command, origin_ns, why);
-    }
+    err = given ? make_given(file, given, origin_ns, why) : make_named(file, command, origin_ns, why);
     if (err == HEC_OK || (given && err != HEC_ERR_FULL))
         return err;
+    file->beside[0] = '\0';
     snprintf(file->why, sizeof file->why, "%s", why->text);
     if (make_elsewhere(file, make_writer, &origin_ns, NULL) == HEC_OK)
         return HEC_OK;
@@ -156,6 +168,18 @@ static void note(struct hec_run_file_note *note, enum hec_log_level level, const
     note->level = level;
     vsnprintf(note->text, sizeof note->text, format, list);
     va_end(list);
+}
+
+/* The new run is whole: the other one goes. */
+static void replace(struct hec_run_file *file, struct hec_run_file_note *to) {
+    struct hec_why why = {""};
+    int err = hec_create_check(file->path, true, &why);
+    if (err == HEC_OK)
+        err = hec_create_place(file->beside, file->path, true, &why);
+    if (err < 0) {
+        note(to, HEC_LOG_WARNING, "%s: the run file is %s", why.text, file->beside);
+        snprintf(file->path, sizeof file->path, "%s", file->beside);
+    }
 }
 
 static void note_place(struct hec_run_file_note *to, const struct hec_run_file *file, const char *asked, bool saved,
@@ -193,15 +217,19 @@ bool hec_run_file_close(struct hec_run_file *file, struct hec_run_file_note *to)
              file->in_memory ? "" : ", those written before are safe (`hec report` shows them)");
         return false;
     }
+    if (at_its_place && file->beside[0])
+        replace(file, to);
     if (at_its_place) {
         if (file->why[0])
             note(to, HEC_LOG_WARNING, "%s: the run file is %s", file->why, file->path);
         return true;
     }
     char asked[PATH_MAX];
-    snprintf(asked, sizeof asked, "%s", file->path);
+    snprintf(asked, sizeof asked, "%s", file->beside[0] ? file->beside : file->path);
     bool saved = save_image(file) == HEC_OK;
     note_place(to, file, asked, saved, lost);
+    if (saved && file->beside[0])
+        hec_create_remove(file->beside);
     if (!saved)
         file->path[0] = '\0';
     return true;
@@ -213,7 +241,7 @@ void hec_run_file_discard(struct hec_run_file *file) {
     hec_writer_close(file->writer, NULL, NULL);
     file->writer = NULL;
     if (!file->in_memory)
-        hec_create_remove(file->path);
+        hec_create_remove(file->beside[0] ? file->beside : file->path);
 }
 
 void hec_run_file_free(struct hec_run_file *file) {

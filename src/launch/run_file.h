@@ -11,6 +11,8 @@
 
 struct hec_run_file {
     char path[PATH_MAX]; /* "": nowhere, after closing */
+    char
+        beside[PATH_MAX]; /* written there until it is whole: another run is at path, and goes only then; "": at path */
     bool overwrite;
     bool in_memory;
     char why[512]; /* it is not where it was asked for, because: */

@@ -203,6 +203,29 @@ def test_a_run_in_progress(hec):
     assert report["run"]["complete"] and not report["run"]["in_progress"] and "train" in report["run"]["command"]
 
 
+def test_an_earlier_run_stays_until_the_new_one_is_whole(hec):
+    """Whatever ends hec before costs neither; the next one takes the place of what is left."""
+    hec.ok("run", "-q", "-o", "r.hec", "--", "true")
+    before = (hec.folder / "r.hec").read_bytes()
+
+    def start():
+        process = hec.popen("run", "-q", "-f", "-o", "r.hec", "--", "sh", "-c", f"touch begun; read end; exit {STATUS}", stdin=subprocess.PIPE)
+        until((hec.folder / "begun").exists)
+        assert (hec.folder / "r.hec").read_bytes() == before
+        (hec.folder / "begun").unlink()
+        return process
+    first = start()
+    busy = hec("run", "-f", "-o", "r.hec", "--", "touch", "ran")
+    assert busy.returncode == 75 and "r.hec.unfinished is being written by another run" in busy.stderr and not (hec.folder / "ran").exists()
+    first.kill()
+    first.communicate("end\n")
+    assert (hec.folder / "r.hec").read_bytes() == before and not hec.report("r.hec.unfinished")["run"]["complete"]
+    second = start()
+    second.communicate("end\n", timeout=30)
+    assert second.returncode == STATUS and "read end" in hec.report("r.hec")["run"]["command"]
+    assert [path.name for path in hec.folder.glob("r.hec*")] == ["r.hec"]
+
+
 @pytest.fixture
 def shared(hec):
     """A folder like /tmp: everybody may make files in it, and remove only their own."""

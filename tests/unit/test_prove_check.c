@@ -88,6 +88,8 @@ TEST(what_counts) {
     assert_true(fabs(check.part[HEC_CHECK_JOULES].ratio - 200.9 / 201) < 1e-12);
     assert_true(fabs(check.part[HEC_CHECK_TIME].ratio - 21.9 / 20.1) < 1e-12); /* more is worse, of speed too */
     assert_true(check.part[HEC_CHECK_TIME].low < check.part[HEC_CHECK_TIME].ratio);
+    for (int k = 0; k < HEC_CHECKS; k++) /* both as time, or as joules, of one unit */
+        assert_true(fabs(check.part[k].now / check.part[k].baseline / check.part[k].ratio - 1) < 0.01);
     /* without units: of whole trials, unless they were ended early */
     for (int i = 0; i < 4; i++)
         a[i].steady.units = NAN;

@@ -46,6 +46,30 @@ TEST(blocks) {
     assert_true(hec_blocks_variance(e, COUNT).variance == 0);
 }
 
+/* What is not in the blocks is taken as it was: of a run that is half set-up, half as much is in doubt. */
+TEST(of_whole_runs) {
+    struct hec_trial_block block[40];
+    struct hec_trial trial = {.block = block, .block_count = 40, .pair = -1};
+    struct hec_spread all, half;
+    for (int i = 0; i < 40; i++) {
+        block[i] = (struct hec_trial_block){1 + 0.1 * (i * 7 % 5), 100 + i * 11 % 7, 10, 5};
+        trial.whole.seconds += block[i].seconds;
+        trial.whole.joules += block[i].joules;
+        trial.whole.units += block[i].units;
+        trial.whole.steps += block[i].steps;
+    }
+    for (int quantity = 0; quantity < HEC_QUANTITY_COUNT; quantity++) {
+        if (quantity != HEC_QUANTITY_JOULES && quantity != HEC_QUANTITY_SECONDS)
+            continue;
+        trial.run = trial.whole;
+        assert_int_equal(hec_quantity_within((enum hec_quantity)quantity, &trial, &all), 0);
+        trial.run.seconds *= 2;
+        trial.run.joules *= 2;
+        assert_int_equal(hec_quantity_within((enum hec_quantity)quantity, &trial, &half), 0);
+        assert_true(all.variance > 0 && fabs(half.variance * 4 / all.variance - 1) < 1e-9);
+    }
+}
+
 static struct hec_trial a[RUNS_MOST], b[RUNS_MOST];
 static struct hec_comparison c[HEC_QUANTITY_COUNT];
 static const struct hec_comparison *const joules = &c[HEC_QUANTITY_JOULES_PER_UNIT];

@@ -236,6 +236,28 @@ TEST(test_limits) {
     assert_true(result.kept);
 }
 
+/* Where only joules cost anything, the cost is known as well as they are, from one round too; where only time does, as well as that. */
+TEST(test_cost_is_of_its_parts) {
+    struct device d = saturating();
+    d.rounds = 1;
+    world_state = 9;
+    plan_line(ARMS);
+    draw(&d);
+    plan.objective = HEC_SWEEP_BY_COST;
+    for (int time = 0; time < 2; time++) {
+        plan.dollars_per_joule = time ? 0 : 2;
+        plan.dollars_per_device_second = time ? 3 : 0;
+        judge();
+        assert_int_equal(result.objective, HEC_SWEEP_BY_COST);
+        for (int arm = 0; arm < ARMS; arm++) {
+            const struct hec_sweep_interval *cost = &result.arm[arm].figure[HEC_SWEEP_OBJECTIVE],
+                                            *part = &result.arm[arm].figure[time ? HEC_SWEEP_SPEED : HEC_SWEEP_JOULES];
+            assert_true(fabs(cost->high / cost->low / (part->high / part->low) - 1) < 1e-9);
+            assert_true(fabs((time ? 3 / part->value : 2 * part->value) / cost->value - 1) < 1e-9);
+        }
+    }
+}
+
 /* Joules that nobody measured, work that nobody counted, trials of which nothing is known. */
 TEST(test_what_is_not_known) {
     struct device d = saturating();
