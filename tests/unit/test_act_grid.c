@@ -42,6 +42,7 @@ TEST(test_values) {
         {"t=1e3,2e3", "1e3 2e3", true},
         {"m=nan,1", "nan 1", false},
         {"one=7", "7", true},
+        {"say=a b", "a b", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (add(cases[i].text) != HEC_OK)

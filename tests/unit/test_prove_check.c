@@ -103,6 +103,23 @@ TEST(what_counts) {
     assert_true(isnan(check.part[HEC_CHECK_TIME].ratio) && check.part[HEC_CHECK_TIME].trials_needed == 0);
 }
 
+/* Who looks after each pair has intervals that hold at every look; who has planned the pairs, those of t. */
+TEST(looking_costs) {
+    struct hec_experiment_trial t[8];
+    struct hec_experiment_result looked, planned;
+    for (int i = 0; i < 4; i++) {
+        t[2 * i] = plain(i, 0, 100 + 0.3 * i, 10 + 0.03 * i);
+        t[2 * i + 1] = plain(i, 1, 95 + 0.2 * (i % 2), 9.5 + 0.02 * (i % 2));
+    }
+    hec_experiment_judge(&(struct hec_experiment_plan){.seed = 1}, t, 8, &looked);
+    hec_experiment_judge(&(struct hec_experiment_plan){.seed = 1, .pairs = 4}, t, 8, &planned);
+    assert_int_equal(looked.judged, HEC_QUANTITY_JOULES_PER_UNIT);
+    const struct hec_comparison *wide = &looked.quantity[looked.judged], *narrow = &planned.quantity[looked.judged];
+    assert_true(wide->ratio_low == looked.look.low && wide->ratio_high == looked.look.high);
+    assert_true(wide->ratio_high / wide->ratio_low > narrow->ratio_high / narrow->ratio_low);
+    assert_true(planned.done);
+}
+
 TEST(states) {
     struct hec_experiment_trial a[4], b[4];
     struct hec_check check;
