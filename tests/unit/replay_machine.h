@@ -26,6 +26,7 @@ struct program {
     bool pageable;   /* then the call returns when it is done */
     bool copy_waits; /* then the program waits for it, as PyTorch's blocking copies do */
     double early;    /* or us before */
+    double trip;     /* us on the device a step, in pageable memory, and as long back from pinned */
     bool rare;       /* two waits of all return 30 ms late */
     int alloc_every; /* kernels: a call of 100 us that waits for the device */
     double own_code; /* us a step, of the program's own code in one piece */
@@ -121,6 +122,24 @@ static inline void read_number(struct machine *m, const struct program *p, int n
     wait_for(m, HEC_ACTIVITY_SYNC, 0, 2 * US);
 }
 
+/* To the host the call returns when it is done; the other way at once. */
+static inline void cross(struct machine *m, bool there, int64_t ns) {
+    int64_t begin = m->now, start = begin + 8 * US > m->tail + US ? begin + 8 * US : m->tail + US;
+    m->tail = start + ns;
+    m->now = there ? m->tail + 5 * US : begin + 5 * US;
+    if (!m->t)
+        return;
+    struct hec_activity *both[] = {fake_tl_add(m->t, HEC_ACTIVITY_COPY, m->stream, start, m->tail), NULL};
+    fake_tl_launched(both[0], begin, m->now, m->thread[0]);
+    for (int i = 0; i < 2; i++) {
+        both[i] = i ? fake_tl_add(m->t, HEC_ACTIVITY_API, m->thread[0], begin, m->now) : both[i];
+        both[i]->amount = (double)ns * 10;
+        both[i]->from = there ? HEC_MEMORY_DEVICE : HEC_MEMORY_PINNED;
+        both[i]->to = there ? HEC_MEMORY_PAGEABLE : HEC_MEMORY_DEVICE;
+    }
+    both[1]->detail = HEC_API_COPY;
+}
+
 /* Seconds from the end of the fourth step to that of the last, of host and device. */
 static inline double play(const struct program *p, struct fake_timeline *t) {
     struct machine m = {
@@ -163,6 +182,8 @@ static inline double play(const struct program *p, struct fake_timeline *t) {
                 wait_for(&m, HEC_ACTIVITY_API, thread, 100 * US);
             m.now += waits || allocates ? ns(p->around) : 0;
         }
+        for (int back = 0; back < 2 && p->trip > 0; back++)
+            cross(&m, !back, ns(p->trip));
         for (int k = 0; k < p->reads; k++)
             read_number(&m, p, k);
         if (p->comm > 0)

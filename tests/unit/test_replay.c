@@ -29,6 +29,8 @@ static const struct {
         P(20, 1, 10, 5, 100, .last_wait = true)),
     ROW(PINNED, 50, "pageable copies", P(20, 1, 10, 5, 100, .copy = 4000, .pageable = true, .last_wait = true),
         P(20, 1, 10, 5, 100, .copy = 800, .last_wait = true)),
+    ROW(ROUND_TRIPS, 0, "data that goes to the host and comes back", P(20, 1, 10, 5, 100, .trip = 700, .last_wait = true),
+        P(20, 1, 10, 5, 100, .last_wait = true)),
     ROW(COMPUTE, 0.2, "which return before they end", P(20, 1, 10, 5, 100, .copy = 4000, .pageable = true, .early = 18),
         P(20, 1, 10, 5, 20, .copy = 4000, .pageable = true, .early = 18)),
     ROW(COMPUTE, 0.5, "returns that once in a while take much longer",

@@ -240,6 +240,52 @@ static double worth(enum hec_cause cause) {
     return w.finding.joules.best * w.finding.confidence;
 }
 
+/* Products of a program without steps, as JAX's, whose kernels nobody saw: 20 s of launching, 10 of reading, 20 of code in a run whose
+ * device computes for 30 s, with a tenth of the tensor pipes. */
+static void products(double tensor, double occupancy, double free_share) {
+    begin();
+    state(HEC_STATE_COMPUTE, 30);
+    state(HEC_STATE_LAUNCH, 20);
+    state(HEC_STATE_SYNC, 10);
+    state(HEC_STATE_HOST, 20);
+    w.devices[0].timeline = NULL;
+    w.summary.steps = (struct hec_step_summary){.source = HEC_STEP_NONE, .samples_per_step = NAN, .busy_share = NAN};
+    w.facts.own_counters = true;
+    w.facts.memory_free_share = free_share;
+    d->metric[HEC_GPM_GR_ACTIVE].mean = 0.3;
+    d->metric[HEC_GPM_SM_ACTIVE].mean = 0.3 * 0.8;
+    d->metric[HEC_GPM_SM_OCCUPANCY].mean = 0.3 * occupancy;
+    d->metric[HEC_GPM_TENSOR_ACTIVE].mean = 0.3 * tensor;
+    d->metric[HEC_GPM_FP32_ACTIVE].mean = 0.3 * 0.02;
+}
+
+TEST(test_small_batch_without_steps) {
+    products(0.1, 0.2, 0.9);
+    double times = 1 / 0.1, waits = (1 - 1 / times) * 0.3 + 0.5 * 0.2;
+    assert_true(judge(HEC_CAUSE_BATCH));
+    assert_true(SAYS(BATCH_PRODUCTS, 0.1) && SECOND(BATCH_PRODUCTS, 0.3 / 0.8));
+    assert_true(is_near(w.finding.seconds.best, waits + 0.3 * (1 - 0.1 / 0.4)));
+    assert_true(is_near(w.finding.seconds.low, 0.5 * 0.2));
+    assert_true(w.finding.estimated && w.finding.confidence <= 0.5);
+    products(0.1, 0.6,
+             0.9); /* element-wise kernels among them: what each round takes of the host alone, as far as is known */
+    assert_true(judge(HEC_CAUSE_BATCH));
+    assert_true(is_near(w.finding.seconds.best, waits) && w.finding.seconds.high > waits + 0.2);
+    products(0.31, 0.2, 0.9); /* large enough */
+    assert_false(judge(HEC_CAUSE_BATCH));
+    products(0.01, 0.2, 0.9); /* no products */
+    assert_false(judge(HEC_CAUSE_BATCH));
+    products(0.1, 0.2, 0.4); /* no room */
+    assert_false(judge(HEC_CAUSE_BATCH));
+    products(0.1, 0.2, 0.9); /* steps, of which the samples are not known */
+    w.summary.steps.source = HEC_STEP_OPTIMIZER;
+    assert_false(judge(HEC_CAUSE_BATCH));
+    products(0.1, 0.2, 0.9);
+    state(HEC_STATE_LAUNCH, 2);
+    state(HEC_STATE_SYNC, 2);
+    assert_false(judge(HEC_CAUSE_BATCH));
+}
+
 /* 1600 launches a step of 5 us each, and room for a larger batch: that is the answer, and launching less the other one. */
 TEST(test_small_batch_that_launches) {
     state(HEC_STATE_COMPUTE, 8);

@@ -204,9 +204,11 @@ APPLY(apply_BATCHED) {
         change->code = 0;
 }
 
+/* Often by way of other memory: CuPy copies into an array, and back from a pinned buffer. */
 static bool back_of(const struct hec_schedule_call *there, const struct hec_schedule_call *back) {
     return there->kind == HEC_CALL_COPY && back->kind == HEC_CALL_COPY && there->process == back->process &&
-           there->from == HEC_MEMORY_DEVICE && back->to == HEC_MEMORY_DEVICE && there->to == back->from &&
+           there->from == HEC_MEMORY_DEVICE && back->to == HEC_MEMORY_DEVICE && hec_memory_of_host(there->to) &&
+           hec_memory_of_host(back->from) &&
            there->what == back->what && !reads_number(there);
 }
 

@@ -20,6 +20,11 @@ static double thin_share(const struct hec_facts *f, bool weights) {
     return isfinite(sms) && known > 0 ? thin / known : NAN;
 }
 
+/* As products have; element-wise kernels have more. */
+static bool few_warps(const struct hec_compute *c) {
+    return c->fp32 <= HEC_BATCH_FP32_PART * c->tensor && c->occupancy <= HEC_BATCH_MOST_WARPS;
+}
+
 /* Products limited by reading weights: more rows for each cost nothing. Convolutions read pictures, attention what it keeps of each
  * sample: both grow with the batch. */
 static bool rereads(const struct hec_facts *f, const struct hec_compute *c, double samples) {
@@ -30,7 +35,7 @@ static bool rereads(const struct hec_facts *f, const struct hec_compute *c, doub
         return f->class_share[HEC_KERNEL_CLASS_GEMM] >= HEC_BATCH_LEAST_GEMM &&
                f->class_share[HEC_KERNEL_CLASS_SOFTMAX] < HEC_BATCH_MOST_ATTENTION &&
                f->class_share[HEC_KERNEL_CLASS_ELEMENTWISE] < HEC_BATCH_LEAST_GEMM;
-    return isfinite(samples) && c->fp32 <= HEC_BATCH_FP32_PART * c->tensor && c->occupancy <= HEC_BATCH_MOST_WARPS;
+    return isfinite(samples) && few_warps(c);
 }
 
 static void describe(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples, bool launches,
@@ -96,6 +101,35 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     return true;
 }
 
+/* Products without steps, of JAX as a rule, where nobody says how many samples they are for: tensor pipes that are little used, and a
+ * device that waits for what each step costs the host, launching it and reading of it. A larger batch is for no more of both. How much
+ * larger it can be is not known. */
+static bool judge_products(const struct hec_facts *f, const struct hec_compute *c, struct hec_finding *out) {
+    struct hec_waits w;
+    hec_waits_gather(f, &w);
+    double waits = hec_waits_share(&w, HEC_CAUSE_LAUNCH) + hec_waits_share(&w, HEC_CAUSE_SYNC);
+    if (f->steps->source != HEC_STEP_NONE || c->traced || !(waits >= HEC_BATCH_LEAST_LAUNCH) ||
+        !(c->tensor > HEC_BATCH_TENSOR_SOME && c->tensor <= HEC_BATCH_TENSOR_LOW) ||
+        !(f->memory_free_share >= HEC_BATCH_LEAST_FREE_LAUNCH))
+        return false;
+    double times = times_by_memory(f), least = fmax(1 / times, c->tensor / HEC_COMPUTE_REACH_GEMM);
+    double fill = few_warps(c) ? fmin(1, fmax(1 / times, c->tensor / c->tensor_reach)) : 1;
+    struct hec_finding compute = {.cause = HEC_CAUSE_BATCH};
+    hec_compute_save(c, 1, (struct hec_saving){0, 1 - fill, 1 - least}, denser(f, c, fill), &compute);
+    hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, HEC_BATCH_LAUNCH_LOW, 1 - 1 / times, 1, out);
+    out->states |= w.states[HEC_CAUSE_SYNC];
+    hec_waits_save_more(f, &w, HEC_CAUSE_SYNC, 0, 1 - 1 / times, 1, out);
+    /* code of each step, or of each sample */
+    hec_waits_save_more(f, &w, HEC_CAUSE_HOST, 0, HEC_BATCH_HOST_GOES, 1, out);
+    hec_saving_add(&out->seconds, compute.seconds);
+    hec_saving_add(&out->joules, compute.joules);
+    out->estimated = true;
+    out->edit_value = times;
+    out->confidence = HEC_BATCH_SERVING_CONFIDENCE;
+    out->title = HEC_FACT(BATCH_PRODUCTS, c->tensor, waits);
+    return true;
+}
+
 bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_compute c;
     double thin = thin_share(f, false), samples = f->steps->samples_per_step;
@@ -106,7 +140,7 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
     double least = c.traced         ? HEC_BATCH_LEAST_BUSY
                    : weights && few ? HEC_BATCH_LEAST_BUSY_SAMPLES
                                     : HEC_BATCH_LEAST_BUSY_TELEMETRY;
-    if (judge_launches(f, &c, thin, samples, out)) {
+    if (judge_launches(f, &c, thin, samples, out) || judge_products(f, &c, out)) {
         describe(f, &c, thin, samples, true, out);
         return true;
     }
