@@ -1,5 +1,5 @@
-/* What tenants make of devices, from telemetry alone: joules while they worked and while they only held them, why, and whether more would be
- * of use. A node that is fed by hand, with processes of a made /proc. */
+/* What tenants make of devices, from telemetry alone: joules while they worked and while they only held them, why, and whether more
+ * would be of use. A node that is fed by hand, with processes of a made /proc. */
 #include "agent/live.h"
 #include "agent/node.h"
 #include "agent/state_file.h"

@@ -4,8 +4,8 @@
  *     fleet_pages GPUS page NODE SECONDS    one page (OpenMetrics where SECONDS begins with "+")
  *     fleet_pages GPUS serve                an HTTP server on loopback: prints its port, /NODE/metrics is that node's page now
  *
- * "+" after GPUS: with the older names of dcgm-exporter; "a": all series. The figures are drawn up, not measured: nothing but the number and size of
- * series, and what queries answer, follows from it. */
+ * "+" after GPUS: with the older names of dcgm-exporter; "a": all series.
+ * The figures are drawn up, not measured: nothing but the number and size of series, and what queries answer, follows from it. */
 #include "agent/page.h"
 #include "base/clock.h"
 #include "diagnose/meter/use.h"
