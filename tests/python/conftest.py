@@ -12,6 +12,7 @@ import textwrap
 import pytest
 
 from listener import Listener
+from warm_python import WarmPython
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -39,6 +40,10 @@ def libhec(tmp_path_factory):
     return str(path)
 
 
+class TorchPython(str):
+    """The path of a Python with PyTorch. Programs begin with it imported, unless they are to be cold (warm_python.py)."""
+
+
 @pytest.fixture(scope="session")
 def torch_python():
     """An interpreter that has PyTorch, and PyTorch's version: this one, or the one named by HEC_TORCH_PYTHON."""
@@ -49,7 +54,7 @@ def torch_python():
     version = tuple(int(part) for part in re.match(r"(\d+)\.(\d+)", done.stdout).groups())
     if version < (1, 13):
         pytest.skip(f"PyTorch {done.stdout.strip()}: the hooks are for 1.13 and newer")
-    return python, version
+    return TorchPython(python), version
 
 
 @pytest.fixture
@@ -81,15 +86,16 @@ class Observer:
         environment.update(more)
         return environment
 
-    def start(self, python, program, hooked=True, options=("-W", "error"), arguments=(), **environment):
+    def start(self, python, program, hooked=True, options=("-W", "error"), arguments=(), cold=False, **environment):
         """The finished process; program: text, kept as program.py, or a list of words."""
-        words = program
+        environment, words = self.environment(hooked, **environment), program
         if isinstance(program, str):
             (self.folder / "program.py").write_text(textwrap.dedent(program))
             words = ["program.py"]
+            if isinstance(python, TorchPython) and not cold and not arguments:
+                return WarmPython.of(python, options, self.environment(False)).run(self.folder, environment)
         return subprocess.run(
-            [python, *options, *words, *arguments], env=self.environment(hooked, **environment),
-            cwd=self.folder, capture_output=True, text=True, timeout=300,
+            [python, *options, *words, *arguments], env=environment, cwd=self.folder, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
 
     def plain(self, python, program, **more):
@@ -97,15 +103,15 @@ class Observer:
         more = {key: value for key, value in more.items() if not key.startswith("HEC_")}
         files = sorted((str(path.relative_to(self.folder)), hash(path.read_bytes())) for path in self.folder.rglob("*")
                        if path.is_file() and path.name != "program.py")  # fmt: skip
-        key = repr((python, program, sorted(more.items()), files))
+        key = repr((type(python), python, program, sorted(more.items()), files))
         if key not in self.plain_runs:
             self.plain_runs[key] = self.start(python, program, hooked=False, **more)
         return self.plain_runs[key]
 
-    def both(self, python, program, **more):
+    def both(self, python, program, cold=False, **more):
         """What the hooks found; the program must do and print the same with and without them."""
         plain = self.plain(python, program, **more)
-        hooked = self.start(python, program, **more)
+        hooked = self.start(python, program, cold=cold, **more)
         assert self.shown(hooked) == self.shown(plain)
         self.last = hooked
         return self.listener.found()

@@ -41,7 +41,7 @@ def test_a_program_ends_as_it_would(observe, torch_python, end, code):
     python, version = torch_python
     program = STEPS + f"    steps(5)\n    {end}\n"
     plain = observe.start(python, program, hooked=False, options=())
-    hooked = observe.start(python, program, options=())
+    hooked = observe.start(python, program, options=(), cold=end == "sys.exit(3)")
     assert hooked.returncode == plain.returncode == code
     assert hooked.stdout == plain.stdout
     (found,) = observe.listener.found()
@@ -80,6 +80,25 @@ def test_what_a_program_can_see_is_unchanged(observe, torch_python):
     print(torch.initial_seed() > 0, torch.is_grad_enabled(), sorted(os.environ) == sorted(dict(os.environ)))
     """
     observe.one(torch_python[0], program)
+    observe.one(torch_python[0], program, cold=True)
+
+
+def test_what_a_program_that_begins_warm_can_see(observe, torch_python):
+    """Of warm_python.py: what a program sees that imports PyTorch itself."""
+    program = """
+    import sys
+    print(sys.argv, sys.flags, sys.warnoptions, sys.path, __name__, __spec__, sorted(globals()))
+    print([name for name in sys.modules if name.startswith("torch")], sys.stdin.read())
+    from torch.nn import Linear
+    import torch, inspect, os, signal, threading, warnings
+    print(sorted(name for name in sys.modules if name.startswith("torch")), Linear is torch.nn.Linear)
+    print(torch.__spec__.origin, torch.__spec__.loader is torch.__loader__, type(torch.__loader__))
+    print([getattr(finder, "__name__", type(finder)) for finder in sys.meta_path])
+    print(sorted(os.environ.items()), os.getcwd(), warnings.filters, signal.getsignal(signal.SIGINT), threading.active_count())
+    print([frame.function for frame in inspect.stack()], os.listdir("/proc/self/fd"))
+    """
+    said = [observe.start(torch_python[0], program, hooked=False, cold=cold) for cold in (False, True)]
+    assert said[0].stdout.splitlines() == said[1].stdout.splitlines() and said[0].stderr == said[1].stderr
 
 
 def test_forked_children(observe, torch_python):

@@ -42,7 +42,7 @@ LOOP = """
 def test_a_training_loop(observe, torch_python, optimizer, workers):
     python, _ = torch_python
     program = (TRAIN + LOOP).replace("OPTIMIZER", optimizer).replace("WORKERS", str(workers))
-    found = observe.one(python, program, options=())
+    found = observe.one(python, program, options=(), cold=optimizer == "SGD")
     assert found.steps == [(n, OPTIMIZER) for n in (16.0, 16.0, 12.0)] * 2
     assert found.step_ns == sorted(found.step_ns)
     # each next, the one that ends the pass, and the making of the iterator
