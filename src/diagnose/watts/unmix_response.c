@@ -36,17 +36,24 @@ static double fit_watts(const struct hec_response_rows *rows, int window, const 
     int count = rows->count, classes = rows->classes, used = 0;
     double a[HEC_NNLS_MAX * HEC_NNLS_MAX] = {0}, b[HEC_NNLS_MAX] = {0};
     double sum = 0;
+    int tap[HEC_TAPS], taps = 0; /* that count */
+    for (int k = 0; k < HEC_TAPS; k++)
+        if (response[k] != 0)
+            tap[taps++] = k;
     for (int i = 0; i < count; i++) {
         int some[HEC_NNLS_MAX], n = 0;
-        double *row = x + (int64_t)i * classes;
+        double *restrict row = x + (int64_t)i * classes;
         const float *z = row_of(rows, window, i);
         if (!(rows->covered[i] >> window & 1))
             continue;
         used++;
         memset(row, 0, (size_t)classes * sizeof *row);
-        for (int k = 0; k < HEC_TAPS; k++)
-            for (int c = 0; response[k] != 0 && c < classes; c++)
-                row[c] += response[k] * (double)z[k * classes + c];
+        for (int t = 0; t < taps; t++) {
+            const float *of_tap = z + tap[t] * classes;
+            double weight = response[tap[t]];
+            for (int c = 0; c < classes; c++)
+                row[c] += weight * (double)of_tap[c];
+        }
         for (int c = 0; c < classes; c++) {
             if (row[c] == 0)
                 continue;
@@ -84,9 +91,10 @@ static void fit_response(const struct hec_response_rows *rows, int window, const
         if (!(rows->covered[i] >> window & 1))
             continue;
         for (int k = 0; k < HEC_TAPS; k++) {
-            tap[k] = 0;
+            double of_tap = 0;
             for (int c = 0; c < rows->classes; c++)
-                tap[k] += watts[c] * (double)z[k * rows->classes + c];
+                of_tap += watts[c] * (double)z[k * rows->classes + c];
+            tap[k] = of_tap;
         }
         double error = rows->y[i] - tap[start];
         for (int k = 0; k < HEC_TAPS; k++) {
@@ -143,6 +151,8 @@ static double delay_ns(int64_t window_ns, int tap) {
 
 void hec_response_fit(const struct hec_response_rows *rows, struct hec_response *out, double *watts, double *work) {
     double profile[HEC_WINDOWS][HEC_TAPS], least = INFINITY, far = INFINITY, refined = INFINITY;
+    struct hec_response with = {0};
+    double with_watts[HEC_NNLS_MAX];
     int best[HEC_WINDOWS] = {0};
     double mean = mean_of(rows), residual2 = START_RESIDUAL * START_RESIDUAL * mean * mean;
     double *x = work + (int64_t)HEC_TAPS * rows->count;
@@ -160,14 +170,16 @@ void hec_response_fit(const struct hec_response_rows *rows, struct hec_response 
             least = fmin(least, profile[w][k]);
         }
     for (int w = 0; w < HEC_WINDOWS && !few; w++) { /* a filter is made by the taps of a shorter window */
-        struct hec_response with = {.window = w};
         if (!(profile[w][best[w]] <= TRIED * least))
             continue;
-        double now = refine(rows, best[w], &with, watts, work);
+        with.window = w;
+        double now = refine(rows, best[w], &with, with_watts, work);
         if (now < refined) {
             refined = now;
             out->window = w;
             start = best[w];
+            memcpy(out->weight, with.weight, sizeof with.weight);
+            memcpy(watts, with_watts, (size_t)rows->classes * sizeof *watts);
         }
     }
     int64_t best_ns = hec_response_window_ns(out->window, rows->own_ns), reach_ns = best_ns;
@@ -185,7 +197,8 @@ void hec_response_fit(const struct hec_response_rows *rows, struct hec_response 
         }
     }
     out->distinct = few || !(least < INFINITY) ? 0 : least > 0 ? far / least : 1;
-    refine(rows, start, out, watts, work);
+    if (!(refined < INFINITY))
+        refine(rows, start, out, watts, work);
 }
 
 double hec_response_lag_ns(const double *weight) {
