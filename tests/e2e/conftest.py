@@ -1,5 +1,6 @@
 """Helpers of the end-to-end tests: the real binary, on the simulated GPU and on a machine with none."""
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -77,12 +78,16 @@ class Play:
     numbers = itertools.count()
 
     def __init__(self, hec, case, *options, seconds, spec="h200", trace="auto", env=None):
-        path = hec.folder / f"{case}-{next(self.numbers)}.hec"
-        done = hec.ok("run", "--sim", spec, f"--trace={trace}", "-q", "-f", "-o", path, "--", hec.path, "sim", case, "--seconds", seconds,
+        self.hec, self.path = hec, hec.folder / f"{case}-{next(self.numbers)}.hec"
+        done = hec.ok("run", "--sim", spec, f"--trace={trace}", "-q", "-f", "-o", self.path, "--", hec.path, "sim", case, "--seconds", seconds,
                       "--json", *options, env=env)
         assert done.stderr == ""
-        self.truth, self.report, self.text = json.loads(done.stdout), hec.report(path), hec("report", path).stdout
+        self.truth, self.report = json.loads(done.stdout), hec.report(self.path)
         self.devices = self.report["devices"]
+
+    @functools.cached_property
+    def text(self):
+        return self.hec.ok("report", self.path).stdout
 
 
 def cases():

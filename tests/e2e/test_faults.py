@@ -1,6 +1,7 @@
 """What goes wrong on a machine: each fault is told in one clear sentence, no figure is wrong because of it, and the
 command never notices."""
 import concurrent.futures
+import functools
 import json
 import os
 import re
@@ -22,7 +23,7 @@ class Faulty:
 
     def __init__(self, hec, spec, seconds=3, case="healthy-train", name=None, arguments=(), **options):
         name = name or re.sub(r"[^A-Za-z0-9]+", "-", spec)
-        self.path = f"{name}.hec"
+        self.hec, self.path = hec, f"{name}.hec"
         player = f"{shlex.quote(hec.path)} sim {case} --json --seconds {seconds} > {name}.json; exit {STATUS}"
         begun = time.monotonic()
         self.done = hec("run", "--sim", spec, *arguments, "-o", self.path, "--", "sh", "-c", player, **options)
@@ -31,10 +32,13 @@ class Faulty:
         self.truth = json.loads((hec.folder / f"{name}.json").read_text())
         self.report = hec.report(self.path)
         self.devices = self.report["devices"]
-        self.text = flat(hec("report", self.path).stdout)
         self.brief = flat(self.done.stderr)
         self.joules = self.truth["joules"] + IDLE_W * (self.report["run"]["seconds"] - self.truth["seconds"])
         assert self.report["run"]["exit_code"] == STATUS and self.report["run"]["complete"]
+
+    @functools.cached_property
+    def text(self):
+        return flat(self.hec.ok("report", self.path).stdout)
 
     @property
     def energy(self):

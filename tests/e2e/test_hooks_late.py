@@ -47,11 +47,16 @@ LATE = "HEC's hooks came when CUDA started"
 MISSING = "without HEC's hooks loaders, steps and lines are unknown"
 
 
+@pytest.fixture(scope="module")
+def python():
+    path = os.environ.get("HEC_TORCH_PYTHON", sys.executable)
+    if subprocess.run([path, "-c", "import torch"], capture_output=True).returncode != 0:
+        pytest.skip(f"no PyTorch in {path}")
+    return path
+
+
 @pytest.fixture
-def train(hec):
-    python = os.environ.get("HEC_TORCH_PYTHON", sys.executable)
-    if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode != 0:
-        pytest.skip(f"no PyTorch in {python}")
+def train(hec, python):
     (hec.folder / "train.py").write_text(PROGRAM)
 
     def run(script, *arguments, trace="auto"):

@@ -5,6 +5,7 @@ same, to the nanosecond where every record is kept."""
 import collections
 import concurrent.futures
 import csv
+import functools
 import io
 import json
 
@@ -35,17 +36,20 @@ class Traced:
     """One `hec run --sim SPEC --trace=MODE -- COMMAND`, what the command printed and the report."""
 
     def __init__(self, hec, *command, spec="h200", mode="full", options=(), status=0, name="trace", env=None):
-        self.path = hec.folder / f"{name}.hec"
+        self.hec, self.path = hec, hec.folder / f"{name}.hec"
         done = hec("run", "--sim", spec, f"--trace={mode}", "-q", "-f", "-o", self.path, *options, "--", *command, env=env)
         assert done.returncode == status, (done.returncode, done.stderr)
         assert done.stderr == "", done.stderr
         self.output = done.stdout
         self.truths = parse(done.stdout)
         self.report = hec.report(self.path)
-        self.text = " ".join(hec("report", "-v", self.path).stdout.split())
         self.trace = self.report["trace"]
         self.devices = [d["timeline"] for d in self.report["devices"]]
         self.timeline = self.devices[0]
+
+    @functools.cached_property
+    def text(self):
+        return " ".join(self.hec.ok("report", "-v", self.path).stdout.split())
 
     @property
     def truth(self):
