@@ -40,33 +40,34 @@ static double log_gamma(double x) {
            i * (1.0 / 12 - i2 * (1.0 / 360 - i2 * (1.0 / 1260 - i2 * (1.0 / 1680 - i2 / 1188)))) - shift;
 }
 
-/* I_x(a, b); y = 1 - x, given apart so that a small one keeps its digits. */
-static double incomplete_beta(double a, double b, double x, double y) {
+/* I_x(a, b); y = 1 - x, given apart so that a small one keeps its digits. log_scale: of 1 / B(a, b). */
+static double incomplete_beta(double a, double b, double log_scale, double x, double y) {
     if (x <= 0 || y <= 0)
         return x <= 0 ? 0 : 1;
-    double front = exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log(y));
+    double front = exp(log_scale + a * log(x) + b * log(y));
     if (x < (a + 1) / (a + b + 2))
         return front * fraction(a, b, x) / a;
     return 1 - front * fraction(b, a, y) / b;
 }
 
 /* P(T <= t): the incomplete beta function by its continued fraction (Abramowitz and Stegun 26.5.8, 26.7.1), to about 1e-12. */
-static double cumulative(double t, double freedom) {
-    freedom = fmin(freedom, FREEDOM_MOST);
+static double cumulative(double t, double freedom, double log_scale) {
     double square = t * t, sum = freedom + square;
-    double tail = 0.5 * incomplete_beta(freedom / 2, 0.5, freedom / sum, square / sum);
+    double tail = 0.5 * incomplete_beta(freedom / 2, 0.5, log_scale, freedom / sum, square / sum);
     return t > 0 ? 1 - tail : tail;
 }
 
 double hec_student_quantile(double p, double freedom) {
     if (p < 0.5)
         return -hec_student_quantile(1 - p, freedom);
+    freedom = fmin(freedom, FREEDOM_MOST);
     double low = 0, high = 1;
-    while (cumulative(high, freedom) < p && high < 1e12)
+    double log_scale = log_gamma(freedom / 2 + 0.5) - log_gamma(freedom / 2) - log_gamma(0.5);
+    while (cumulative(high, freedom, log_scale) < p && high < 1e12)
         high *= 2;
     for (int i = 0; i < 60; i++) {
         double middle = (low + high) / 2;
-        if (cumulative(middle, freedom) < p)
+        if (cumulative(middle, freedom, log_scale) < p)
             low = middle;
         else
             high = middle;
