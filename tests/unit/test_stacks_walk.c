@@ -76,7 +76,7 @@ static struct hec_python_thread first_thread(struct reader *r) {
 
 /* "inner (b.py:12) < main (a.py:5)" */
 static void assert_stack(int64_t leaf, const char *expected) {
-    char text[512] = "";
+    char text[1024] = "";
     assert_true(leaf > 0);
     for (uint32_t at = (uint32_t)leaf; at; at = kept.frame[at].parent)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s (%s:%d)", text[0] ? " < " : "",
