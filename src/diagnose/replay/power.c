@@ -223,7 +223,7 @@ bool hec_proofs_known(enum hec_edit edit) {
     return proofs[edit].seconds.count > 0;
 }
 
-static double scaled(double saving, double by) {
+double hec_proofs_scaled(double saving, double by) {
     double l = NOTHING - log(1 - fmin(MOST, fmax(0, saving)));
     return 1 - exp(fmin(0, NOTHING - l * exp(by)));
 }
@@ -233,8 +233,8 @@ static struct hec_saving widened(struct spread s, struct hec_saving replayed, do
         return replayed;
     double mean = s.count > 0 ? s.mean : 0, spread = DEVIATIONS * widen * (s.count > 0 ? s.spread : HEC_PROOFS_NONE);
     double best = fmin(MOST, fmax(0, replayed.best));
-    return (struct hec_saving){fmin(best, scaled(replayed.low, mean - spread)), best,
-                               fmax(best, scaled(replayed.high, mean + spread))};
+    return (struct hec_saving){fmin(best, hec_proofs_scaled(replayed.low, mean - spread)), best,
+                               fmax(best, hec_proofs_scaled(replayed.high, mean + spread))};
 }
 
 struct hec_saving hec_proofs_seconds(enum hec_edit edit, struct hec_saving replayed, double widen) {

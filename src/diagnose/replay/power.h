@@ -14,6 +14,8 @@
 double hec_proofs_widen(const struct hec_summary *summary);
 /* Whether there is any of that edit. */
 bool hec_proofs_known(enum hec_edit edit);
+/* A saving whose -ln(1 - saving) is exp(by) times as much, small ones a little more. */
+double hec_proofs_scaled(double saving, double by);
 /* Widens [low, best, high] of a replayed saving, a share of a step's seconds (joules), to what proofs say; the best guess stays. What takes
  * more than before is taken to save nothing. NAN stays. */
 struct hec_saving hec_proofs_seconds(enum hec_edit edit, struct hec_saving replayed, double widen);

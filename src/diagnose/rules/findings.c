@@ -1,5 +1,6 @@
 #include "diagnose/rules/findings.h"
 
+#include "diagnose/rules/claims.h"
 #include "diagnose/rules/compute.h"
 #include "diagnose/rules/pace.h"
 #include "diagnose/rules/predict.h"
@@ -166,6 +167,12 @@ static struct hec_saving of_steps(struct hec_saving s, double factor) {
     return factor * s.best <= 1 ? times(s, factor) : (struct hec_saving){NAN, NAN, NAN};
 }
 
+/* How far such savings were off, then what of them is waited instead. */
+static void bound(const struct hec_facts *facts, double steady_s, double steady_j, struct hec_finding *f) {
+    hec_claims_widen(f);
+    hec_pace_hold(facts, steady_s, steady_j, f);
+}
+
 /* Rules say what is saved of the run, replays what of a step. */
 static int predict(const struct hec_predictor *predictor, const struct hec_facts *facts, struct hec_finding *f) {
     const struct hec_ledger_device *steady = facts->device->steady ? facts->device->steady : facts->device->ledger;
@@ -179,7 +186,7 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
     f->step_joules = of_steps(f->joules, steady_j > 0 ? facts->run_j / steady_j : NAN);
     int err = hec_predict(predictor, facts, f);
     if (err || !f->replayed) {
-        hec_pace_hold(facts, steady_s, steady_j, f);
+        bound(facts, steady_s, steady_j, f);
         return err;
     }
     if (isnan(facts->run_j)) /* joules of others too, or none at all */
@@ -196,7 +203,7 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
         f->joules = joules;
         f->estimated = !f->proven;
     }
-    hec_pace_hold(facts, steady_s, steady_j, f);
+    bound(facts, steady_s, steady_j, f);
     return 0;
 }
 
