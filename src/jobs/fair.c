@@ -73,10 +73,11 @@ int hec_jobs_next_asked(const struct hec_jobs *jobs, int window) {
     return -1;
 }
 
-/* Does the window `which` keep this request waiting? It has its job, or all places are taken and this is one of them. */
+/* Does the window `which` keep this request waiting? It has its job; or nobody has, all places are taken, and this is one of them. */
 static bool blocks(const struct hec_jobs *jobs, int which, const struct hec_job_request *request, bool full) {
     const struct hec_job_entry *job = jobs->window[which].job;
-    return job && jobs->window[which].request.uid != 0 && (job == request->job || (full && which < HEC_JOBS_ROOT));
+    return job && jobs->window[which].request.uid != 0 &&
+           (request->job->in_window ? job == request->job : full && which < HEC_JOBS_ROOT);
 }
 
 int hec_jobs_to_shorten(const struct hec_jobs *jobs) {
