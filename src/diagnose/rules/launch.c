@@ -20,9 +20,10 @@ bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
         return !w.known && judge_telemetry(f, out);
     /* a step in one graph runs none of the program's own code either, which is a cause of its own where there is much of it */
     double owned_s = w.owned_s[HEC_CAUSE_LAUNCH], code_s = fmin(owned_s, w.owned_s[HEC_CAUSE_HOST]);
-    /* Launched at once, the device works while that code runs: a step takes the longer of both, and no more their sum. Not of training,
-     * whose optimizer and backward pass are launched by themselves. */
-    double hidden = f->steps->source == HEC_STEP_OPTIMIZER ? 0 : w.beside_s / owned_s;
+    /* Launched at once, the device works while that code runs: a step takes the longer of both, and no more their sum. Of training it is
+     * not launched at once: its optimizer and backward pass are launched by themselves. */
+    bool whole = f->steps->source == HEC_STEP_MODULE || f->steps->source == HEC_STEP_PERIODIC || f->steps->count == 0;
+    double hidden = whole ? w.beside_s / owned_s : 0;
     const struct hec_saving *goes = &hec_goes_of(out->cause)->part;
     hec_waits_save(f, &w, out->cause, goes->low, goes->best * (1 + hidden), 1 + fmax(code_s / owned_s, hidden), out);
     if (w.launches > 0)
