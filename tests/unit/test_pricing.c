@@ -11,15 +11,18 @@
 #define LIMIT_W 700.0
 
 /* Steps of 10 ms, of which kernels take a part; the counter is read once in 100 ms, so that all its windows are alike. Of an idle device
- * 105 W are known, as it takes them at lower clocks. */
-static void price(double busy_ms, double work_w, double fill, struct hec_ledger_device *d) {
+ * idle_w are known (NAN: nothing); lowest_w: the least that was read, with none at rest. */
+static void price_of(const char *device, double idle_w, double lowest_w, double busy_ms, double work_w, double fill,
+                     struct hec_ledger_device *d) {
     struct hec_unmix *unmix;
     const struct hec_unmix_sensor sensor = {0, 0};
     const struct hec_unmix_options options = hec_pricing_options(LIMIT_W, &sensor);
     struct hec_pricing_order order = {0};
     const double step_j = ((10 - busy_ms) * IDLE_W + busy_ms * work_w) / 1e3;
     struct hec_energy energy = {.valid = true, .joules = STEPS * step_j, .bound_joules = 1};
-    const struct hec_pricing pricing = {&energy, LIMIT_W, "a device", 105, fill, &order, 0};
+    energy.idle_context_watts = lowest_w;
+    energy.idle_source = isfinite(lowest_w) ? HEC_BECAUSE(LEVEL_LOWEST) : HEC_BECAUSE(NONE);
+    const struct hec_pricing pricing = {&energy, LIMIT_W, device, idle_w, fill, &order, 0};
     struct hec_reason why = HEC_BECAUSE(NONE), how = why;
     memset(d, 0, sizeof *d);
     assert_int_equal(hec_unmix_begin(&options, &unmix), 0);
@@ -45,6 +48,11 @@ static void price(double busy_ms, double work_w, double fill, struct hec_ledger_
     hec_unmix_free(unmix);
 }
 
+/* 105 W are known, as it takes them at lower clocks. */
+static void price(double busy_ms, double work_w, double fill, struct hec_ledger_device *d) {
+    price_of("a device", 105, NAN, busy_ms, work_w, fill, d);
+}
+
 static double watts(const struct hec_ledger_device *d, enum hec_state state) {
     return d->rows[state].watts;
 }
@@ -68,4 +76,16 @@ TEST(test_much_work) {
         price(8, 600, full ? 1 : 0.14, &d);
         assert_true(fabs(watts(&d, HEC_STATE_COMPUTE) - 600) < 20);
     }
+}
+
+/* It works for 8 ms of 10: no sample is of rest, and the least is three times what rest takes. What is known of the part goes before, and
+ * where nothing is, the level is not sure. */
+TEST(test_lowest_is_a_bound) {
+    struct hec_ledger_device d;
+    price_of("NVIDIA H200", NAN, 351, 8, 600, 1, &d);
+    assert_true(fabs(watts(&d, HEC_STATE_DATA) - IDLE_W) < 15 && holds(&d, HEC_STATE_DATA, IDLE_W));
+    price_of("a device", NAN, 351, 8, 600, 1, &d);
+    assert_true(holds(&d, HEC_STATE_DATA, IDLE_W) && d.rows[HEC_STATE_DATA].watts_high > 300);
+    price_of("NVIDIA H200", NAN, 90, 8, 600, 1, &d); /* lower than what is known of the part */
+    assert_true(watts(&d, HEC_STATE_DATA) < 105);
 }

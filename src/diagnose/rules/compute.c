@@ -34,7 +34,9 @@ double hec_compute_idle_watts(const struct hec_facts *f) {
             seconds += f->device->ledger->rows[s].seconds;
             joules += f->device->ledger->rows[s].joules;
         }
-    if (!(watts > 0) && seconds > 0)
+    bool lowest =
+        f->device->readings.energy.idle_source.id == HEC_REASON_LEVEL_LOWEST; /* a bound, of what never rests */
+    if ((!(watts > 0) || lowest) && seconds > 0 && joules > 0)
         watts = joules / seconds;
     if (!(watts > 0))
         watts = HEC_IDLE_CONTEXT_BY_LOWEST * f->device->readings.power_w.minimum;

@@ -128,12 +128,16 @@ static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, doub
     if (energy->idle_context_s > 0 && energy->idle_unknown_max_joules > 0)
         highest = energy->idle_unknown_max_joules / energy->idle_context_s;
     double by_limit = HEC_IDLE_BY_LIMIT * p->limit_w, by_part = hec_watts_idle_of_part(p->device);
+    /* of a device that never rests the lowest power that was seen is no more than a bound */
+    bool lowest = energy->idle_source.id == HEC_REASON_LEVEL_LOWEST;
+    if (lowest)
+        highest = energy->idle_context_watts;
     int64_t reach_ns;
     int err = hec_unmix_reach(unmix, &reach_ns);
     if (err)
         return err;
     /* the split takes a sample for the mean of its own spacing */
-    if (isfinite(energy->idle_context_watts) && reach_ns < SLOW_NS)
+    if (isfinite(energy->idle_context_watts) && reach_ns < SLOW_NS && !lowest)
         *level = (struct level){energy->idle_context_watts, LEVEL_SPLIT_SD};
     else if (seconds[0] >= ALONE_LEAST_S)
         *level = (struct level){joules[0] / seconds[0], LEVEL_ALONE_SD};
@@ -141,6 +145,8 @@ static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, doub
         *level = (struct level){p->idle_w, LEVEL_CALIBRATED_SD};
     else if (by_part * (1 - 2 * LEVEL_PART_SD) <= fmin(mean, highest))
         *level = (struct level){by_part, LEVEL_PART_SD};
+    else if (lowest)
+        *level = (struct level){highest, fmax(LEVEL_LOWEST_SD, by_limit < highest ? 1 - by_limit / highest : 0)};
     else if (seconds[1] >= ALONE_LEAST_S && joules[1] / seconds[1] <= fmax(mean, highest))
         *level = (struct level){joules[1] / seconds[1], LEVEL_EDGE_SD};
     else if (highest < by_limit || (highest < mean && !isfinite(by_limit)))
