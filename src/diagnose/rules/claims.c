@@ -1,13 +1,11 @@
 #include "diagnose/rules/claims.h"
 
+#include "diagnose/limits.h"
 #include "diagnose/replay/power.h"
 
 #include <math.h>
 
-/* As with proofs (replay/power.c), of the log of measured by claimed; so many deviations hold nine of ten together with the rule's own
- * interval, on programs that are left out (bench/gpu/drawn/intervals). */
-#define DEVIATIONS 1.28
-
+/* As with proofs (replay/power.c): of the log of measured by claimed. */
 struct error {
     int count; /* of measured claims; 0: none is known */
     double mean, spread;
@@ -26,8 +24,8 @@ static void widen(struct error e, struct hec_saving *run, struct hec_saving *ste
     struct hec_saving of = isfinite(step->best) ? *step : *run;
     if (!(of.best > 0) || !e.count) /* NAN: nothing is known; 0: nothing is claimed */
         return;
-    double low = fmin(of.low, hec_proofs_scaled(of.best, e.mean - DEVIATIONS * e.spread));
-    double high = fmax(of.high, hec_proofs_scaled(of.best, e.mean + DEVIATIONS * e.spread));
+    double low = fmin(of.low, hec_proofs_scaled(of.best, e.mean - HEC_CLAIMS_DEVIATIONS * e.spread));
+    double high = fmax(of.high, hec_proofs_scaled(of.best, e.mean + HEC_CLAIMS_DEVIATIONS * e.spread));
     if (isfinite(run->best)) {
         double part = run->best / of.best;
         run->low = fmax(0, fmin(run->low, run->best - part * (of.best - low)));

@@ -26,12 +26,13 @@ static bool actionable(const struct hec_finding *f) {
 }
 
 /* What hangs stands before all. What took the time without a saving, and a healthy device, stand before what is not worth acting
- * on, and after what is. */
+ * on, and after what is; a hint stands last. */
 static int rank(const struct hec_finding *f) {
     return f->cause == HEC_CAUSE_HANG                           ? -1
            : f->cause == HEC_CAUSE_NONE || hec_finding_tells(f) ? 1
            : actionable(f)                                      ? 0
-                                                                : 2;
+           : f->confidence >= HEC_FINDING_SURE                  ? 2
+                                                                : 3;
 }
 
 static int by_worth(const void *a, const void *b) {
