@@ -208,8 +208,7 @@ APPLY(apply_BATCHED) {
 static bool back_of(const struct hec_schedule_call *there, const struct hec_schedule_call *back) {
     return there->kind == HEC_CALL_COPY && back->kind == HEC_CALL_COPY && there->process == back->process &&
            there->from == HEC_MEMORY_DEVICE && back->to == HEC_MEMORY_DEVICE && hec_memory_of_host(there->to) &&
-           hec_memory_of_host(back->from) &&
-           there->what == back->what && !reads_number(there);
+           hec_memory_of_host(back->from) && there->what == back->what && !reads_number(there);
 }
 
 static bool in_round_trip(const struct hec_schedule *s, const struct hec_schedule_call *c) {

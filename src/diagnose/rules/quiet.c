@@ -29,8 +29,7 @@ bool hec_judge_quiet(const struct hec_facts *f, struct hec_finding *out) {
     if (row->watts > 0)
         hec_finding_add(out, HEC_FACT(HELD_POWER, row->watts));
     const struct hec_stat *clock = &f->device->readings.metric[HEC_GPU_SM_CLOCK];
-    if (share > 0.5 && clock->maximum > 0 &&
-        clock->median >= HEC_IDLE_CLOCKS * clock->maximum) /* the median is of that time */
+    if (share > HEC_QUIET_MOSTLY && clock->maximum > 0 && clock->median >= HEC_IDLE_CLOCKS * clock->maximum)
         hec_finding_add(out, HEC_FACT(HELD_CLOCK, clock->median, clock->maximum));
     hec_waits_report_cores(f, out);
     if (fed)
