@@ -19,7 +19,7 @@ while :; do
     answer=$(ask)
     passed=$(($(date +%s) - began))
     joules=${answer% *} age=${answer#* }
-    [ "$joules" != - ] && [ "$age" -ge $((passed - 1)) ] && [ "$waited" -lt "${HEC_EPILOG_WAIT:-12}" ] || break
+    if [ "$joules" = - ] || [ "$age" -lt $((passed - 1)) ] || [ "$waited" -ge "${HEC_EPILOG_WAIT:-12}" ]; then break; fi
     sleep 1
     waited=$((waited + 1))
 done

@@ -52,7 +52,7 @@ int hec_pod_names_parse(const char *text, size_t length, struct hec_pod_name *ou
     }
     json_array_foreach(items, i, item) {
         const json_t *metadata = json_object_get(item, "metadata");
-        struct hec_pod_name row;
+        struct hec_pod_name row = {0};
         /* of a pod that the kubelet has from a file, the API server's uid is another one than that of its cgroup */
         if (count < most &&
             (take(row.uid, sizeof row.uid, json_object_get(metadata, "annotations"), "kubernetes.io/config.hash") ||

@@ -127,7 +127,7 @@ int hec_verdict_of(const struct hec_verdict *verdict, const struct hec_device *d
         {starved, HEC_AGENT_VERDICT_STARVED},
     };
     struct hec_device_summary summary;
-    double unused;
+    double unused = NAN;
     sure = sure ? sure : &unused;
     *sure = NAN;
     if (verdict->begun_ns == INT64_MIN || now_ns - verdict->begun_ns >= 2 * HALF_NS)

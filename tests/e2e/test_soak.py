@@ -81,12 +81,14 @@ def size_of(agent, folder):
 
 
 def seconds_of(page):
-    return page.sum("hec_device_seconds_total") / GPUS
+    """Of each device, all its states together."""
+    return page.sum("hec_device_state_seconds_total") / GPUS
 
 
 def visits(agent, folder):
     """What the agent had open, and what it says of its GPUs, after each time the attackers came and went, and before."""
     first = last = agent.page()
+    assert seconds_of(first) > 0
     for visit in range(1, VISITS + 1):
         with Attackers(agent, folder):
             time.sleep(1)

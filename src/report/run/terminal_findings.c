@@ -56,7 +56,7 @@ static void put_together(struct hec_page *page, const struct hec_findings *findi
                      replayed);
     if (findings->next != HEC_CAUSE_NONE && hec_rest_words(words, findings->next_seconds, findings->next_joules)[0])
         hec_page_row(page, 0, "Then", HEC_TONE_BOLD,
-                     "%s would be the limit, by replay: its answer would save another %s (hec explain %s)",
+                     "%s would be the limit, by replay: its answer saves another %s (hec explain %s)",
                      hec_cause_name(findings->next), words, hec_cause_name(findings->next));
 }
 

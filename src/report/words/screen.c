@@ -127,7 +127,7 @@ static void put_then(struct hec_screen *screen, const struct hec_summary *s) {
             add(out, ": ", "%s", saving);
     }
     if (!out[0] && all->next != HEC_CAUSE_NONE && hec_rest_words(rest, all->next_seconds, all->next_joules)[0])
-        add(out, "", "%s would be the limit: its answer would save another %s", hec_cause_name(all->next), rest);
+        add(out, "", "%s would be next: %s", hec_cause_name(all->next), rest);
     end(screen);
 }
 

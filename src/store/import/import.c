@@ -280,7 +280,7 @@ static int find_kind(const char *path, enum hec_import_kind *kind, struct stat *
     if (fd < 0)
         return hec_fail(why, hec_err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
     if (fstat(fd, status) != 0)
-        *status = (struct stat){0};
+        status->st_ino = 0; /* no file is known by it */
     ssize_t got = read(fd, magic, sizeof magic);
     close(fd);
     *kind =
@@ -363,7 +363,7 @@ static int settle_time(struct hec_import *import, struct hec_import_file *file, 
 
 int hec_import_scan(struct hec_import *import, const char *path, struct hec_why *why) {
     enum hec_import_kind kind = HEC_IMPORT_UNKNOWN;
-    struct stat status;
+    struct stat status = {0};
     int err = find_kind(path, &kind, &status, why);
     if (err < 0)
         return err;
