@@ -167,6 +167,10 @@ void hec_node_diagnose(struct hec_node *node, const struct hec_tenant *tenant, u
 struct hec_node_said hec_node_says(const struct hec_node *node, const struct hec_node_device *device,
                                    const struct hec_tenant *tenant, int64_t now_ns);
 
+/* Why each holder leaves the device unused where it does. Who has no process on a device that others work on has nothing running. */
+void hec_node_name_causes(const struct hec_node *node, const struct hec_node_device *device,
+                          struct hec_shares_holder *holders, size_t count, int64_t now_ns);
+
 /* By the last division of its joules. */
 bool hec_node_holds(const struct hec_node_device *device, const struct hec_tenant *tenant);
 
