@@ -223,15 +223,18 @@ def test_a_long_window_makes_way(tmp_path):
         for number in range(4):
             long.append(as_user(number, 300))
         kept.state(lambda line: len(line["jobs"]) == 4)
-        last = as_user(4, 0.2)
-        assert last.communicate(timeout=WAIT_S) == (None, "") and last.returncode == 0
-        said = long[0].communicate(timeout=WAIT_S)[1]
-        assert long[0].returncode == 0 and "of the 300 s asked for: others wait for theirs" in said, said
-        assert 0 < Hec(BINARY, pathlib.Path(place)).report("0.hec")["run"]["seconds"] < 300
-        for process in long[1:]:
-            assert process.poll() is None
+        until, ended = time.monotonic() + WAIT_S, []
+        while not ended and time.monotonic() < until:  # the four may not all have begun when the fifth asks first
+            last = as_user(4, 0.2)
+            assert last.communicate(timeout=WAIT_S) == (None, "") and last.returncode == 0
+            ended = [number for number in range(4) if long[number].poll() is not None]
+        for process in long:
             process.kill()
-            process.wait()
+        said = [process.communicate()[1] for process in long]
+        assert ended, said  # whose window began first; which one that is, their starts decide
+        number = ended[0]
+        assert long[number].returncode == 0 and "of the 300 s asked for: others wait for theirs" in said[number], said
+        assert 0 < Hec(BINARY, pathlib.Path(place)).report(f"{number}.hec")["run"]["seconds"] < 300
 
 
 def connect(path):
@@ -284,8 +287,7 @@ def test_hostile_peers(tmp_path):
             fd = ring()
             hand_over(kept.socket, TRACE, fd)
             os.close(fd)
-        after = kept.state(lambda line: line["silent"] >= 100 and line["refused"] >= 6)
-        assert after["rings"] >= before["rings"] + 300
+        after = kept.state(lambda line: line["silent"] >= 100 and line["refused"] >= 6 and line["rings"] >= before["rings"] + 300)
         assert sorted(entry["rings"] for entry in after["jobs"]) in ([1, 4], [2, 4])
         flood = next(entry for entry in after["jobs"] if entry["rings"] == 4)
         assert flood["processes"] == 1
