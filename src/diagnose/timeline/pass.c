@@ -66,7 +66,7 @@ struct part {
     size_t count;
     bool all, apart; /* which of them */
     /* A chunk with other ends than recorded. */
-    struct hec_activity *mended;
+    struct hec_activity *corrected;
     size_t room;
 };
 
@@ -90,7 +90,7 @@ static bool lasts(const struct hec_activity *a, const struct hec_activity *chunk
            (a + 1 == chunk_end || a[1].start_ns < a->end_ns);
 }
 
-static int mend(struct part *part, const struct hec_activity **activities, size_t count) {
+static int correct_ends(struct part *part, const struct hec_activity **activities, size_t count) {
     const struct hec_activity *list = *activities, *chunk_end = list + count;
     for (size_t i = 0; i < count && part->pass->windows.count; i++) {
         int64_t end_ns = lasts(&list[i], chunk_end) ? end_of(part->pass, &list[i], chunk_end) : list[i].end_ns;
@@ -98,23 +98,23 @@ static int mend(struct part *part, const struct hec_activity **activities, size_
             continue;
         if (*activities == list) {
             if (part->room < count) {
-                struct hec_activity *grown = realloc(part->mended, count * sizeof *grown);
+                struct hec_activity *grown = realloc(part->corrected, count * sizeof *grown);
                 if (!grown)
                     return HEC_ERR_NOMEM;
-                part->mended = grown;
+                part->corrected = grown;
                 part->room = count;
             }
-            memcpy(part->mended, list, count * sizeof *list);
-            *activities = part->mended;
+            memcpy(part->corrected, list, count * sizeof *list);
+            *activities = part->corrected;
         }
-        part->mended[i].end_ns = end_ns;
+        part->corrected[i].end_ns = end_ns;
     }
     return 0;
 }
 
 static int take_activities(void *to, const struct hec_activity *activities, size_t count) {
     struct part *part = to;
-    int err = mend(part, &activities, count);
+    int err = correct_ends(part, &activities, count);
     for (size_t i = 0; i < part->count && !err; i++) {
         const struct hec_pass_consumer *c = &part->consumers[i];
         if (c->kinds && (part->all || c->apart == part->apart))
@@ -135,8 +135,8 @@ int hec_pass_run(const struct hec_pass *pass, const struct hec_pass_consumer *co
     kinds &= ~hec_stages[HEC_STAGE_TRACE].kinds;
     int err = !input->beside || !kinds ? visit_kinds(input, kinds, take_activities, &all, why)
                                        : found(input->beside(input->context, kinds, visitors, 2, why));
-    free(all.mended);
-    free(parts[0].mended);
-    free(parts[1].mended);
+    free(all.corrected);
+    free(parts[0].corrected);
+    free(parts[1].corrected);
     return err;
 }
