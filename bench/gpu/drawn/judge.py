@@ -12,6 +12,7 @@ WITHIN = 0.12
 SLACK = 0.005
 WAITS = 0.2  # of a server's time, in which nobody asks: that is true of it too
 NOISY = 0.2  # spread of the turns of the program as it is, by their mean: more tells nothing of a few percent
+STEADY = 0.05  # spread of the turns' seconds, by their mean: less tells what hec costs
 UNLIKE = 1.3  # times as long, or as short, a unit took among the arms as in the run that HEC judged: then they are not the same program
 STUDENT = {2: 6.31, 3: 2.92, 4: 2.35, 5: 2.13, 6: 2.02}  # of so many turns: standard errors that a truth exceeds in 5 of 100
 ONLY_UNDER_HEC = "It ends well without hec."  # last line of what failed
@@ -187,6 +188,16 @@ def by_cause(results):
                     sum(row["false"] for row in rows)) for cause, rows in sorted(known.items(), key=lambda item: -len(item[1]))}
 
 
+def slower(results):
+    """{whether it replays graphs: how much longer a unit took under hec than in the turns without, by program}, where those agree."""
+    found = {True: [], False: []}
+    for result in results:
+        turns = [turn["seconds"] for turn in result.get("truth", {}).get("base", [])]
+        if len(turns) > 1 and result["printed"].get("seconds") and statistics.stdev(turns) <= STEADY * statistics.mean(turns):
+            found[bool(result["spec"]["captured"])].append(result["printed"]["seconds"] / result["printed"]["units"] / statistics.mean(turns) - 1)
+    return found
+
+
 def unjudged(results):
     """(seed, cause, claimed) of claims of 5 % and more that nothing measured tells of."""
     return [(result["seed"], row["cause"], row["best"]) for result in results if "judged" in result
@@ -231,6 +242,11 @@ def table(results):
         lines += ["", "| cause | claims | median error, points | claimed less measured, mean | intervals that hold | false |",
                   "| --- | --- | --- | --- | --- | --- |"]
         lines += [f"| `{cause}` | {count} | {error:.0f} | {round(less):+d} | {hold} | {false} |" for cause, (count, error, less, hold, false) in causes.items()]
+    for graphs, shares in slower(results).items():
+        if len(shares) > 1:
+            low, middle, high = (f"{100 * share:+.1f} %" for share in statistics.quantiles(shares, n=4))
+            lines += ["", f"- a unit takes longer under hec, {len(shares)} programs that replay {'CUDA' if graphs else 'no'} graphs: median {middle} "
+                          f"(quartiles {low} to {high}, most {100 * max(shares):+.1f} %)"]
     lines += [""] + [f"- not judged: {seed}: {cause}, claims {percent(best)}" for seed, cause, best in unjudged(results)]
     lines += [f"- not run: {result['seed']}: {what_is(result['spec'])}: {last_line(result['failed'])}"
               + (" WITHOUT HEC IT ENDS WELL" if ONLY_UNDER_HEC in result["failed"] else "") for result in results if "failed" in result]
