@@ -94,6 +94,38 @@ TEST(floor_is_measured_and_idle_belongs_to_holders) {
     assert_int_equal(hec_shares_row(shares, 0)->uj[HEC_SHARES_UNATTRIBUTED], INT64_C(5000000000));
 }
 
+/* What cannot be divided evenly: the largest remainders, and of equal ones the first, have one more. */
+TEST(equal_parts_differ_by_a_microjoule) {
+    struct hec_tenant tenants[11];
+    struct hec_shares_holder holders[11];
+    for (int i = 0; i < 11; i++) {
+        tenants[i] = named((char[]){(char)('a' + i), '\0'});
+        holders[i] = (struct hec_shares_holder){&tenants[i], true, HEC_SHARES_WHOLE, 0};
+    }
+    play(1, 1, 0, holders, 11); /* 1 J: 90909 uJ each, and one left */
+    for (size_t i = 0; i < 11; i++)
+        assert_int_equal(row_of(shares, tenants[i].command)->uj[HEC_SHARES_IDLE], 90909 + (i == 0));
+    play(2, 5, 0, holders, 7); /* 714285 each, and five left, twice */
+    for (size_t i = 0; i < 11; i++)
+        assert_int_equal(row_of(shares, tenants[i].command)->uj[HEC_SHARES_IDLE],
+                         90909 + (i == 0) + (i < 7 ? 2 * (714285 + (i < 5)) : 0));
+    for (int i = 0; i < 4; i++)
+        holders[i].sm_permille = 100 * (i + 1); /* 1 to 4 of 10 parts of what is above a floor of 0 */
+    int64_t before[4];
+    for (int i = 0; i < 4; i++)
+        before[i] = row_of(shares, tenants[i].command)->uj[HEC_SHARES_ACTIVE];
+    struct hec_shares_interval odd = {.end_ns = INT64_C(1) << 60,
+                                      .duration_ns = SECOND,
+                                      .energy_mj = 7,
+                                      .observed = true,
+                                      .busy_permille = 1000,
+                                      .holders = holders,
+                                      .holder_count = 4};
+    assert_int_equal(hec_shares_add(shares, &odd), HEC_OK);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(row_of(shares, tenants[i].command)->uj[HEC_SHARES_ACTIVE] - before[i], 700 * (i + 1));
+}
+
 /* Readings of 0.2 s of a counter that steps every 0.1 s: 82 W come as 0, 8 or 25 J. All of it is idling. */
 TEST(steps_of_the_counter_are_not_work) {
     static const int steps[] = {2, 2, 1, 3, 2, 2, 3, 1, 2, 2, 1, 2, 3, 2};

@@ -362,6 +362,28 @@ TEST(alike_steps_report_all_compute_only) {
     assert_near(p->all.counters.pipe[HEC_PIPE_TENSOR].value, 0.4, 0.04);
     assert_near(p->all.counters.dram.value, 0.55, 0.055);
     assert_true(p->all.counters.dram.low <= 0.55 && p->all.counters.dram.high >= 0.55);
+    assert_true(p->all.counters.dram.high - p->all.counters.dram.low < 0.2 * 0.55); /* better than by means */
+}
+
+/* So few readings that nothing can be told apart: what they came to, by the time that computed, give or take 15 %. */
+TEST(few_readings_tell_means) {
+    begin_classes(false, false);
+    fill_counters();
+    for (int i = 0; i < run.series_count; i++)
+        if (run.series[i].metric >= HEC_GPM_GR_ACTIVE && run.series[i].metric <= HEC_GPM_NVLINK_TX)
+            run.series[i].count = 9;
+    const struct hec_class_profile *p = profile();
+    const struct hec_ledger_device *d = summary.devices[0].ledger;
+    const struct hec_roofline_share *dram = &p->all.counters.dram;
+    double compute = (double)d->rows[HEC_STATE_COMPUTE].ns / (double)d->window_ns, sum = 0;
+    for (int i = 1; i < 9; i++) /* the first reading is of no time */
+        sum += sum_of(dram_of, (i - 1) * 120, i * 120);
+    double value = sum / 8 / 120 / 1000 / compute;
+    assert_near(dram->value, value, 0.02 * value);
+    assert_near(dram->low, 0.85 * dram->value, 1e-9);
+    assert_near(dram->high, 1.15 * dram->value, 1e-9);
+    assert_true(isnan(p->class[HEC_KERNEL_CLASS_GEMM].counters.dram.value)); /* two classes: neither is nearly all */
+    assert_false(p->class[HEC_KERNEL_CLASS_GEMM].point.certain);
 }
 
 TEST(one_class_is_all) {

@@ -203,6 +203,33 @@ TEST(test_window) {
     free(text);
 }
 
+/* What looks for the end of a string sees as far as everywhere else: quotes in a string at every offset around the end of the window. */
+TEST(test_repaired_around_the_window) {
+    const char *tail = "\"f(\"ab\", \"cd\")\", \"pid\": 1}";
+    char *text = malloc(HEC_JSON_WINDOW + 256);
+    for (size_t before = HEC_JSON_WINDOW - 60; before < HEC_JSON_WINDOW + 8; before++) {
+        struct hec_json_text key, value;
+        memset(text, ' ', before);
+        memcpy(text, "{\"name\":", 8);
+        memcpy(text + before, tail, strlen(tail));
+        start(text, before + strlen(tail));
+        enter('{');
+        assert_int_equal(hec_json_member(json, &key), 1);
+        assert_int_equal(hec_json_peek(json), '"');
+        assert_int_equal(hec_json_string(json, &value), HEC_OK);
+        assert_int_equal(value.length, 13);
+        assert_memory_equal(value.data, "f(\"ab\", \"cd\")", 13);
+        assert_int_equal(hec_json_member(json, &key), 1);
+        assert_memory_equal(key.data, "pid", 3);
+        assert_int_equal(hec_json_skip(json), HEC_OK);
+        assert_int_equal(hec_json_member(json, &key), 0);
+        assert_int_equal(hec_json_finish(json), HEC_OK);
+        assert_int_equal(json->repaired, 4);
+        stop();
+    }
+    free(text);
+}
+
 /* 64 MiB of text in one value: read in the same few hundred KiB; kept up to a limit, skipped beyond. */
 TEST(test_long_text) {
     size_t length = 64u << 20;

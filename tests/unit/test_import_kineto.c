@@ -241,6 +241,14 @@ TEST(test_longer_than_can_be) {
     assert_non_null(kept_event(HEC_EVENT_NOTE, "1 activity of a device lasted beyond"));
 }
 
+/* Of two that begin at once the one that is later in the file goes before what follows. */
+TEST(test_two_that_begin_at_once) {
+    import_events(RAN(0, 7, 10, 1000, 0) "," RAN(0, 7, 10, 5, 0) "," RAN(0, 7, 30, 10, 0));
+    assert_int_equal(imported.stats.cut, 0);
+    import_events(RAN(0, 7, 10, 5, 0) "," RAN(0, 7, 10, 1000, 0) "," RAN(0, 7, 30, 10, 0));
+    assert_int_equal(imported.stats.cut, 1);
+}
+
 /* One device is named and one is used: it is that one, whatever its number. Where there are two, the numbers count. */
 TEST(test_the_only_device) {
     static const char properties[] = "'deviceProperties':[{'id':0,'name':'AMD Instinct MI300X'}],'traceEvents':[";

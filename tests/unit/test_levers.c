@@ -209,6 +209,13 @@ TEST(test_candidates) {
             bool excludes = (plan.excludes[i] >> k) & 1;
             assert_int_equal(excludes, i != k && a->family[0] && strcmp(a->family, b->family) == 0);
         }
+    findings[0] = (struct hec_finding){.cause = HEC_CAUSE_HOST, .lever = HEC_ANSWER(MOVE_CODE)};
+    for (int cores = 0; cores <= 12;
+         cores += 6) { /* threads takes the cores that the program may use, where it is more than one */
+        run.host.cores_usable = cores;
+        hec_candidates_find(&run, &list);
+        assert_int_equal(has(&list, "threads", cores == 6 ? "6" : "12"), cores > 1);
+    }
     run.job.findings.solves = true; /* with fewer bits a factorisation is another one */
     hec_candidates_find(&run, &list);
     assert_false(has(&list, "tf32", "") || has(&list, "bf16_autocast", "") || has(&list, "tf32_override", ""));

@@ -109,9 +109,9 @@ TEST(test_together) {
     check(&t, "both", edits, 2, truth, 0.02);
 }
 
-/* The steps of a program become those that were found in its kernels; one that sets up for a second. every: only so many of them are found.
- * */
-static void hide_steps(struct fake_timeline *t, int every, struct hec_step_list *found) {
+/* The steps of a program become those that were found in its kernels; one that sets up for a second. every: only so many of them are found;
+ * slow: that second was taken for two. */
+static void hide_steps(struct fake_timeline *t, int every, bool slow, struct hec_step_list *found) {
     int steps = 0;
     struct hec_activity *first = NULL;
     for (size_t i = 0; i < t->count; i++) {
@@ -120,6 +120,10 @@ static void hide_steps(struct fake_timeline *t, int every, struct hec_step_list 
             first = a;
         if (a->kind != HEC_ACTIVITY_STEP)
             continue;
+        for (int left = 2; left > 0 && steps == 0 && slow; left--) {
+            int64_t end_ns = a->start_ns - (left - 1) * 450 * MS;
+            assert_int_equal(hec_step_list_add(found, end_ns - 450 * MS, end_ns, NAN), 0);
+        }
         if (steps++ % every == 0)
             assert_int_equal(hec_step_list_add(found, a->start_ns, a->end_ns, NAN), 0);
         a->kind = HEC_ACTIVITY_VALUE;
@@ -132,15 +136,20 @@ static void hide_steps(struct fake_timeline *t, int every, struct hec_step_list 
 
 TEST(test_found_steps) {
     static const struct program program = {40, 1, 10, 5, 50, .last_wait = true};
-    for (int every = 1; every <= 2; every++) {
+    for (int round = 1; round <= 3; round++) {
+        int every = round == 2 ? 2 : 1;
         struct fake_timeline t;
         struct hec_schedule told, found;
         struct hec_step_list steps = {.pid = 5, .source = HEC_STEP_PERIODIC};
         play(&program, &t);
         assert_int_equal(read_schedule(&t, &told), 0);
-        hide_steps(&t, every, &steps);
+        hide_steps(&t, every, round == 3, &steps);
         assert_int_equal(read_schedule_of(&t, &steps, &found), 0);
-        if (every == 1) { /* the same stretch, without the set-up */
+        if (round == 3) { /* three steps are set-up: now two of them came before */
+            assert_int_equal(found.steps, told.steps + 2);
+            assert_true(found.from_ns < told.from_ns && found.from_ns > told.from_ns - 100 * MS);
+            assert_true(found.to_ns == told.to_ns);
+        } else if (every == 1) { /* the same stretch, without the set-up */
             assert_int_equal(found.steps, told.steps);
             assert_true(found.from_ns == told.from_ns && found.to_ns == told.to_ns && found.count == told.count);
         } else { /* half of the time lies outside of steps: nobody knows what that is */

@@ -29,13 +29,8 @@ static void extend(struct hec_import_span *span, const struct hec_import_span *b
 
 void hec_import_spans_add(struct hec_import_spans *spans, int64_t start_ns, int64_t end_ns) {
     const struct hec_import_span event = {start_ns, end_ns, 1};
-    if (spans->count && near(&spans->list[spans->latest], start_ns, end_ns)) {
-        extend(&spans->list[spans->latest], &event);
-        return;
-    }
     for (int i = 0; i < spans->count; i++)
         if (near(&spans->list[i], start_ns, end_ns)) {
-            spans->latest = i;
             extend(&spans->list[i], &event);
             return;
         }
@@ -43,7 +38,6 @@ void hec_import_spans_add(struct hec_import_spans *spans, int64_t start_ns, int6
         spans->elsewhere++;
         return;
     }
-    spans->latest = spans->count;
     spans->list[spans->count++] = event;
 }
 
@@ -56,7 +50,6 @@ static void merge(struct hec_import_spans *spans) {
                 spans->list[k] = spans->list[--spans->count];
                 k = i; /* the grown one may reach others */
             }
-    spans->latest = 0;
 }
 
 bool hec_import_spans_main(struct hec_import_spans *spans, struct hec_import_span *span, int64_t *strays) {

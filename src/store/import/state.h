@@ -37,7 +37,7 @@ struct hec_import_span {
 /* Spans of time that are more than a day apart; {0} is empty. */
 struct hec_import_spans {
     struct hec_import_span list[HEC_IMPORT_SPANS_MAX];
-    int count, latest;
+    int count;
     int64_t elsewhere; /* events for which there was no room */
 };
 
