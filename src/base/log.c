@@ -3,19 +3,27 @@
 #include "base/text.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static enum hec_log_level threshold = HEC_LOG_WARNING;
+static atomic_bool has_error;
 
 void hec_log_set_level(enum hec_log_level level) {
     threshold = level;
 }
 
+bool hec_log_has_error(void) {
+    return has_error;
+}
+
 void hec_log(enum hec_log_level level, const char *format, ...) {
     if (level > threshold)
         return;
+    if (level == HEC_LOG_ERROR)
+        has_error = true;
     static const char *const prefix[] = {"hec: ", "hec: warning: ", "hec: ", "hec: debug: "};
     char raw[1024], text[1024], line[1100];
     va_list args;

@@ -171,6 +171,13 @@ static int help(const char *name) {
     return 0;
 }
 
+/* Every failure has a sentence; what had no memory may have had none for that either. */
+static int failed(enum hec_verb verb, int err) {
+    if (err == HEC_ERR_NOMEM && !hec_log_has_error())
+        hec_error("no memory");
+    return hec_verb_status(verb, err);
+}
+
 static int dispatch(int argc, char **argv) {
     if (argc < 2) {
         hec_help_print();
@@ -205,8 +212,8 @@ static int dispatch(int argc, char **argv) {
     struct hec_args args;
     int status = hec_args_parse(verb, argc - 1, argv + 1, &args);
     if (status != HEC_OK)
-        return status > 0 ? 0 : hec_verb_status(verb, status);
-    return (status = hec_verb_info(verb)->function(&args)) < 0 ? hec_verb_status(verb, status) : status;
+        return status > 0 ? 0 : failed(verb, status);
+    return (status = hec_verb_info(verb)->function(&args)) < 0 ? failed(verb, status) : status;
 }
 
 /* A full disk must not look like success, no matter what a verb prints and how. */
