@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "diagnose/build.h"
 #include "diagnose/states/inferred/inferred.h"
+#include "diagnose/states/operations.h"
 #include "diagnose/states/program_lines.h"
 #include "diagnose/states/stacks.h"
 #include "diagnose/timeline/pass.h"
@@ -39,6 +40,7 @@ struct build {
     int64_t compiling_ns[HEC_DEVICE_MAX], launching_ns[HEC_DEVICE_MAX]; /* by stacks */
     struct hec_calls *calls;                                            /* NULL: nobody asks for them and for gaps */
     struct hec_gaps gaps;
+    struct hec_operations *operations;
     bool tapes;
     struct hec_tape tape[HEC_DEVICE_MAX];
 };
@@ -131,7 +133,7 @@ static int take_piece(void *context, int device, const struct hec_state_piece *p
     if ((startup || launches) && piece->frame && b->stacks.meaning && hec_device_bit(device)) {
         enum hec_stack_meaning meaning = hec_stacks_meaning(&b->stacks, piece->frame);
         b->compiling_ns[device] += startup && meaning == HEC_STACK_COMPILE ? lasts_ns : 0;
-        b->launching_ns[device] += launches && meaning == HEC_STACK_LAUNCH ? lasts_ns : 0;
+        b->launching_ns[device] += launches && hec_stack_launches(meaning) ? lasts_ns : 0;
     }
     return b->inferred ? take_inferred(b, device, piece) : give_piece(b, device, piece, true);
 }
@@ -172,8 +174,11 @@ static bool works(void *context, int device, int64_t from_ns) {
 static int take_sample(void *context, int device, const struct hec_state_sample *sample) {
     struct build *b = context;
     const struct hec_steady *steady = steady_of(b, device);
-    int err = hec_source_sample(b->source, device, sample);
-    if (!err && hec_steady_at(steady, sample->t_ns))
+    bool inside = hec_steady_at(steady, sample->t_ns);
+    int err = hec_operations_sample(b->operations, device, sample, hec_source_blame(b->source, sample->frame), inside);
+    if (!err)
+        err = hec_source_sample(b->source, device, sample);
+    if (!err && inside)
         return hec_source_sample(b->steady_source, device, sample);
     return !err && sample->t_ns < steady->from_ns ? hec_source_sample(b->setup_source, device, sample) : err;
 }
@@ -198,6 +203,8 @@ static int start(struct build *b, const struct hec_pass *pass, bool widens, stru
     int err = widens ? 0 : hec_stacks_begin(&b->stacks, &pass->tables);
     if (err)
         return err;
+    if (!widens && !(b->operations = hec_operations_begin(&b->stacks)))
+        return HEC_ERR_NOMEM;
     if (calls) {
         b->calls = hec_calls_begin(&pass->tables);
         consumers[HEC_STAGE_CALLS] = hec_stage_consumer(HEC_STAGE_CALLS, b->calls, take_calls);
@@ -229,6 +236,7 @@ static int end_states(struct build *b, struct telemetry *telemetry) {
 
 static void discard(struct build *b) {
     hec_states_abandon(b->states);
+    hec_operations_free(b->operations);
     hec_stacks_free(&b->stacks);
     hec_ledger_abandon(b->ledger);
     hec_ledger_abandon(b->steady_ledger);
@@ -322,6 +330,7 @@ static int finish_ledgers(struct build *b, struct telemetry *telemetry, struct f
     int err = end_states(b, telemetry);
     hec_ledger_steps(b->ledger, NULL);
     hec_gaps_end(&b->gaps);
+    hec_operations_divide(b->operations, &b->gaps);
     if (b->calls)
         hec_calls_end(b->calls);
     out->gaps = b->gaps;

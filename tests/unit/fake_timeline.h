@@ -16,7 +16,7 @@ struct fake_timeline {
     uint32_t track_count;
     struct hec_kernel kernels[64];
     uint32_t kernel_count;
-    struct hec_frame frames[8];
+    struct hec_frame frames[32];
     uint32_t frame_count;
     struct hec_tracer tracers[8];
     int tracer_count;

@@ -120,6 +120,18 @@ TEST(test_gaps_unsteady) {
     has(HEC_STATE_STARTUP, HEC_CAUSE_COMPILE, 0);
 }
 
+/* But they are compiling where they recur with what the device computes: all of them but the first, in one of its first 64th. */
+TEST(test_gaps_unsteady_recompiles) {
+    gaps_begin(false);
+    for (int i = 0; i < 400; i++) {
+        pieces(i % 50 == 0 ? "host 900, data 70, startup 30000, compute 3" : "host 0.5, compute 3");
+    }
+    assert_true(ended()->loads_recur);
+    has(HEC_STATE_HOST, HEC_CAUSE_COMPILE, 7 * 900);
+    has(HEC_STATE_STARTUP, HEC_CAUSE_COMPILE, 7 * 30000);
+    has(HEC_STATE_DATA, HEC_CAUSE_DATA, 8 * 70);
+}
+
 /* A run of 400 steps that compute for 3 ms each; `wait` puts what precedes a step. */
 static const struct hec_gap_facts *steps_with(void (*wait)(int step)) {
     gaps_begin(true);

@@ -136,9 +136,8 @@ TEST(test_headlines) {
     *f = starving;
     find(HEC_CAUSE_NONE, 0, 0.9);
     list[0] = list[1];
-    headline(
-        "healthy: code is loaded 18 times after the third step; HEC found nothing that would save 5 % of the joules "
-        "or more");
+    headline("healthy: code is loaded 18 times after set-up; HEC found nothing that would save 5 % of the joules "
+             "or more");
 }
 
 #define FACT_ID(id, name, unit, more) #id,
@@ -264,9 +263,9 @@ TEST(test_json_has_the_numbers) {
         "[{s:s,s:f,s:s,s:{},s:n,s:n,s:s},{s:s,s:f,s:s,s:{s:f},s:s,s:n,s:s},{s:s,s:f,s:s,s:{s:n,s:f},s:n,s:n,s:s},"
         "{s:s,s:f,s:s,s:{s:f},s:n,s:i,s:s}]",
         "what", "code_loads", "value", 0.0, "unit", "1", "more", "name", "device", "text",
-        "code is loaded 0 times after the third step", "what", "held_by_line", "value", 5.25, "unit", "s", "more",
-        "line", 41.0, "name", "step", "device", "text", "b.py:41 in step holds the device up for 5.25 s of it", "what",
-        "transfers", "value", 2e9, "unit", "B/s", "more", "share_of_link", "to_host", 1.0, "name", "device", "text",
+        "code is loaded 0 times after set-up", "what", "held_by_line", "value", 5.25, "unit", "s", "more", "line", 41.0,
+        "name", "step", "device", "text", "b.py:41 in step holds the device up for 5.25 s of it", "what", "transfers",
+        "value", 2e9, "unit", "B/s", "more", "share_of_link", "to_host", 1.0, "name", "device", "text",
         "PCIe 2 GB/s from the device", "what", "wait", "value", 0.2, "unit", "s/step", "more", "whole", 0.5, "name",
         "device", 1, "text", "GPU 1: the device waits 200 ms a step of 500 ms for the loader");
     assert_true(expected && json_equal(value_at("findings.0.evidence"), expected));

@@ -358,6 +358,16 @@ TEST(test_batch_same_work_keeps_its_joules) {
     near(w.finding.joules.best, 80 * 240 / RULE_WORLD_RUN_J * (1 - stays));
 }
 
+/* Several factorisations at once are another algorithm: what this one leaves of the device tells nothing of it. */
+TEST(test_batch_of_a_solver) {
+    world_kernel(0, SGEMM, 0.9, 900);
+    world_kernel(0, "void potrf_alg2_cta_lower<float, float, 32>(int, int, float*, int, int*)", 0.1, 60);
+    world_counters(0, 0.13, 0.02, 0.0, 0.4, 0.05);
+    silent(HEC_CAUSE_BATCH);
+    w.of[0].rows[1].seconds = 0.01;
+    fires(HEC_CAUSE_BATCH);
+}
+
 TEST(test_batch_rereads_weights) {
     underfilled(0.82, 0.09, 0.65);
     w.summary.steps.samples_per_step = 64;
@@ -423,6 +433,8 @@ TEST(test_batch_telemetry) {
     silent(HEC_CAUSE_BATCH);
     world_counters(0, 0.82, 0.41, 0.09, 0.012, 0.65); /* element-wise kernels among the products */
     silent(HEC_CAUSE_BATCH);
+    world_counters(0, 0.82, 0.49, 0.09, 0.005, 0.65); /* as many warps, that read alone */
+    fires(HEC_CAUSE_BATCH);
 }
 
 /* What a larger batch saves of work that is no product, and was not seen, lies anywhere between nothing and all. */

@@ -104,7 +104,11 @@ TEST(compiles) {
 TEST(launches) {
     assert_int_equal(
         meaning(STACK(SITE "/jax/_src/core.py:Primitive.bind", SITE "/jax/_src/dispatch.py:apply_primitive")),
-        HEC_STACK_LAUNCH);
+        HEC_STACK_OPERATION);
+    assert_int_equal(meaning(STACK(SITE "/jax/_src/api.py:device_put", SITE "/jax/_src/dispatch.py:_device_put_impl")),
+                     HEC_STACK_PUT);
+    assert_true(hec_stack_launches(HEC_STACK_LAUNCH) && hec_stack_launches(HEC_STACK_OPERATION) &&
+                hec_stack_launches(HEC_STACK_PUT) && !hec_stack_launches(HEC_STACK_SYNC));
     assert_int_equal(meaning(STACK(SITE "/torch/nn/modules/module.py:Module._call_impl",
                                    SITE "/torch/nn/modules/linear.py:Linear.forward")),
                      HEC_STACK_LAUNCH);

@@ -20,9 +20,10 @@ static double thin_share(const struct hec_facts *f, bool weights) {
     return isfinite(sms) && known > 0 ? thin / known : NAN;
 }
 
-/* As products have; element-wise kernels have more. */
+/* As products have; element-wise kernels have more warps, and do something in FP32 with each element that they read. */
 static bool few_warps(const struct hec_compute *c) {
-    return c->fp32 <= HEC_BATCH_FP32_PART * c->tensor && c->occupancy <= HEC_BATCH_MOST_WARPS;
+    bool only_reads = c->dram >= HEC_BATCH_MEMORY_BUSY && c->fp32 <= HEC_BATCH_FP32_OF_MEMORY * c->dram;
+    return c->fp32 <= HEC_BATCH_FP32_PART * c->tensor && (c->occupancy <= HEC_BATCH_MOST_WARPS || only_reads);
 }
 
 /* Products limited by reading weights: more rows for each cost nothing. Convolutions read pictures, attention what it keeps of each
@@ -125,7 +126,7 @@ static bool judge_products(const struct hec_facts *f, const struct hec_compute *
     hec_saving_add(&out->joules, compute.joules);
     out->estimated = true;
     out->edit_value = times;
-    out->confidence = HEC_BATCH_SERVING_CONFIDENCE;
+    out->confidence = HEC_BATCH_PRODUCTS_CONFIDENCE;
     out->title = HEC_FACT(BATCH_PRODUCTS, c->tensor, waits);
     return true;
 }
@@ -140,6 +141,9 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
     double least = c.traced         ? HEC_BATCH_LEAST_BUSY
                    : weights && few ? HEC_BATCH_LEAST_BUSY_SAMPLES
                                     : HEC_BATCH_LEAST_BUSY_TELEMETRY;
+    /* Several factorisations at once are another algorithm, and may take longer: empty SMs tell nothing of it. */
+    if (f->solver_share > HEC_PRECISION_MOST_SOLVER)
+        return false;
     if (judge_launches(f, &c, thin, samples, out) || judge_products(f, &c, out)) {
         describe(f, &c, thin, samples, true, out);
         return true;

@@ -1,6 +1,8 @@
 /* Compile: code is compiled or loaded again and again, long after the start. */
 #include "diagnose/rules/waits.h"
 
+#include <math.h>
+
 /* It does not recur, and yet the run had little else. */
 static bool set_up(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_source_lines *source = &f->device->source;
@@ -21,12 +23,18 @@ static bool set_up(const struct hec_facts *f, struct hec_finding *out) {
 
 bool hec_judge_compile(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
-    int64_t loads = f->device->calls ? f->device->calls->late_loads : 0;
+    int64_t late = f->device->calls ? f->device->calls->late_loads : 0, loads = late;
     if (f->device->gaps && f->device->gaps->loads > loads)
         loads = f->device->gaps->loads;
-    if (loads < HEC_COMPILE_LEAST_LOADS || (f->device->gaps && !f->device->gaps->loads_recur) ||
+    /* Without steps a launch that takes long is too little of a sign: the loop is not known as well, and where it began. */
+    bool told = f->steps->count > 0 || late >= HEC_COMPILE_LEAST_LOADS || f->device->compiling_s > 0;
+    if (!told || loads < HEC_COMPILE_LEAST_LOADS || (f->device->gaps && !f->device->gaps->loads_recur) ||
         !hec_waits_claim(f, HEC_COMPILE_LEAST, &w, out))
         return set_up(f, out);
+    /* One version for all shapes is still to be compiled. */
+    const struct hec_saving *goes = &hec_goes_of(out->cause)->part;
+    double again = 1 - 1 / (double)loads;
+    hec_waits_save(f, &w, out->cause, fmin(goes->low, again), goes->best * again, goes->high, out);
     hec_finding_add(out, HEC_FACT(LOADS, (double)loads));
     return true;
 }

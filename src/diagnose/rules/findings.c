@@ -174,15 +174,25 @@ static void bound(const struct hec_facts *facts, double steady_s, double steady_
     hec_pace_hold(facts, steady_s, steady_j, f);
 }
 
+/* Of a state, the seconds that the steady part is made of: no set-up, nor what follows the last activity; but what is compiled again and
+ * again is part of a step. */
+static double steady_seconds(const struct hec_facts *facts, const struct hec_ledger_device *steady, int state) {
+    const struct hec_ledger_row *row = &steady->rows[state];
+    const struct hec_gap_facts *gaps = facts->device->gaps;
+    bool recurs = state == HEC_STATE_STARTUP && gaps && row->traced_ns > 0;
+    double again = recurs ? gaps->owned_s[state][HEC_CAUSE_COMPILE] * 1e9 / (double)row->traced_ns : 0;
+    return row->seconds * (state == HEC_STATE_STARTUP ? fmin(1, again) : state == HEC_STATE_TAIL ? 0 : 1);
+}
+
 /* Rules say what is saved of the run, replays what of a step. */
 static int predict(const struct hec_predictor *predictor, const struct hec_facts *facts, struct hec_finding *f) {
     const struct hec_ledger_device *steady = facts->device->steady ? facts->device->steady : facts->device->ledger;
     double steady_s = steady ? 0 : NAN, steady_j = 0;
-    for (int s = 0; steady && s < HEC_STATE_COUNT; s++)
-        if (steady->rows[s].seconds > 0 && s != HEC_STATE_STARTUP && s != HEC_STATE_TAIL) {
-            steady_s += steady->rows[s].seconds;
-            steady_j += steady->rows[s].seconds * facts->device->ledger->rows[s].watts;
-        }
+    for (int s = 0; steady && s < HEC_STATE_COUNT; s++) {
+        double seconds = steady_seconds(facts, steady, s);
+        steady_s += seconds;
+        steady_j += seconds > 0 ? seconds * facts->device->ledger->rows[s].watts : 0;
+    }
     f->step_seconds = of_steps(f->seconds, steady_s > 0 ? facts->run_s / steady_s : NAN);
     f->step_joules = of_steps(f->joules, steady_j > 0 ? facts->run_j / steady_j : NAN);
     int err = hec_predict(predictor, facts, f);

@@ -1,4 +1,5 @@
 /* Launch: launching takes longer than what is launched. */
+#include "diagnose/rules/compute.h"
 #include "diagnose/rules/waits.h"
 
 #include <math.h>
@@ -14,6 +15,21 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
     return true;
 }
 
+/* As one program operations that are called one by one are fused too, unless they are dense products: of the kernels that goes with them
+ * anything from nothing to nearly all. */
+static void compile_operations(const struct hec_facts *f, struct hec_finding *out) {
+    struct hec_compute c;
+    struct hec_finding compute = {.cause = HEC_CAUSE_LAUNCH};
+    hec_compute_gather(f, &c);
+    out->lever = HEC_ANSWER(JIT);
+    if (!(c.tensor <= HEC_BATCH_TENSOR_SOME))
+        return;
+    hec_compute_save(&c, 1, (struct hec_saving){0, HEC_JIT_FUSES, HEC_JIT_FUSES_MOST}, 1, &compute);
+    hec_saving_add(&out->seconds, compute.seconds);
+    hec_saving_add(&out->joules, compute.joules);
+    out->estimated = true;
+}
+
 bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
     if (!hec_waits_claim(f, HEC_LAUNCH_LEAST, &w, out))
@@ -26,6 +42,8 @@ bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
     double hidden = whole ? w.beside_s / owned_s : 0;
     const struct hec_saving *goes = &hec_goes_of(out->cause)->part;
     hec_waits_save(f, &w, out->cause, goes->low, goes->best * (1 + hidden), 1 + fmax(code_s / owned_s, hidden), out);
+    if (f->device->gaps && f->device->gaps->operations_s > HEC_OPERATIONS_LEAST * w.owned_s[HEC_CAUSE_LAUNCH])
+        compile_operations(f, out);
     if (w.launches > 0)
         hec_finding_add(out, HEC_FACT(LAUNCHES, w.launches, w.compute_s / w.launches));
     if (f->device->timeline && f->device->timeline->kernel.median > 0)

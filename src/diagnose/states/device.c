@@ -235,6 +235,8 @@ static enum hec_state by_stack(const struct hec_state_device *d, enum hec_state 
             return state;
         return !d->trains ? HEC_STATE_REQUESTS : state == HEC_STATE_HOST ? HEC_STATE_DATA : state;
     case HEC_STACK_LAUNCH:
+    case HEC_STACK_OPERATION:
+    case HEC_STACK_PUT:
         return state == HEC_STATE_HOST ? HEC_STATE_LAUNCH : state;
     case HEC_STACK_SYNC:
     case HEC_STACK_FETCH:

@@ -102,6 +102,7 @@ static void close_gap(struct hec_gap_facts *g) {
         if (load && !named) {
             p->cause = HEC_CAUSE_COMPILE;
             g->load_s += p->seconds;
+            g->unsteady_s[p->state] += g->steady ? 0 : p->seconds;
             hec_recurrence_add(&g->load, p->seconds);
         }
         if (g->steady || ((!load || named) && (whole < HEC_GAP_LONG_S || !loop)))
@@ -188,6 +189,8 @@ void hec_gaps_end(struct hec_gaps *gaps) {
         close_gap(g);
         g->loads_recur = hec_recurrence_recurs(&g->load);
         g->allocs_recur = hec_recurrence_recurs(&g->alloc);
+        for (int s = 0; g->loads_recur && s < HEC_STATE_COUNT; s++)
+            g->owned_s[s][HEC_CAUSE_COMPILE] += hec_recurrence_after_first(&g->load) * g->unsteady_s[s];
     }
 }
 
@@ -218,6 +221,10 @@ void hec_recurrence_place(struct hec_recurrence *r) {
         widen(r);
     r->bins[(int)(r->compute_s / (r->full_s / HEC_RECURRENCE_BINS))] += r->waiting_s;
     r->waiting_s = 0;
+}
+
+double hec_recurrence_after_first(const struct hec_recurrence *r) {
+    return r->all_s > 0 ? 1 - r->bins[0] / r->all_s : 0;
 }
 
 bool hec_recurrence_recurs(const struct hec_recurrence *r) {

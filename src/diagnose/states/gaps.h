@@ -13,8 +13,9 @@
  *   a gap with startup        compile, but for data and checkpoint: what leads to a load is compiling
  *
  * So a cause never has more than what its own time was: a wait of 1 ms that the device ran dry in explains 1 ms of launching
- * after it. Where no steps separate set-up from the rest, gaps with startup are start-up, and what host, sync and
- * launch have in gaps of HEC_GAP_LONG_S and more is nobody's: few and long is what set-up looks like. */
+ * after it. Where no steps separate set-up from the rest, what host, sync and launch have in gaps of HEC_GAP_LONG_S and more is
+ * nobody's: few and long is what set-up looks like. Gaps with startup are start-up there, unless they recur with the work of the
+ * device: then what comes after its first 64th is compile, as with steps. */
 #pragma once
 
 #include "diagnose/finding.h"
@@ -34,6 +35,8 @@ struct hec_recurrence {
 };
 
 void hec_recurrence_add(struct hec_recurrence *r, double seconds);
+/* Of all seconds, the part that came after the first bin: what was compiled or allocated before is set-up, also where it recurs. */
+double hec_recurrence_after_first(const struct hec_recurrence *r);
 /* Puts what waits into its bin. */
 void hec_recurrence_place(struct hec_recurrence *r);
 /* The device computed for so long. In line: that is asked at every kernel, and as a rule nothing waits. */
@@ -57,11 +60,14 @@ struct hec_gap_facts {
     double small_s; /* of what copy has: of small ones */
     double
         beside_s; /* of what host has: behind launches that nothing waited for. The device would work meanwhile, had it got them */
+    double
+        operations_s; /* of what launch has: operations that are called one by one and could be compiled as one (operations.h) */
     /* Gaps in which code was loaded or compiled. */
     int64_t loads;
-    double load_s;                     /* but data and checkpoint */
-    bool loads_recur, allocs_recur;    /* by hec_gaps_end */
-    struct hec_recurrence load, alloc; /* of load_s, and of state alloc */
+    double load_s;                      /* but data and checkpoint */
+    double unsteady_s[HEC_STATE_COUNT]; /* of load_s, where no steps separate set-up from the rest */
+    bool loads_recur, allocs_recur;     /* by hec_gaps_end */
+    struct hec_recurrence load, alloc;  /* of load_s, and of state alloc */
     /* of the gap at hand */
     struct hec_gap_part now[16];
     int now_count;

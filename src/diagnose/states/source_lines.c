@@ -46,7 +46,7 @@ int hec_source_rank(const char *file) {
     return 0;
 }
 
-static uint32_t blame(struct hec_source_builder *b, uint32_t leaf) {
+uint32_t hec_source_blame(struct hec_source_builder *b, uint32_t leaf) {
     uint32_t best = leaf;
     int best_rank = 3;
     if (leaf >= b->tables->frame_count || b->tables->frames[leaf].id != leaf)
@@ -116,7 +116,7 @@ static int grow(struct hec_source_builder *b) {
 int hec_source_sample(struct hec_source_builder *b, int device, const struct hec_state_sample *sample) {
     bool after = sample->state == HEC_STATE_SYNC && !sample->waiting;
     struct weight key = {
-        .device = device, .state = after ? AFTER_SYNC : sample->state, .frame = blame(b, sample->frame)};
+        .device = device, .state = after ? AFTER_SYNC : sample->state, .frame = hec_source_blame(b, sample->frame)};
     if (!key.frame || sample->state >= HEC_STATE_COUNT || sample->period_ns <= 0)
         return 0;
     if (2 * b->used >= b->slot_count && grow(b) != 0)

@@ -33,6 +33,8 @@ struct hec_source_builder;
 /* The tables are to stay until the end. NULL: no memory. */
 struct hec_source_builder *hec_source_begin(const struct hec_timeline_tables *tables);
 int hec_source_sample(struct hec_source_builder *builder, int device, const struct hec_state_sample *sample);
+/* Of a stack, by its innermost frame: the frame that is blamed; 0: none. */
+uint32_t hec_source_blame(struct hec_source_builder *builder, uint32_t frame);
 /* At most `most` lines of a state and device. The ledger may be NULL: seconds and joules are NAN then. Frees the
  * builder. 0 or HEC_ERR_NOMEM (then *out is empty). */
 int hec_source_end(struct hec_source_builder *builder, const struct hec_ledger *ledger, int most,

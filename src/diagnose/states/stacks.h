@@ -9,8 +9,10 @@ enum hec_stack_meaning {
     HEC_STACK_DATA,
     HEC_STACK_REQUESTS,
     HEC_STACK_LAUNCH, /* a framework's code on its way to the next launch: a larger batch or a compiler answers that, no other line */
-    HEC_STACK_SYNC, /* waits for what the device computes, and not in a call of the driver */
-    HEC_STACK_FETCH /* the same, for data */
+    HEC_STACK_OPERATION, /* the same of JAX, on its way to launch one operation */
+    HEC_STACK_PUT,       /* the same, to copy an array to the device */
+    HEC_STACK_SYNC,      /* waits for what the device computes, and not in a call of the driver */
+    HEC_STACK_FETCH      /* the same, for data */
 };
 
 /* Each stack is looked at once. */
@@ -18,6 +20,11 @@ struct hec_stacks {
     const struct hec_timeline_tables *tables; /* to stay */
     uint8_t *meaning;                         /* by frame: 1 + that of the stack that ends there; 0 not looked at yet */
 };
+
+/* A framework's own code, which ends in a launch or a copy. */
+static inline bool hec_stack_launches(enum hec_stack_meaning meaning) {
+    return meaning == HEC_STACK_LAUNCH || meaning == HEC_STACK_OPERATION || meaning == HEC_STACK_PUT;
+}
 
 int hec_stacks_begin(struct hec_stacks *stacks, const struct hec_timeline_tables *tables); /* 0 or HEC_ERR_NOMEM */
 void hec_stacks_free(struct hec_stacks *stacks);                                           /* zeroed is fine */

@@ -1,0 +1,193 @@
+#include "diagnose/states/operations.h"
+
+#include "base/error.h"
+#include "base/list.h"
+#include "diagnose/limits.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINES_MOST 256 /* programs have few in their loop; samples of others are left out */
+
+enum kind { READS, FETCHES, PUTS, OPERATES, LAUNCHES, CALLS, CODES, KIND_COUNT };
+
+static const enum hec_state divided[] = {HEC_STATE_HOST, HEC_STATE_LAUNCH, HEC_STATE_SYNC};
+static const enum hec_cause owners[] = {HEC_CAUSE_HOST, HEC_CAUSE_LAUNCH, HEC_CAUSE_SYNC, HEC_CAUSE_COPY};
+#define DIVIDED (sizeof divided / sizeof divided[0])
+#define OWNERS (sizeof owners / sizeof owners[0])
+
+struct line {
+    int device;
+    uint32_t file;
+    int32_t line;
+    bool compiles;
+    double ns[DIVIDED][KIND_COUNT];
+};
+
+struct hec_operations {
+    struct hec_stacks *stacks;
+    struct line *lines;
+    size_t count, capacity, last;
+    int64_t samples[HEC_DEVICE_MAX];
+};
+
+struct hec_operations *hec_operations_begin(struct hec_stacks *stacks) {
+    struct hec_operations *o = calloc(1, sizeof *o);
+    if (o)
+        o->stacks = stacks;
+    return o;
+}
+
+void hec_operations_free(struct hec_operations *o) {
+    if (!o)
+        return;
+    free(o->lines);
+    free(o);
+}
+
+static bool is_line(const struct line *l, int device, const struct hec_frame *f) {
+    return l->device == device && l->file == f->file && l->line == f->line;
+}
+
+/* *out NULL: there are too many. */
+static int line_of(struct hec_operations *o, int device, const struct hec_frame *f, struct line **out) {
+    *out = NULL;
+    if (o->last < o->count && is_line(&o->lines[o->last], device, f)) {
+        *out = &o->lines[o->last];
+        return 0;
+    }
+    for (o->last = 0; o->last < o->count && !is_line(&o->lines[o->last], device, f); o->last++)
+        ;
+    if (o->last == LINES_MOST)
+        return 0;
+    if (o->last == o->count) {
+        if (!hec_list_room(o->lines, o->count, o->capacity, 16))
+            return HEC_ERR_NOMEM;
+        o->lines[o->count++] = (struct line){.device = device, .file = f->file, .line = f->line};
+    }
+    *out = &o->lines[o->last];
+    return 0;
+}
+
+static enum kind kind_of(enum hec_stack_meaning meaning, bool innermost) {
+    switch (meaning) {
+    case HEC_STACK_SYNC:
+        return READS;
+    case HEC_STACK_FETCH:
+        return FETCHES;
+    case HEC_STACK_PUT:
+        return PUTS;
+    case HEC_STACK_OPERATION:
+        return OPERATES;
+    case HEC_STACK_LAUNCH:
+        return LAUNCHES;
+    case HEC_STACK_CODE:
+        return innermost ? CALLS : CODES;
+    default: /* compiles, loads, has nothing to do */
+        return KIND_COUNT;
+    }
+}
+
+int hec_operations_sample(struct hec_operations *o, int device, const struct hec_state_sample *sample, uint32_t frame,
+                          bool steady) {
+    enum hec_stack_meaning meaning = hec_stacks_meaning(o->stacks, sample->frame);
+    enum kind kind = kind_of(meaning, frame == sample->frame);
+    size_t state = 0;
+    struct line *line;
+    while (state < DIVIDED && divided[state] != (enum hec_state)sample->state)
+        state++;
+    bool counts = steady && state < DIVIDED && kind < KIND_COUNT;
+    if (!frame || device < 0 || device >= HEC_DEVICE_MAX || !(counts || meaning == HEC_STACK_COMPILE))
+        return 0;
+    int err = line_of(o, device, &o->stacks->tables->frames[frame], &line);
+    if (err || !line)
+        return err;
+    line->compiles |= meaning == HEC_STACK_COMPILE;
+    if (counts) {
+        line->ns[state][kind] += (double)sample->period_ns;
+        o->samples[device]++;
+    }
+    return 0;
+}
+
+/* ---- the answer ---- */
+
+static double of_kind(const struct line *l, enum kind kind) {
+    double ns = 0;
+    for (size_t s = 0; s < DIVIDED; s++)
+        ns += l->ns[s][kind];
+    return ns;
+}
+
+static enum hec_cause cause_of(const struct line *l, enum kind kind) {
+    double reads = of_kind(l, READS), copies = of_kind(l, FETCHES) + of_kind(l, PUTS);
+    switch (kind) {
+    case READS:
+        return HEC_CAUSE_SYNC;
+    case FETCHES:
+    case PUTS:
+        return HEC_CAUSE_COPY;
+    case OPERATES:
+        return reads > copies ? HEC_CAUSE_SYNC : copies > 0 ? HEC_CAUSE_COPY : HEC_CAUSE_LAUNCH;
+    case LAUNCHES:
+        return HEC_CAUSE_LAUNCH;
+    case CALLS:
+        return l->compiles ? HEC_CAUSE_LAUNCH : HEC_CAUSE_HOST;
+    default:
+        return HEC_CAUSE_HOST;
+    }
+}
+
+struct shares {
+    double all_ns, jax_ns, fetched_ns, operated_ns; /* operated: operations by themselves */
+    double ns[DIVIDED][HEC_CAUSE_COUNT];
+};
+
+static struct shares add_up(const struct hec_operations *o, int device) {
+    struct shares out = {0};
+    for (size_t i = 0; i < o->count; i++) {
+        const struct line *l = &o->lines[i];
+        if (l->device != device)
+            continue;
+        for (int kind = 0; kind < KIND_COUNT; kind++) {
+            enum hec_cause cause = cause_of(l, (enum kind)kind);
+            double ns = of_kind(l, (enum kind)kind);
+            for (size_t s = 0; s < DIVIDED; s++)
+                out.ns[s][cause] += l->ns[s][kind];
+            out.all_ns += ns;
+            out.jax_ns += kind <= OPERATES ? ns : 0;
+            out.operated_ns += kind == OPERATES && cause == HEC_CAUSE_LAUNCH ? ns : 0;
+        }
+        out.fetched_ns += of_kind(l, FETCHES);
+    }
+    return out;
+}
+
+static void divide(const struct shares *by, struct hec_gap_facts *g) {
+    double pool = 0, copies = 0;
+    for (size_t s = 0; s < DIVIDED; s++)
+        for (size_t c = 0; c < OWNERS; c++) {
+            pool += g->owned_s[divided[s]][owners[c]];
+            g->owned_s[divided[s]][owners[c]] = 0;
+        }
+    for (size_t s = 0; s < DIVIDED; s++) {
+        for (size_t c = 0; c < OWNERS; c++)
+            g->owned_s[divided[s]][owners[c]] = pool * by->ns[s][owners[c]] / by->all_ns;
+        copies += g->owned_s[divided[s]][HEC_CAUSE_COPY];
+    }
+    /* The arguments of operations are small copies too: of what is copied by itself there are small ones where nothing is fetched. */
+    g->small_s = by->fetched_ns > 0 ? 0 : fmin(g->small_s, copies);
+    g->operations_s = pool * by->operated_ns / by->all_ns;
+}
+
+void hec_operations_divide(const struct hec_operations *o, struct hec_gaps *gaps) {
+    for (int i = 0; i < gaps->count; i++) {
+        int device = gaps->list[i].device;
+        if (device < 0 || device >= HEC_DEVICE_MAX || o->samples[device] < HEC_OPERATIONS_SAMPLES)
+            continue;
+        struct shares by = add_up(o, device);
+        if (by.jax_ns >= HEC_OPERATIONS_LEAST * by.all_ns)
+            divide(&by, &gaps->list[i]);
+    }
+}

@@ -1,0 +1,125 @@
+/* Of JAX, whose cause the time is in which the device waits: by stacks in words. */
+#include "diagnose/limits.h"
+#include "diagnose/states/operations.h"
+#include "timeline_run.h"
+
+#include <math.h>
+
+#define JAX "/v/lib/python3.11/site-packages/jax/_src"
+
+static struct hec_timeline_tables tables;
+static struct hec_stacks stacks;
+static struct hec_operations *operations;
+static struct hec_gaps gaps;
+
+static int begin(void **state) {
+    timeline_begin(state);
+    return 0;
+}
+
+/* A stack that lies at that line of the program, and in these frames of JAX, the innermost last; "": in none. *line: the program's frame. */
+static uint32_t stack(int line, const char *file, const char *function, uint32_t *at) {
+    uint32_t id = *at = fake_tl_frame(&t, "/home/ann/program.py", "main", line);
+    if (file[0]) {
+        id = fake_tl_frame(&t, file, function, 1);
+        t.frames[id - 1].parent = *at;
+    }
+    return id;
+}
+
+static void frames_end(void) {
+    assert_int_equal(hec_timeline_tables_load(&t.input, &tables, NULL), 0);
+    assert_int_equal(hec_stacks_begin(&stacks, &tables), 0);
+    operations = hec_operations_begin(&stacks);
+    assert_non_null(operations);
+}
+
+static void samples(enum hec_state state, uint32_t frame, uint32_t line, int count) {
+    const struct hec_state_sample s = {.period_ns = 10000000, .frame = frame, .state = (uint8_t)state};
+    for (int i = 0; i < count; i++)
+        assert_int_equal(hec_operations_sample(operations, 0, &s, line, true), 0);
+}
+
+/* 10 s of waiting, which calls take for copies. */
+static void divide(void) {
+    gaps = (struct hec_gaps){calloc(1, sizeof *gaps.list), 1};
+    assert_non_null(gaps.list);
+    gaps.list[0].owned_s[HEC_STATE_HOST][HEC_CAUSE_COPY] = 6;
+    gaps.list[0].owned_s[HEC_STATE_LAUNCH][HEC_CAUSE_LAUNCH] = 4;
+    gaps.list[0].owned_s[HEC_STATE_COPY][HEC_CAUSE_COPY] = 1;
+    gaps.list[0].owned_s[HEC_STATE_STARTUP][HEC_CAUSE_COMPILE] = 2;
+    gaps.list[0].small_s = 6;
+    hec_operations_divide(operations, &gaps);
+}
+
+static void has(enum hec_cause cause, double seconds) {
+    double sum = 0;
+    for (int s = 0; s < HEC_STATE_COUNT; s++)
+        sum += gaps.list[0].owned_s[s][cause];
+    if (fabs(sum - seconds) > 1e-9)
+        fail_msg("%s has %.3f s, not %.3f", hec_cause_name(cause), sum, seconds);
+}
+
+static void end(void) {
+    hec_gaps_free(&gaps);
+    hec_operations_free(operations);
+    hec_stacks_free(&stacks);
+    hec_timeline_tables_free(&tables);
+}
+
+/* What one line does to read a number is of the reading; what it does to have an array there and back, of the copies. */
+TEST(operations_of_a_line) {
+    uint32_t line[6], value, slice, fetch, put, scales, adds, compiles, own;
+    value = stack(10, JAX "/array.py", "_value", &line[0]);
+    slice = stack(10, JAX "/dispatch.py", "apply_primitive", &line[1]);
+    fetch = stack(20, JAX "/array.py", "_value", &line[2]);
+    put = stack(30, JAX "/api.py", "device_put", &line[3]);
+    scales = stack(30, JAX "/array_methods.py", "_operator_mul", &line[3]);
+    adds = stack(40, JAX "/array_methods.py", "_operator_add", &line[4]);
+    own = stack(50, "", "", &line[5]);
+    compiles = stack(50, JAX "/compiler.py", "backend_compile", &line[5]);
+    t.frames[value - 1].parent = fake_tl_frame(&t, JAX "/array.py", "__float__", 2);
+    t.frames[t.frames[value - 1].parent - 1].parent = line[0];
+    frames_end();
+    samples(HEC_STATE_SYNC, value, line[0], 10);
+    samples(HEC_STATE_LAUNCH, slice, line[1], 20);
+    samples(HEC_STATE_SYNC, fetch, line[2], 10);
+    samples(HEC_STATE_LAUNCH, put, line[3], 10);
+    samples(HEC_STATE_LAUNCH, scales, line[3], 10);
+    samples(HEC_STATE_LAUNCH, adds, line[4], 30);
+    samples(HEC_STATE_HOST, own, own, 5);
+    samples(HEC_STATE_COPY, put, line[3], 50); /* it does not wait for the host */
+    divide();
+    has(HEC_CAUSE_SYNC, 10 * 30 / 95.);
+    has(HEC_CAUSE_COPY, 1 + 10 * 30 / 95.);
+    has(HEC_CAUSE_LAUNCH, 10 * 30 / 95.);
+    has(HEC_CAUSE_HOST, 10 * 5 / 95.);
+    has(HEC_CAUSE_COMPILE, 2);
+    assert_true(gaps.list[0].small_s == 0 && fabs(gaps.list[0].operations_s - 10 * 30 / 95.) < 1e-9);
+    hec_gaps_free(&gaps);
+    const struct hec_state_sample compiling = {.period_ns = 10000000, .frame = compiles, .state = HEC_STATE_STARTUP};
+    assert_int_equal(hec_operations_sample(operations, 0, &compiling, line[5], false), 0);
+    divide(); /* a line at which something was compiled calls that */
+    has(HEC_CAUSE_LAUNCH, 10 * 35 / 95.);
+    has(HEC_CAUSE_HOST, 0);
+    end();
+}
+
+/* A program that calls JAX now and then, and one with few samples, are divided by their calls. */
+TEST(operations_of_others) {
+    for (int few = 0; few < 2; few++) {
+        uint32_t line[2], adds = stack(40, JAX "/array_methods.py", "_operator_add", &line[0]),
+                          own = stack(50, "", "", &line[1]);
+        frames_end();
+        samples(HEC_STATE_LAUNCH, adds, line[0], few ? (int)HEC_OPERATIONS_SAMPLES - 1 : 40);
+        samples(HEC_STATE_HOST, own, own, few ? 0 : 41);
+        divide();
+        has(HEC_CAUSE_COPY, 7);
+        has(HEC_CAUSE_LAUNCH, 4);
+        assert_true(gaps.list[0].small_s == 6 && gaps.list[0].operations_s == 0);
+        end();
+        begin(NULL);
+    }
+}
+
+EACH_TEST(begin, NULL)
