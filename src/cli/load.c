@@ -268,6 +268,8 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     static const char *const parts[HEC_STEP_PARTS] = {"python.forward", "python.backward", "python.optimizer"};
     for (int i = 0; i < HEC_STEP_PARTS; i++)
         input->step_part[i] = hec_reader_meta(reader, parts[i]);
+    input->flops = hec_reader_meta(reader, "python.flops");
+    input->flops_why = hec_reader_meta(reader, "python.flops_why");
     input->step_module = hec_reader_meta(reader, "python.step_module");
     input->samples_by = hec_reader_meta(reader, "python.samples_by");
     input->framework = hec_reader_meta(reader, "python.framework");

@@ -28,6 +28,7 @@ struct hec_build {
     struct hec_pass_consumer consumers[HEC_STAGE_COUNT];
     struct hec_timeline_builder *timeline;
     struct hec_phases *phases;
+    struct hec_step_parts_builder *parts;
     struct hec_diagnosis_builder *diagnosis;
     struct hec_schedule_builder *recorder;
     struct hec_step_list found;      /* steps in the sequence of kernels, where there are no others */
@@ -104,6 +105,27 @@ int hec_phases_begin(const struct hec_timeline_tables *tables, int64_t end_ns, s
  * the input returned. */
 int hec_phases_end(struct hec_phases *phases, struct hec_meter *meter, struct hec_why *why);
 void hec_phases_free(struct hec_phases *phases); /* NULL is fine */
+
+/* ---- step_parts.c ----
+ *
+ * Device time of the parts of a step: a kernel belongs to the part in which its process was when it launched it, by the hooks'
+ * intervals (of time that CUPTI recorded). Kernels that communicate are left out: they wait. Sums are of durations; joules are
+ * of their union. */
+
+/* *builder NULL: the hooks told none. 0 or HEC_ERR_NOMEM. */
+int hec_step_parts_begin(struct hec_pass *pass, struct hec_step_parts_builder **builder,
+                         struct hec_pass_consumer *consumer);
+/* Fills `parts` of the devices, once timelines and ledgers stand. Frees the builder, which may be NULL. 0 or HEC_ERR_NOMEM. */
+int hec_step_parts_end(struct hec_step_parts_builder *builder, struct hec_summary *out);
+void hec_step_parts_free(struct hec_step_parts_builder *builder); /* NULL is fine */
+
+/* ---- mfu.c ---- */
+
+/* "6 0.0012 fp16=1.2e12 tf32=3e9": nothing of it is taken where something is no such thing. NULL: none. */
+void hec_model_flops_read(const char *text, const char *why, struct hec_model_flops *out);
+/* mfu of the devices, once the loop and the ranks stand: FLOPs of the loop's steps over what the data sheet's dense peaks of their
+ * precisions would do in its time. */
+void hec_mfu_find(struct hec_summary *out);
 
 /* ---- job.c: which processes and devices of a run belong together, and what waiting for each other costs them: found once, asked by rules
  * and words ---- */

@@ -219,6 +219,18 @@ static int end_phases(struct hec_build *b, struct hec_why *why) {
     return hec_phases_end(b->phases, &b->meter, why);
 }
 
+static int begin_parts(struct hec_build *b, struct hec_why *why) {
+    (void)why;
+    return hec_step_parts_begin(&b->pass, &b->parts, &b->consumers[HEC_STAGE_PARTS]);
+}
+
+static int end_parts(struct hec_build *b, struct hec_why *why) {
+    struct hec_step_parts_builder *parts = b->parts;
+    (void)why;
+    b->parts = NULL;
+    return hec_step_parts_end(parts, b->out);
+}
+
 static int begin_view(struct hec_build *b, struct hec_why *why) {
     struct hec_summary *out = b->out;
     (void)why;
@@ -282,6 +294,7 @@ static int end_blocks(struct hec_build *b, struct hec_why *why) {
 
 static int end_totals(struct hec_build *b, struct hec_why *why) {
     hec_totals_find(b->out, b->price);
+    hec_mfu_find(b->out);
     return hec_printed_find(b, why);
 }
 
@@ -311,13 +324,21 @@ static int end_findings(struct hec_build *b, struct hec_why *why) {
 
 /* NULL: there is nothing to do, or another one does it (INFERRED, LINES, MODULES and CALLS are of STATES). */
 static const struct hec_stage_functions stages[HEC_STAGE_COUNT] = {
-    [HEC_STAGE_RUN] = {hec_run_read, NULL},          [HEC_STAGE_HOST] = {begin_host, NULL},
-    [HEC_STAGE_DEVICES] = {begin_devices, NULL},     [HEC_STAGE_TRACE] = {begin_trace, end_trace},
-    [HEC_STAGE_JOB] = {begin_job, end_job},          [HEC_STAGE_TIMELINE] = {begin_timeline, end_timeline},
-    [HEC_STAGE_PHASES] = {begin_phases, end_phases}, [HEC_STAGE_VIEW] = {begin_view, end_view},
-    [HEC_STAGE_STATES] = {begin_states, end_states}, [HEC_STAGE_SCHEDULE] = {begin_schedule, end_schedule},
-    [HEC_STAGE_OTHERS] = {NULL, end_others},         [HEC_STAGE_BLOCKS] = {NULL, end_blocks},
-    [HEC_STAGE_TOTALS] = {NULL, end_totals},         [HEC_STAGE_PREDICTIONS] = {NULL, end_predictions},
+    [HEC_STAGE_RUN] = {hec_run_read, NULL},
+    [HEC_STAGE_HOST] = {begin_host, NULL},
+    [HEC_STAGE_DEVICES] = {begin_devices, NULL},
+    [HEC_STAGE_TRACE] = {begin_trace, end_trace},
+    [HEC_STAGE_JOB] = {begin_job, end_job},
+    [HEC_STAGE_TIMELINE] = {begin_timeline, end_timeline},
+    [HEC_STAGE_PARTS] = {begin_parts, end_parts},
+    [HEC_STAGE_PHASES] = {begin_phases, end_phases},
+    [HEC_STAGE_VIEW] = {begin_view, end_view},
+    [HEC_STAGE_STATES] = {begin_states, end_states},
+    [HEC_STAGE_SCHEDULE] = {begin_schedule, end_schedule},
+    [HEC_STAGE_OTHERS] = {NULL, end_others},
+    [HEC_STAGE_BLOCKS] = {NULL, end_blocks},
+    [HEC_STAGE_TOTALS] = {NULL, end_totals},
+    [HEC_STAGE_PREDICTIONS] = {NULL, end_predictions},
     [HEC_STAGE_FINDINGS] = {NULL, end_findings},
 };
 
@@ -340,6 +361,7 @@ int hec_summary_build(const struct hec_summary_input *input, const struct hec_pr
     hec_schedule_free(&b->schedule);
     hec_predictor_end(b->predictor);
     hec_phases_free(b->phases);
+    hec_step_parts_free(b->parts);
     end_trace(b, why);
     free(b->devices);
     hec_meter_close(&b->meter);

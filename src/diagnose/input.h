@@ -45,6 +45,8 @@ struct hec_lever_summary {
 
 /* Parts of a step of training, of which the hooks tell the time that the program itself was in them. */
 enum hec_step_part { HEC_STEP_FORWARD, HEC_STEP_BACKWARD, HEC_STEP_UPDATE, HEC_STEP_PARTS };
+/* What they are called as phases on the timeline, where the hooks tell each of them: "part/forward". They are none of the program's. */
+extern const char *const hec_step_part_phases[HEC_STEP_PARTS];
 
 /* Where activities come from; shaped like store/reader.h. */
 struct hec_timeline_input {
@@ -114,7 +116,9 @@ struct hec_summary_input {
     const char *printed_from;
     const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *kernel, *pytorch, *python, *framework;
     const char *step_part[HEC_STEP_PARTS]; /* "NANOSECONDS TIMES" of the host, by the hooks */
-    const char *step_module, *samples_by;  /* as the hooks say: the class of it; "loader" or "calls" */
+    const char *flops,
+        *flops_why; /* "CALLS ERROR PRECISION=FLOPs ..." of a step, by the hooks; or why there are none */
+    const char *step_module, *samples_by; /* as the hooks say: the class of it; "loader" or "calls" */
     /* The levers that it ran under. NULL: none. */
     int (*levers)(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]);
 

@@ -16,6 +16,7 @@
 #include "diagnose/states/steady.h"
 #include "diagnose/timeline/timeline.h"
 #include "diagnose/watts/watts.h"
+#include "model/part.h"
 #include "model/printed.h"
 #include "model/run.h"
 
@@ -46,6 +47,15 @@ struct hec_device_diagnosis {
     struct hec_step_summary steps; /* what its processes do; count 0: none. hec_steps_of says what it goes by */
     struct hec_source_lines source, steady_source, setup_source; /* of idle states; empty without stack samples */
     struct hec_after after;
+    struct hec_device_parts {
+        double steps; /* that were traced, those in part by their share; 0: all else is unknown */
+        bool glimpse; /* they are of one; else of all that was traced */
+        struct hec_device_part {
+            double seconds;                                        /* of its kernels and graphs, each by itself */
+            double step_joules, step_joules_low, step_joules_high; /* by the watts of their classes; NAN unknown */
+        } part[HEC_STEP_PARTS + 1];                                /* the last: launched in none of them */
+    } parts;
+    double mfu;         /* of the loop, by the FLOPs of the model that the hooks counted; NAN unknown */
     double loop_tensor; /* share of the loop in which its tensor pipes were active; NAN unknown */
     double launching_s; /* that it waited for a framework's own code, by stacks, 0.2 ms and more; of the whole run */
     double compiling_s; /* that it waited while the program compiled, by its stacks; of the whole run */
@@ -186,6 +196,13 @@ struct hec_summary {
         double seconds; /* of the host, of all calls but the first three; NAN: not seen */
         int64_t count;
     } step_part[HEC_STEP_PARTS];
+    struct hec_model_flops {
+        double step[HEC_PRECISION_COUNT]; /* FLOPs of a step of a process, by precision; a lower bound */
+        double all;                       /* their sum; 0: none were counted */
+        double error;                     /* standard error of the calls that were counted, of their mean */
+        int64_t counted;
+        char why[128]; /* why there are none; empty: nobody says */
+    } flops;
     char step_module[64]; /* class of the module whose calls are the steps; empty: unknown */
     char samples_by[16];  /* how the hooks know the samples of a step: "loader", "calls"; empty: unknown */
     double seconds;

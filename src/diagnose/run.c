@@ -63,8 +63,13 @@ static int take_unit(void *context, const char *name, double count) {
     return 0;
 }
 
+const char *const hec_step_part_phases[HEC_STEP_PARTS] = {"part/forward", "part/backward", "part/optimizer"};
+
 static int take_phase(void *context, const char *name, int64_t total_ns, int64_t count) {
     struct hec_summary *out = ((struct hec_build *)context)->out;
+    for (int i = 0; i < HEC_STEP_PARTS; i++)
+        if (strcmp(name, hec_step_part_phases[i]) == 0)
+            return 0;
     if (out->phase_count >= HEC_SUMMARY_PHASES_MAX)
         return 0;
     struct hec_phase_summary *phase = &out->phases[out->phase_count++];
@@ -152,6 +157,7 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
         out->step_part[i].seconds = known ? (double)ns / HEC_NS_PER_S : NAN;
         out->step_part[i].count = known ? times : 0;
     }
+    hec_model_flops_read(in->flops, in->flops_why, &out->flops);
     hec_copy_text(out->step_module, sizeof out->step_module, in->step_module);
     hec_copy_text(out->samples_by, sizeof out->samples_by, in->samples_by);
     out->lever_count = in->levers ? in->levers(in->context, out->levers) : 0;

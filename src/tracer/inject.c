@@ -11,6 +11,7 @@ EXPORT void hec_trace_pause(void);
 EXPORT void hec_trace_resume(void);
 EXPORT void hec_trace_stand_down(const char *holder);
 EXPORT void hec_trace_come_back(void);
+EXPORT int hec_trace_records(void);
 EXPORT void hec_trace_report(const struct hec_trace_reported *reported);
 
 enum { STATE_NEW, STATE_STARTING, STATE_LIVE, STATE_OFF };
@@ -196,6 +197,11 @@ void hec_trace_come_back(void) {
     __atomic_store_n(&hec_hold.last_ns, hec_out_now_ns() - HEC_HOLD_QUIET_NS, __ATOMIC_RELAXED);
     hec_hold_leave();
     hec_thread_wake();
+}
+
+/* Asked often, by any thread: it takes no lock. */
+int hec_trace_records(void) {
+    return hec_inject_live() && __atomic_load_n(&hec_tracer.attach, __ATOMIC_RELAXED) == HEC_ATTACH_ON;
 }
 
 /* ---- for simulators ---- */

@@ -10,6 +10,8 @@
  *                  only exits                exec=1      do it in this program executed again
  *     seconds=S    repeat the batches for so long instead of kernels=N           device=N   ordinal (0)
  *     die=N        by signal N, when the work is done               mark=N     each batch is a marked step of N samples
+ *     parts=1      each batch is a step of an optimizer, half of it launched in the forward pass, the last four in the optimizer: told
+ *                  as the Python hooks tell it, while CUPTI records the device
  *     by=1         launch through a pointer from dlsym; =2: from cuGetProcAddress; =3: from what dlsym gave for that;
  *                  =4: through a table that a module has filled before cuInit */
 #define HEC_HEADER_ONLY
@@ -53,7 +55,12 @@ struct program {
     CUgraphExec exec;
     CUdeviceptr memory;
     void *pinned, *pageable;
-    long kernels, ns, streams_used, h2d, pageable_bytes, d2h, memset, batch, sleep_us, graph, seconds, device, mark;
+    long kernels, ns, streams_used, h2d, pageable_bytes, d2h, memset, batch, sleep_us, graph, seconds, device, mark,
+        parts;
+    int64_t part_ns; /* since when the program is in the part of the step that goes on */
+    int (*interval)(const char *name, int64_t start_ns, int64_t duration_ns);
+    int (*step)(const char *unit, double units, uint32_t source, int64_t t_ns);
+    int (*records)(void);
 };
 
 /* A function of the driver, as runtimes and other languages get it. */
@@ -136,13 +143,48 @@ static double now_s(void) {
     return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
+static int64_t now_ns(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+static void find_hooks(struct program *p) {
+    void *mark = dlopen(getenv("HEC_LIB"), RTLD_NOW),
+         *trace = dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOLOAD | RTLD_NOW);
+    p->interval = (__typeof__(p->interval))dlsym(mark, "hec_hook_interval");
+    p->step = (__typeof__(p->step))dlsym(mark, "hec_hook_step");
+    p->records = (__typeof__(p->records))dlsym(trace, "hec_trace_records");
+}
+
+/* Of a step of `count` launches, as many have been made. */
+static void end_part(struct program *p, long made, long count) {
+    static bool recorded;
+    const char *part = made == count / 2 ? "part/forward" : made == count - 4 ? "part/backward" : "part/optimizer";
+    bool before = recorded;
+    int64_t t_ns = now_ns();
+    if (made && made != count / 2 && made != count - 4 && made != count)
+        return;
+    recorded = p->records();
+    if (made && (before || recorded))
+        p->interval(part, p->part_ns, t_ns - p->part_ns);
+    if (made == count)
+        p->step("sample", 16, 1, t_ns);
+    p->part_ns = t_ns;
+}
+
 static void work(struct program *p) {
     long step = p->batch ? p->batch : p->seconds ? 100 : p->kernels;
     double until = now_s() + (double)p->seconds;
     for (long done = 0; p->seconds ? now_s() < until : done < p->kernels; done += step) {
         begin_batch(p);
-        for (long i = 0; i < step && (p->seconds || done + i < p->kernels); i++)
+        for (long i = 0; i < step && (p->seconds || done + i < p->kernels); i++) {
+            if (p->parts)
+                end_part(p, i, step);
             launch(p, i);
+        }
+        if (p->parts)
+            end_part(p, step, step);
         end_batch(p);
         if (p->mark)
             hec_step((double)p->mark);
@@ -184,7 +226,8 @@ int main(int argc, char **argv) {
                         .graph = option(argv, "graph", 0),
                         .seconds = option(argv, "seconds", 0),
                         .mark = option(argv, "mark", 0),
-                        .device = option(argv, "device", 0)};
+                        .device = option(argv, "device", 0),
+                        .parts = option(argv, "parts", 0)};
     long forks = option(argv, "fork", 0);
     if (p.streams_used < 1 || p.streams_used > STREAMS_MAX)
         return 2;
@@ -208,6 +251,8 @@ int main(int argc, char **argv) {
         if (wait_for(child) != 0)
             return 5;
     }
+    if (p.parts)
+        find_hooks(&p);
     work(&p);
     print_truth(&p);
     if (option(argv, "die", 0))

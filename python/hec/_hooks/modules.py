@@ -12,7 +12,7 @@ import threading
 import weakref
 from typing import Any, Callable, Optional
 
-from . import batches, core, library, optimizers, parts, process
+from . import batches, core, flops, library, optimizers, parts, process
 from .steps import Cycle
 
 NAME = "calls of modules"
@@ -25,6 +25,7 @@ SEARCHES_MAX = 200
 
 
 def _give(t_ns: int, taken: Optional[int]) -> None:
+    flops.stepped(optimizer=False)
     core.library.step(b"sample", library.UNKNOWN if taken is None else taken, library.MODULE, t_ns)
 
 
@@ -48,13 +49,14 @@ _roots: "list[weakref.ref[Any]]" = []
 class RootCall:
     """Stands in the place of an outermost module. Holds no strong reference to it: that would be a cycle."""
 
-    __slots__ = ("ref", "compiled", "sequences", "levers")
+    __slots__ = ("ref", "compiled", "sequences", "levers", "tallies")
 
     def __init__(self, module: Any, compiled: Any = None) -> None:
         self.ref = weakref.ref(module)
         self.sequences = batches.sequence_first(module)
         self.compiled = compiled  # what Module.compile put there
         self.levers: "dict[Any, Any]" = {}  # what those of `arounds` know of this module
+        self.tallies = flops.Tally(), flops.Tally()  # of calls without gradients, and with
 
     def __reduce__(self) -> Any:
         """In a pickle or copy of a module's raw dictionary: None, as if it had never been there."""
@@ -72,11 +74,18 @@ class RootCall:
             return inner(*args, **kwargs)
         _local.inside = True
         start_ns = core.now_ns()
+        grad = core.torch.is_grad_enabled()
+        tally = self.tallies[grad]
         try:
-            result = _through(module, inner, args, kwargs) if arounds else inner(*args, **kwargs)
+            if flops.due(tally, module, grad):
+                result = flops.count(tally, grad, lambda: _through(module, inner, args, kwargs))
+            else:
+                result = _through(module, inner, args, kwargs) if arounds else inner(*args, **kwargs)
         finally:
             _local.inside = False
-        _called(module, args, kwargs, self.sequences, start_ns)
+        if grad:
+            flops.called(tally)
+        _called(module, args, kwargs, self.sequences, start_ns, grad)
         return result
 
 
@@ -89,7 +98,7 @@ def _through(module: Any, inner: Any, args: tuple, kwargs: dict) -> Any:
     return call(args, kwargs)
 
 
-def _called(module: Any, args: tuple, kwargs: dict, sequences: bool, start_ns: int) -> None:
+def _called(module: Any, args: tuple, kwargs: dict, sequences: bool, start_ns: int, grad: bool) -> None:
     """An outermost module returned: a step of inference, or the forward pass of one of training. All that is rarely so is
     asked first, in few words: after a step of the program none of this code is in the processor's caches."""
     global calls
@@ -98,7 +107,6 @@ def _called(module: Any, args: tuple, kwargs: dict, sequences: bool, start_ns: i
         calls += 1
         if _searching:
             _count_outer()
-        grad = core.torch.is_grad_enabled()
         trained = core.optimizer_seen
         if trained and grad:
             parts.took(parts.FORWARD, start_ns, t_ns)
@@ -146,7 +154,7 @@ def _adopt(module: Any, compiled: Any = None) -> RootCall:
     before = module.__dict__.get(PLACE)
     call = module.__dict__[PLACE] = RootCall(module, compiled)
     if isinstance(before, RootCall):
-        call.levers = before.levers
+        call.levers, call.tallies = before.levers, before.tallies
     _roots[:] = [ref for ref in _roots if ref() is not None and ref() is not module]
     _roots.append(weakref.ref(module))
     return call
@@ -214,6 +222,7 @@ def _make_compile(inner: Any) -> Any:
 
     @functools.wraps(inner)
     def compile(*args: Any, **kwargs: Any) -> Any:
+        flops.compiled()
         try:
             model = args[0] if args else kwargs.get("model")
             if isinstance(model, core.torch.nn.Module):
@@ -230,6 +239,7 @@ def _make_compile(inner: Any) -> Any:
 def _make_module_compile(inner: Any) -> Any:
     @functools.wraps(inner)
     def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
+        flops.compiled()
         result = inner(self, *args, **kwargs)
         try:
             _adopt(self, self.__dict__[PLACE])

@@ -5,7 +5,7 @@ import functools
 import sys
 from typing import Any, Callable, Optional
 
-from . import core, library, parts, process
+from . import core, flops, library, parts, process
 from .steps import Cycle, Samples
 
 NAME = "the optimizer's step"
@@ -27,6 +27,7 @@ def on_unknown() -> None:
 
 
 def _give(t_ns: int, taken: Optional[int]) -> None:
+    flops.stepped(optimizer=True)
     if taken is None:
         core.library.step(b"sample", library.UNKNOWN, library.OPTIMIZER, t_ns)
         on_unknown()
@@ -45,6 +46,7 @@ def passed_back(t_ns: int) -> None:
     """A backward pass begins."""
     global _backwards
     samples.backward()
+    flops.passed_back()
     if _optimizer:
         return
     _backwards += 1

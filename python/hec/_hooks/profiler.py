@@ -10,13 +10,13 @@ from . import core
 NAME = "torch.profiler"
 
 
-def _tracer() -> Any:
+def tracer(bind: Any = ctypes.CDLL) -> Any:
     """libhectrace.so, when it is loaded in this process; never loads it."""
     path = os.environ.get("CUDA_INJECTION64_PATH", "")
     if os.path.basename(path) != "libhectrace.so":
         return None
     try:
-        return ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        return bind(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     except OSError:
         return None
 
@@ -24,17 +24,17 @@ def _tracer() -> Any:
 def _stand_down() -> None:
     if not core.profiling:
         core.profiling = True
-        tracer = _tracer()
-        if tracer is not None:
-            tracer.hec_trace_stand_down(b"torch.profiler")
+        loaded = tracer()
+        if loaded is not None:
+            loaded.hec_trace_stand_down(b"torch.profiler")
 
 
 def _come_back() -> None:
     if core.profiling:
         core.profiling = False
-        tracer = _tracer()
-        if tracer is not None:
-            tracer.hec_trace_come_back()
+        loaded = tracer()
+        if loaded is not None:
+            loaded.hec_trace_come_back()
 
 
 def _before(inner: Any) -> Any:

@@ -3,6 +3,7 @@
 #include "report/words/findings.h"
 #include "report/words/reasons.h"
 #include "report/words/summary.h"
+#include "report/words/timeline.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -102,14 +103,41 @@ static void put_use(struct hec_page *page, const struct hec_device_summary *d) {
 
 #define MFU_LEAST 0.01 /* below, other pipes may do the products */
 
-static void put_mfu(struct hec_page *page, const struct hec_device_diagnosis *device) {
-    text most;
+static void put_mfu(struct hec_page *page, const struct hec_summary *s, const struct hec_device_diagnosis *device) {
+    text most, share, step;
+    char words[HEC_FLOPS_WORDS];
+    if (isfinite(device->mfu))
+        hec_page_row(page, 4, "MFU", HEC_TONE_PLAIN, "at least %s of the dense peak, over the loop: %s a step%s",
+                     hec_format_share(share, device->mfu), hec_format_si(step, s->flops.all, 3, "FLOP"),
+                     page->all ? hec_flops_words(words, &s->flops) : "");
+    else if (page->all && s->flops.why[0])
+        hec_page_row(page, 4, "MFU", HEC_TONE_PLAIN, "the model's FLOPs are not counted: %s", s->flops.why);
     if (page->all && device->loop_tensor >= MFU_LEAST)
         hec_page_row(
             page, 4, "MFU", HEC_TONE_PLAIN,
             "tensor pipes: at most %s of their dense peak in the loop (active so much of it; what is recomputed or "
             "padded counts, products on other pipes do not)",
             hec_format_share(most, device->loop_tensor));
+}
+
+static void put_parts(struct hec_page *page, const struct hec_device_diagnosis *device) {
+    const struct hec_device_parts *parts = &device->parts;
+    char line[320] = "";
+    text value;
+    for (int i = 0; i <= HEC_STEP_PARTS && parts->steps > 0; i++) {
+        const struct hec_device_part *part = &parts->part[i];
+        size_t length = strlen(line);
+        if (!(part->seconds > 0))
+            continue;
+        snprintf(line + length, sizeof line - length, "%s%s %s", length ? ", " : "", hec_step_part_words(i),
+                 hec_format_seconds(value, part->seconds / parts->steps));
+        length = strlen(line);
+        if (hec_part_joules_known(part))
+            snprintf(line + length, sizeof line - length, " %s", hec_format_si(value, part->step_joules, 2, "J"));
+    }
+    if (line[0])
+        hec_page_row(page, 4, "of a step", HEC_TONE_PLAIN, "%s%s", line,
+                     parts->glimpse ? " (on the device, as of the glimpse)" : "");
 }
 
 static void put_memory(struct hec_page *page, const struct hec_device_summary *d) {
@@ -177,7 +205,8 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s,
     put_device_energy(page, d, device->ledger && isfinite(device->ledger->joules));
     put_power(page, d);
     put_use(page, d);
-    put_mfu(page, device);
+    put_mfu(page, s, device);
+    put_parts(page, device);
     put_memory(page, d);
     hec_terminal_device_timeline(page, device->timeline);
     hec_terminal_classes(page, device);

@@ -238,7 +238,7 @@ static void put_parts(struct hec_page *page, const struct hec_summary *s) {
     for (int i = 0; i < HEC_STEP_PARTS; i++)
         if (s->step_part[i].count)
             snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s %s", shown++ ? ", " : "",
-                     hec_step_part_words((enum hec_step_part)i),
+                     hec_step_part_words(i),
                      hec_format_seconds(mean, s->step_part[i].seconds / (double)s->step_part[i].count));
     if (shown)
         hec_page_row(page, 0, "", HEC_TONE_PLAIN, "%s a call (the device works on it meanwhile or later)", line);

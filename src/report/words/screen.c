@@ -152,6 +152,11 @@ static void put_loop(struct hec_screen *screen, const struct hec_summary *s, boo
             : s->loop.steps ? ": "
                             : "; in the whole run ",
             "%s", hec_rate_words(words, s, unit, utf8));
+    for (int i = 0; i < s->device_count; i++) /* ranks do alike: the first says it */
+        if (isfinite(s->devices[i].mfu)) {
+            add(out, "; ", "MFU %s or more", hec_format_share(seconds, s->devices[i].mfu));
+            break;
+        }
     if (s->printed_count)
         add(out, "; ", "the program says %s", hec_printed_words(words, s, &s->printed[0], utf8));
     end(screen);

@@ -45,9 +45,24 @@ const char *hec_samples_words(const struct hec_summary *s, enum hec_step_source 
     return loader ? " (the loader's batch)" : calls ? " (first dimension of a call)" : "";
 }
 
-const char *hec_step_part_words(enum hec_step_part part) {
-    static const char *const words[HEC_STEP_PARTS] = {"forward", "backward", "optimizer"};
+const char *hec_step_part_words(int part) {
+    static const char *const words[HEC_STEP_PARTS + 1] = {"forward", "backward", "optimizer", "other"};
     return words[part];
+}
+
+bool hec_part_joules_known(const struct hec_device_part *part) {
+    return part->step_joules_high - part->step_joules_low <= 2 * HEC_PART_BOUND_MAX * part->step_joules;
+}
+
+const char *hec_flops_words(char out[HEC_FLOPS_WORDS], const struct hec_model_flops *flops) {
+    char error[48] = "";
+    if (flops->error >= HEC_FLOPS_ALIKE)
+        snprintf(error, sizeof error, ", +-%.0f %%", 100 * HEC_FLOPS_SIGMAS * flops->error);
+    snprintf(
+        out, HEC_FLOPS_WORDS,
+        " by PyTorch's matrix products, convolutions and attention (%lld call%s counted%s); other libraries' are not seen",
+        (long long)flops->counted, flops->counted == 1 ? "" : "s", error);
+    return out;
 }
 
 double hec_copy_rate(const struct hec_copy_total *total) {

@@ -15,7 +15,17 @@ const char *hec_steps_words(char out[HEC_STEPS_WORDS], const struct hec_summary 
 /* What a sample of its steps is, after their number: " (the loader's batch)"; "": the program says it, or nobody knows. */
 const char *hec_samples_words(const struct hec_summary *summary, enum hec_step_source source);
 
-const char *hec_step_part_words(enum hec_step_part part); /* "forward" */
+const char *hec_step_part_words(int part); /* "forward"; of HEC_STEP_PARTS "other": launched in none of them */
+
+/* Whether the interval of its joules is narrow enough for a figure. */
+#define HEC_PART_BOUND_MAX 0.5
+bool hec_part_joules_known(const struct hec_device_part *part);
+
+/* On what the FLOPs of a step rest: " by PyTorch's matrix products ... (6 calls counted, +-3 %)". */
+#define HEC_FLOPS_WORDS 176
+#define HEC_FLOPS_ALIKE 0.005 /* of calls that differ by less nothing is said */
+#define HEC_FLOPS_SIGMAS 2
+const char *hec_flops_words(char out[HEC_FLOPS_WORDS], const struct hec_model_flops *flops);
 
 /* Bytes a second while copying; NAN unknown. */
 double hec_copy_rate(const struct hec_copy_total *total);
