@@ -430,7 +430,7 @@ static int worked_of(const struct claims *claims, size_t row, const struct hec_s
     const struct claim *claim = &claims->row[row];
     if (idle || (claims->any_context && !claim->context))
         return 0;
-    if (claimants(claims, &count, &unknown) == row && count == 1 && interval->busy_permille >= 0)
+    if (claimants(claims, &count, &unknown) == row && interval->busy_permille >= 0)
         return interval->busy_permille;
     return claim->unknown || !claim->context ? HEC_SHARES_UNKNOWN : claim->sm_permille;
 }

@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "tests/unit/folder.h"
 
+#include <fcntl.h>
+
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define OTHER_ID "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 #define UID "1a2b3c4d-0001-4002-8003-a0b0c0d0e0f0"
@@ -344,6 +346,27 @@ TEST_WITH(each_process_is_told_apart_where_that_is_asked_for, set_up, tear_down)
     assert_string_equal(gone.user, "(unknown)");
     assert_string_equal(hec_identity_line(identity, 42), "");
     assert_false(hec_tenant_equal(&pod, &gone));
+}
+
+static int open_files(void) {
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+TEST_WITH(nothing_stays_open, set_up, tear_down) {
+    int before = open_files();
+    PUT(40, 1, USERS_CGROUP, "a\0", "");
+    for (int i = 0; i < 5; i++) {
+        begin(i % 2 ? "nvidia" : NULL, false);
+        of(40, NULL, 0);
+    }
+    assert_int_equal(open_files(), before);
+    struct hec_identity *none = NULL;
+    assert_int_equal(hec_identity_open(&(struct hec_identity_options){.proc_path = "/nowhere"}, &none), HEC_ERR_IO);
+    assert_null(none);
+    assert_int_equal(open_files(), before);
 }
 
 TEST_WITH(a_pid_that_is_used_again_is_somebody_else, set_up, tear_down) {

@@ -130,6 +130,23 @@ TEST(test_family_slowdown_idle_and_budget) {
     assert_int_equal(hec_search_next(&plan, given, 5, false).set, 2); /* what did nothing is not asked again */
 }
 
+/* What costs more than HEC_SEARCH_WORSE beside the best set is not asked again once that has grown; what costs less is. */
+TEST(test_what_costs_too_much_is_not_asked_again) {
+    for (int tenths = 10; tenths <= 20; tenths += 2) {
+        struct hec_search_plan plan = {.candidates = 3, .slowdown_most = 0.5};
+        struct world w = make(3);
+        int asked = 0;
+        w.noise = 0;
+        w.factor[0] = 1 + tenths / 100.0;
+        w.factor[1] = 0.8;
+        w.factor[2] = 0.9;
+        assert_int_equal(search(&w, &plan), 6);
+        for (int i = 0; i < count; i++)
+            asked += trials[i].set & 1;
+        assert_int_equal(asked, log(1 + tenths / 100.0) > HEC_SEARCH_WORSE ? 1 : 2);
+    }
+}
+
 TEST(test_base_comes_again) {
     struct hec_search_plan plan = {.candidates = 10, .slowdown_most = 0.05};
     struct world w = make(10);

@@ -4,6 +4,29 @@
 #include "base/buf.h"
 #include "store/copy.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* As on NFS: there is no rename that does not replace. */
+static bool no_rename;
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags) {
+    if (no_rename)
+        errno = EINVAL;
+    return no_rename ? -1 : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
+}
+
+static int files_in(const char *path) {
+    int count = 0;
+    DIR *dir = opendir(path);
+    assert_non_null(dir);
+    for (struct dirent *entry; (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
 static void make(const char *path) {
     struct hec_writer *writer = store_create(path, 0);
     const struct hec_sink *s = hec_writer_sink(writer);
@@ -125,6 +148,18 @@ TEST(what_may_be_overwritten) {
     struct hec_writer *writer = NULL;
     struct hec_why why = {""};
     const char *path = folder_write("train.py", "import torch\n", 13);
+    for (int i = 0; i < 2; i++) {
+        no_rename = i;
+        assert_int_equal(hec_writer_create(path, false, 0, &writer, &why), HEC_ERR_EXISTS);
+        const char *made = in_folder(i ? "linked.hec" : "renamed.hec");
+        int before = files_in(folder);
+        assert_int_equal(hec_writer_create(made, false, 0, &writer, &why), HEC_OK);
+        store_close(writer);
+        assert_int_equal(files_in(folder), before + 1);
+        assert_int_equal(access(made, F_OK), 0);
+        writer = NULL;
+    }
+    no_rename = false;
     assert_int_equal(hec_writer_create(path, false, 0, &writer, &why), HEC_ERR_EXISTS);
     assert_non_null(strstr(why.text, "exists already"));
     assert_int_equal(hec_writer_create(path, true, 0, &writer, &why), HEC_ERR_USAGE);
