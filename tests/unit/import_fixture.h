@@ -5,12 +5,31 @@
 #include "tests/unit/folder.h"
 #include "tests/unit/kept.h"
 
+#include <fcntl.h>
+
 static struct {
     struct hec_import_stats stats;
     struct hec_why why;
 } imported;
 
-ALL_TESTS(folder_make, folder_remove)
+static inline int open_files(void) {
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* What the tests of a file opened is closed, and who read for them has ended. */
+static int files_before;
+static inline int import_begin(void **state) {
+    files_before = open_files();
+    return folder_make(state);
+}
+static inline int import_end(void **state) {
+    assert_int_equal(open_files(), files_before);
+    return folder_remove(state);
+}
+ALL_TESTS(import_begin, import_end)
 
 static inline void import_clear(void) {
     kept_clear();
