@@ -30,29 +30,54 @@ static bool capacity_valid(uint64_t records) {
     return records >= HEC_RING_RECORDS_MIN && records <= HEC_RING_RECORDS_MAX && (records & (records - 1)) == 0;
 }
 
-/* By pairs, for programs have a RANK of their own as well (of a matrix); what starts closest to the process first. */
-static const char *const ranks[][2] = {{"RANK", "WORLD_SIZE"},
-                                       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                       {"PMI_RANK", "PMI_SIZE"},
-                                       {"SLURM_PROCID", "SLURM_NTASKS"}};
-enum { RANKS_MOST = 1 << 20 };
+static const struct {
+    const char *name, *rank, *size, *local, *mark;
+} launchers[] = {
+#define HEC_LAUNCHER(id, name, rank, size, local, mark) {name, rank, size, local, mark},
+#include "base/ranks.def"
+};
+enum { LAUNCHERS = sizeof launchers / sizeof launchers[0] };
 
 /* -1: the variable is not there, or is no number that a rank can have. */
 static int32_t number_in(const char *variable) {
-    const char *text = getenv(variable);
+    const char *text = variable[0] ? getenv(variable) : NULL;
     int32_t value = text && *text ? 0 : -1;
     for (; value >= 0 && *text; text++)
-        value = *text < '0' || *text > '9' || value > RANKS_MOST ? -1 : value * 10 + (*text - '0');
+        value = *text < '0' || *text > '9' || value > HEC_RING_RANKS_MOST ? -1 : value * 10 + (*text - '0');
     return value;
 }
 
-int32_t hec_ring_rank(void) {
-    for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
-        int32_t rank = number_in(ranks[i][0]), size = number_in(ranks[i][1]);
-        if (size > 1 && rank >= 0 && rank < size && size <= RANKS_MOST)
+static bool rank_makes_sense(const struct hec_ring_rank *rank) {
+    return rank->size > 1 && rank->size <= HEC_RING_RANKS_MOST && rank->number >= 0 && rank->number < rank->size &&
+           rank->local < rank->size;
+}
+
+static const struct hec_ring_rank no_rank = {.number = -1, .local = -1, .launcher = -1};
+
+struct hec_ring_rank hec_ring_rank(void) {
+    for (int i = 0; i < LAUNCHERS; i++) {
+        struct hec_ring_rank rank = {number_in(launchers[i].rank), number_in(launchers[i].local),
+                                     number_in(launchers[i].size), i};
+        rank.local = rank.local < rank.size ? rank.local : -1;
+        if (rank_makes_sense(&rank) && (!launchers[i].mark[0] || getenv(launchers[i].mark)))
             return rank;
     }
-    return -1;
+    return no_rank;
+}
+
+const char *hec_ring_launcher(int launcher) {
+    return launcher >= 0 && launcher < LAUNCHERS ? launchers[launcher].name : "";
+}
+
+/* As a process wrote it, which may be hostile. */
+static struct hec_ring_rank rank_of(const struct hec_ring_header *header) {
+    bool sane = header->rank <= HEC_RING_RANKS_MOST && header->local_rank <= HEC_RING_RANKS_MOST &&
+                header->ranks <= HEC_RING_RANKS_MOST && header->launcher <= LAUNCHERS;
+    if (!sane)
+        return no_rank;
+    struct hec_ring_rank rank = {(int32_t)header->rank - 1, (int32_t)header->local_rank - 1, (int32_t)header->ranks,
+                                 (int)header->launcher - 1};
+    return rank_makes_sense(&rank) ? rank : no_rank;
 }
 
 int hec_ring_create(uint32_t records, enum hec_ring_role role, struct hec_ring *ring, int *fd) {
@@ -79,7 +104,11 @@ int hec_ring_create(uint32_t records, enum hec_ring_role role, struct hec_ring *
     header->records = records;
     header->role = (uint32_t)role;
     header->pid = (uint32_t)getpid();
-    header->rank = (uint32_t)(hec_ring_rank() + 1);
+    struct hec_ring_rank rank = hec_ring_rank();
+    header->rank = (uint32_t)(rank.number + 1);
+    header->local_rank = (uint32_t)(rank.local + 1);
+    header->ranks = (uint32_t)rank.size;
+    header->launcher = (uint32_t)(rank.launcher + 1);
     ring->header = header;
     ring->slots = (struct hec_ring_record *)((char *)map + HEC_RING_HEADER_BYTES);
     ring->mask = records - 1;
@@ -279,7 +308,7 @@ int hec_ring_map(int fd, struct hec_ring_reader *reader) {
         .mask = header.records - 1,
         .bytes = bytes,
         .role = header.role,
-        .rank = header.rank <= RANKS_MOST ? (int32_t)header.rank - 1 : -1,
+        .rank = rank_of(&header),
     };
     return HEC_OK;
 }

@@ -133,6 +133,9 @@ struct hec_ring_header {
     uint32_t role;
     uint32_t pid;                  /* as the writer sees itself */
     uint32_t rank;                 /* that it is of its job, and one; 0: unknown */
+    uint32_t local_rank;           /* the same on its host */
+    uint32_t ranks;                /* of the job; 0: unknown */
+    uint32_t launcher;             /* row of ranks.def, and one; 0: unknown */
     _Alignas(64) uint64_t head;    /* next position to reserve (writers) */
     _Alignas(64) uint64_t tail;    /* next position to read (reader) */
     _Alignas(64) uint64_t dropped; /* records lost because the ring was full (writers) */
@@ -145,6 +148,14 @@ struct hec_ring_header {
 
 /* Whether somebody reads the stacks of the process from outside. */
 enum hec_ring_stacks { HEC_RING_STACKS_UNKNOWN, HEC_RING_STACKS_OUTSIDE, HEC_RING_STACKS_INSIDE };
+
+#define HEC_RING_RANKS_MOST (1 << 20)
+
+struct hec_ring_rank {
+    int32_t number, local; /* of the job and of the host; -1 unknown */
+    int32_t size;          /* ranks of the job; 0 unknown */
+    int launcher;          /* row of ranks.def; -1 unknown */
+};
 
 /* Sent with the memfd, as one datagram. */
 struct hec_ring_hello {
@@ -172,9 +183,9 @@ struct hec_ring {
  * close. HEC_ERR_USAGE, HEC_ERR_NOMEM, HEC_ERR_UNSUPPORTED (no memfd or seals here). */
 int hec_ring_create(uint32_t records, enum hec_ring_role role, struct hec_ring *ring, int *fd);
 
-/* The rank that this process is of a job of several, as what started it says in the environment: torchrun, Open MPI, MPICH, Slurm.
- * -1: nothing says so. A ring is made with it. */
-int32_t hec_ring_rank(void);
+/* The rank that this process is of a job of several, as what started it says in the environment (ranks.def). A ring is made with it. */
+struct hec_ring_rank hec_ring_rank(void);
+const char *hec_ring_launcher(int launcher); /* "torchrun"; "" unknown */
 
 /* Hand fd over to whoever listens at path. Never blocks, raises no SIGPIPE. HEC_ERR_NOTFOUND when nobody listens,
  * HEC_ERR_BUSY where so many wait there that there is no room just now. */
@@ -212,8 +223,8 @@ struct hec_ring_reader {
     uint64_t skipped;     /* reserved slots that were never committed */
     uint64_t lost_before; /* dropped by writers before the window */
     uint32_t role;
-    int32_t rank;  /* as the writer says; -1 unknown */
-    bool borrowed; /* for a window: the ring outlives this reader */
+    struct hec_ring_rank rank; /* as the writer says */
+    bool borrowed;             /* for a window: the ring outlives this reader */
 };
 
 /* Listen at path (removed first if it is a stale socket). *fd is non-blocking and close-on-exec.

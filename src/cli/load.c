@@ -153,6 +153,24 @@ static int beside(void *context, uint32_t kinds, const struct hec_activity_visit
     return hec_reader_activities_beside(reader_of(context), kinds, visitors, count, why);
 }
 
+/* Of a text of the run file those that say of a process which rank it is. */
+struct rank_visit {
+    int (*visit)(void *context, int32_t pid, const char *text);
+    void *to;
+};
+static int visit_fact(void *context, const char *key, const char *value) {
+    const struct rank_visit *v = context;
+    size_t prefix = strlen(HEC_RANK_FACT);
+    char *end;
+    if (strncmp(key, HEC_RANK_FACT, prefix) != 0)
+        return 0;
+    long pid = strtol(key + prefix, &end, 10);
+    return end == key + prefix || *end || pid < 0 || pid > INT32_MAX ? 0 : v->visit(v->to, (int32_t)pid, value);
+}
+static int rank_facts(void *context, int (*visit)(void *, int32_t, const char *), void *to) {
+    struct rank_visit v = {visit, to};
+    return hec_reader_metas(reader_of(context), visit_fact, &v);
+}
 static int levers(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]) {
     return load_levers(reader_of(context), list);
 }
@@ -272,6 +290,10 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->flops_why = hec_reader_meta(reader, "python.flops_why");
     input->step_module = hec_reader_meta(reader, "python.step_module");
     input->samples_by = hec_reader_meta(reader, "python.samples_by");
+    input->joined = hec_reader_meta(reader, "joined");
+    input->joined_by = hec_reader_meta(reader, "joined_by");
+    input->gradients = hec_reader_meta(reader, "python.gradients");
+    input->gradient_syncs = hec_reader_meta(reader, "python.gradient_syncs");
     input->framework = hec_reader_meta(reader, "python.framework");
     input->complete = hec_reader_meta(reader, "complete") != NULL;
     input->in_progress = !input->complete && hec_reader_live(reader);
@@ -307,6 +329,7 @@ static int use_input(struct hec_reader *reader, const char *path, const struct h
         .units = units,
         .phases = phases,
         .left_out = left_out,
+        .rank_facts = rank_facts,
         .levers = levers,
         .peaks = peaks,
         .together = together,

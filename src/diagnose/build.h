@@ -130,10 +130,13 @@ void hec_mfu_find(struct hec_summary *out);
 /* ---- job.c: which processes and devices of a run belong together, and what waiting for each other costs them: found once, asked by rules
  * and words ---- */
 
-/* The ranks, by the tracks of their devices' streams. imported: several processes of a trace may be one rank's. 0 or HEC_ERR_NOMEM. */
-int hec_job_ranks(const struct hec_timeline_tables *tables, bool imported, struct hec_job_diagnosis *job);
-/* What belongs together, and the collectives, by the dossiers, which are complete. job.size is set. */
-void hec_job_find(const struct hec_summary *summary, struct hec_job_diagnosis *job);
+/* The ranks, by the tracks of their devices' streams and by what the processes themselves say. 0 or HEC_ERR_NOMEM. */
+int hec_job_ranks(const struct hec_summary_input *input, const struct hec_timeline_tables *tables,
+                  struct hec_job_diagnosis *job);
+/* What belongs together, and the collectives, by the dossiers, which are complete, and by the schedule, which may be empty. job.size is
+ * set. */
+void hec_job_find(const struct hec_summary *summary, const struct hec_schedule *schedule,
+                  struct hec_job_diagnosis *job);
 
 /* ---- others.c ----
  *

@@ -146,12 +146,12 @@ static int end_trace(struct hec_build *b, struct hec_why *why) {
 
 static int begin_job(struct hec_build *b, struct hec_why *why) {
     (void)why;
-    return hec_job_ranks(&b->pass.tables, b->out->imported[0], &b->out->job);
+    return hec_job_ranks(b->input, &b->pass.tables, &b->out->job);
 }
 
 static int end_job(struct hec_build *b, struct hec_why *why) {
     (void)why;
-    hec_job_find(b->out, &b->out->job);
+    hec_job_find(b->out, &b->schedule, &b->out->job);
     return 0;
 }
 

@@ -74,6 +74,7 @@ struct hec_finding {
     enum hec_cause cause;
     int device;                /* hec_device.index: where it is seen best */
     uint64_t devices;          /* bits (1 << hec_device.index): of one job, all that have it */
+    double part;               /* of the joules of all used devices that is theirs: findings are weighed by all */
     double confidence;         /* 0..1 that the cause is right */
     bool actionable;           /* worth it and sure enough (findings.h): what the headline may say */
     struct hec_evidence title; /* the fact that says most: "starved for data: 41 % of the steps' time" */

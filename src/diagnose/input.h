@@ -118,7 +118,12 @@ struct hec_summary_input {
     const char *step_part[HEC_STEP_PARTS]; /* "NANOSECONDS TIMES" of the host, by the hooks */
     const char *flops,
         *flops_why; /* "CALLS ERROR PRECISION=FLOPs ..." of a step, by the hooks; or why there are none */
-    const char *step_module, *samples_by; /* as the hooks say: the class of it; "loader" or "calls" */
+    const char *joined,
+        *joined_by; /* how many runs it was joined of, and by what their clocks were set; NULL: it was not */
+    const char *gradients, *gradient_syncs; /* "BYTES BUCKET_BYTES", "SYNCHRONISATIONS PASSES STEPS", by the hooks */
+    const char *step_module, *samples_by;   /* as the hooks say: the class of it; "loader" or "calls" */
+    /* Its processes that are ranks of a job: texts of HEC_RANK_FACT (model/run.h). NULL: none is known. */
+    int (*rank_facts)(void *context, int (*visit)(void *context, int32_t pid, const char *text), void *visitor_context);
     /* The levers that it ran under. NULL: none. */
     int (*levers)(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]);
 

@@ -1,9 +1,11 @@
+#include "base/clock.h"
 #include "diagnose/build.h"
 #include "diagnose/limits.h"
 #include "diagnose/timeline/tables.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- ranks ---- */
 
@@ -23,7 +25,58 @@ static void forget_heirs(struct hec_job_diagnosis *job) {
     }
 }
 
-int hec_job_ranks(const struct hec_timeline_tables *tables, bool imported, struct hec_job_diagnosis *job) {
+/* NULL: no memory, or there is no room. */
+static struct hec_rank *add_rank(struct hec_job_diagnosis *job, int32_t pid, int32_t number) {
+    struct hec_rank *grown = realloc(job->ranks, ((size_t)job->rank_count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    job->ranks = grown;
+    grown += job->rank_count++;
+    *grown = (struct hec_rank){
+        .pid = pid, .number = number, .local = -1, .waited_s = NAN, .waited_j = NAN, .held_s = NAN, .held_j = NAN};
+    return grown;
+}
+
+/* What processes say of themselves. */
+struct said {
+    struct hec_job_diagnosis *job;
+    int with_streams; /* ranks that the trace has: the first ones */
+};
+
+static int take_said(void *context, int32_t pid, const char *text) {
+    struct said *said = context;
+    struct hec_job_diagnosis *job = said->job;
+    struct hec_rank named = {.number = -1}, *rank = NULL;
+    int size = 0;
+    if (sscanf(text, "%d %d %d %15s %63s", &named.number, &named.local, &size, named.launcher, named.host) < 3 ||
+        named.number < 0 || named.number >= size || named.local < -1)
+        return 0;
+    for (int i = 0; i < job->rank_count && !rank; i++)
+        rank = job->ranks[i].pid == pid ? &job->ranks[i] : NULL;
+    for (int i = 0; i < job->rank_count && !rank; i++) /* a loader's worker, or another that has its environment */
+        if (job->ranks[i].number == named.number && (i < said->with_streams || job->ranks[i].pid < pid))
+            return 0;
+        else if (job->ranks[i].number == named.number)
+            rank = &job->ranks[i];
+    if (!rank && (job->rank_count >= RANKS_MAX || !(rank = add_rank(job, pid, named.number))))
+        return job->rank_count >= RANKS_MAX ? 0 : HEC_ERR_NOMEM;
+    rank->pid = pid;
+    rank->number = named.number;
+    rank->local = named.local;
+    hec_copy_text(rank->launcher, sizeof rank->launcher, named.launcher);
+    hec_copy_text(rank->host, sizeof rank->host, named.host);
+    job->size = size > job->size ? size : job->size;
+    return 0;
+}
+
+static int by_number(const void *a, const void *b) {
+    const struct hec_rank *one = a, *other = b;
+    return one->number != other->number ? one->number - other->number
+                                        : (one->pid > other->pid) - (one->pid < other->pid);
+}
+
+int hec_job_ranks(const struct hec_summary_input *input, const struct hec_timeline_tables *tables,
+                  struct hec_job_diagnosis *job) {
     for (size_t i = 0; i < tables->track_count; i++) {
         const struct hec_track *t = &tables->tracks[i];
         int at = 0;
@@ -33,18 +86,17 @@ int hec_job_ranks(const struct hec_timeline_tables *tables, bool imported, struc
             at++;
         if (at == RANKS_MAX)
             continue;
-        if (at == job->rank_count) {
-            struct hec_rank *grown = realloc(job->ranks, ((size_t)at + 1) * sizeof *grown);
-            if (!grown)
-                return HEC_ERR_NOMEM;
-            job->ranks = grown;
-            job->ranks[job->rank_count++] = (struct hec_rank){.pid = t->pid, .number = t->rank};
-        }
+        if (at == job->rank_count && !add_rank(job, t->pid, t->rank))
+            return HEC_ERR_NOMEM;
         job->ranks[at].devices |= hec_device_bit(t->device);
     }
-    if (!imported)
+    struct said said = {job, job->rank_count};
+    int err = input->rank_facts ? input->rank_facts(input->context, take_said, &said) : 0;
+    if (!(input->imported && input->imported[0]))
         forget_heirs(job);
-    return 0;
+    if (job->rank_count)
+        qsort(job->ranks, (size_t)job->rank_count, sizeof *job->ranks, by_number);
+    return err;
 }
 
 int hec_rank_of(const struct hec_rank *ranks, int count, int device) {
@@ -94,9 +146,9 @@ static double comm_s(const struct hec_device_diagnosis *d) {
     return d->steady->rows[HEC_STATE_COMM].seconds;
 }
 
-static void find_collectives(const struct hec_summary *s, struct hec_collectives *out) {
+/* Of the ledgers alone. */
+static void find_by_share(const struct hec_summary *s, struct hec_collectives *out) {
     const struct hec_device_diagnosis *least = NULL, *most = NULL;
-    *out = (struct hec_collectives){.slowest = HEC_DEVICE_NONE, .waits_most = HEC_DEVICE_NONE};
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_diagnosis *d = &s->devices[i];
         if (!communicates(d->steady))
@@ -110,12 +162,111 @@ static void find_collectives(const struct hec_summary *s, struct hec_collectives
     if (!least)
         return;
     out->mean_work_s /= out->count;
-    out->transfer_s = comm_s(least);
     out->slowest = least->readings.device.index;
     out->waits_most = most->readings.device.index;
     for (int i = 0; i < s->device_count; i++)
         if (communicates(s->devices[i].steady))
-            out->waiting_j += (comm_s(&s->devices[i]) - out->transfer_s) * comm_watts(&s->devices[i], &out->estimated);
+            out->waited_s[s->devices[i].readings.device.index] = comm_s(&s->devices[i]) - comm_s(least);
+}
+
+/* The rank that a process of the schedule is, and its device. NULL: it is none, or has several devices. */
+static struct hec_rank *rank_of(const struct hec_job_diagnosis *job, const struct hec_schedule *schedule, int process,
+                                int *device) {
+    uint64_t devices = 0;
+    for (size_t i = 0; i < schedule->stream_count; i++)
+        if (schedule->streams[i].pid == schedule->pid[process])
+            devices |= hec_device_bit(schedule->streams[i].device);
+    if (__builtin_popcountll(devices) != 1)
+        return NULL;
+    *device = __builtin_ctzll(devices);
+    for (int i = 0; i < job->rank_count; i++)
+        if (job->ranks[i].pid == schedule->pid[process] && job->ranks[i].devices & devices)
+            return &job->ranks[i];
+    return NULL;
+}
+
+/* What was seen is a share of the time in which ranks met; the loop has the same. */
+static double of_loop(const struct hec_device_diagnosis *d, double share) {
+    return share * (hec_ledger_work(d->steady) + comm_s(d));
+}
+
+/* Of collectives that were matched: whether they say it of all ranks that communicate. */
+static bool find_by_match(const struct hec_summary *s, const struct hec_schedule *schedule,
+                          struct hec_job_diagnosis *job, struct hec_collectives *out) {
+    double met_ns = schedule->group_count ? (double)(schedule->met_to_ns - schedule->met_from_ns) : 0;
+    double held = 0, most_held = -1, most_waited = -1;
+    if (schedule->group_count < HEC_COLLECTIVES_LEAST || !(met_ns > 0))
+        return false;
+    for (int p = 0; p < schedule->process_count; p++) {
+        const struct hec_schedule_waits *w = &schedule->waits[p];
+        int index = HEC_DEVICE_NONE;
+        struct hec_rank *rank = w->count ? rank_of(job, schedule, p, &index) : NULL;
+        const struct hec_device_diagnosis *d = rank ? hec_summary_device(s, index) : NULL;
+        if (w->count && !(d && d->steady && communicates(d->steady)))
+            return false;
+        if (!w->count)
+            continue;
+        bool estimated = false;
+        double watts = comm_watts(d, &estimated);
+        out->waited_s[index] = fmin(of_loop(d, (double)w->waited_ns / met_ns), comm_s(d));
+        rank->waited_s = out->waited_s[index];
+        rank->waited_j = rank->waited_s * watts;
+        rank->held_s = of_loop(d, (double)w->held_ns / met_ns);
+        rank->collectives = w->count;
+        rank->last = w->last;
+        held += rank->held_s;
+        if (rank->held_s > most_held) {
+            most_held = rank->held_s;
+            out->slowest = index;
+        }
+        if (rank->waited_s > most_waited) {
+            most_waited = rank->waited_s;
+            out->waits_most = index;
+        }
+    }
+    out->slowest_share = held > 0 ? most_held / held : NAN;
+    out->matched = (int64_t)schedule->group_count;
+    out->alone = (int64_t)schedule->alone;
+    out->met_s = met_ns / HEC_NS_PER_S;
+    out->transfer_s = (double)schedule->transfer_ns / (double)schedule->group_count / HEC_NS_PER_S;
+    out->host_s =
+        (double)schedule->collective_host_ns / (double)(schedule->communication - schedule->alone) / HEC_NS_PER_S;
+    return true;
+}
+
+/* The joules that others wait are whose they wait for. */
+static void charge(struct hec_job_diagnosis *job) {
+    double held = 0, waited_j = 0;
+    for (int i = 0; i < job->rank_count; i++)
+        if (job->ranks[i].collectives) {
+            held += job->ranks[i].held_s;
+            waited_j += job->ranks[i].waited_j;
+        }
+    for (int i = 0; i < job->rank_count; i++)
+        if (job->ranks[i].collectives && held > 0)
+            job->ranks[i].held_j = waited_j * job->ranks[i].held_s / held;
+}
+
+static void find_collectives(const struct hec_summary *s, const struct hec_schedule *schedule,
+                             struct hec_job_diagnosis *job) {
+    const struct hec_collectives none = {.slowest = HEC_DEVICE_NONE,
+                                         .waits_most = HEC_DEVICE_NONE,
+                                         .slowest_share = NAN,
+                                         .transfer_s = NAN,
+                                         .host_s = NAN};
+    struct hec_collectives *out = &job->collectives, matched;
+    *out = none;
+    find_by_share(s, out);
+    matched = *out;
+    memset(matched.waited_s, 0, sizeof matched.waited_s);
+    if (out->count && find_by_match(s, schedule, job, &matched)) {
+        *out = matched;
+        charge(job);
+    }
+    for (int i = 0; i < s->device_count && out->count; i++)
+        if (communicates(s->devices[i].steady))
+            out->waiting_j +=
+                out->waited_s[s->devices[i].readings.device.index] * comm_watts(&s->devices[i], &out->estimated);
 }
 
 bool hec_job_waits_seen(const struct hec_summary *s, int device) {
@@ -126,6 +277,8 @@ bool hec_job_waits_seen(const struct hec_summary *s, int device) {
         ranks += (job->ranks[i].devices & with) != 0;
     if (job->size <= 1 && __builtin_popcountll(with) <= 1)
         return true;
+    if (job->collectives.matched && ranks >= job->size)
+        return true;
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_diagnosis *d = &s->devices[i];
         if (hec_device_bit(d->readings.device.index) & with &&
@@ -135,7 +288,8 @@ bool hec_job_waits_seen(const struct hec_summary *s, int device) {
     return ranks >= job->size;
 }
 
-void hec_job_find(const struct hec_summary *summary, struct hec_job_diagnosis *job) {
+void hec_job_find(const struct hec_summary *summary, const struct hec_schedule *schedule,
+                  struct hec_job_diagnosis *job) {
     for (int i = 0; i < summary->device_count; i++) {
         const struct hec_device_diagnosis *one = &summary->devices[i];
         uint64_t with = hec_device_bit(one->readings.device.index);
@@ -146,5 +300,5 @@ void hec_job_find(const struct hec_summary *summary, struct hec_job_diagnosis *j
                 with |= hec_device_bit(summary->devices[k].readings.device.index);
         job->with[one->readings.device.index] = with;
     }
-    find_collectives(summary, &job->collectives);
+    find_collectives(summary, schedule, job);
 }

@@ -66,33 +66,54 @@ struct hec_device_diagnosis {
  * is to be a unit of the same place. */
 struct hec_rank {
     int32_t pid;
-    int32_t number;   /* of the job, as its environment or the imported trace says; -1: neither does */
-    uint64_t devices; /* bits (1 << hec_device.index) of those it has streams on */
+    int32_t number;              /* of the job, as its environment or the imported trace says; -1: neither does */
+    int32_t local;               /* of its host; -1 unknown */
+    uint64_t devices;            /* bits (1 << hec_device.index) of those it has streams on */
+    char launcher[16], host[64]; /* what started it ("torchrun"), and where; empty: unknown */
+    /* In collectives that were matched across ranks, of the loop: NAN unknown */
+    double waited_s, waited_j; /* for others, with nothing else to do */
+    double held_s, held_j;     /* that others waited for it, each of them counted */
+    int64_t collectives, last; /* that it took part in, and those to which it came last; 0 unknown */
 };
 /* The rank whose process alone uses a device; -1: it is not known. */
 int hec_rank_of(const struct hec_rank *ranks, int count, int device);
 
-/* Devices that communicate wait for each other inside communication kernels: the least communication of all is what the
- * transfers take, and what a device has more of is waiting. Of the steady part (steady.h): ranks set themselves up side by side. */
+/* Devices that communicate wait for each other inside communication kernels. Where these were matched across ranks, a device waits from
+ * its own begin until the last rank has begun; where they were not, the least communication of all is what the transfers take, and what a
+ * device has more of is waiting. Of the steady part (steady.h): ranks set themselves up side by side. */
 struct hec_collectives {
-    int count;               /* devices that communicate; 0: all else is none */
-    uint64_t devices;        /* bits (1 << hec_device.index) of those */
-    int slowest, waits_most; /* the devices with the least and the most communication */
-    double transfer_s;       /* the least */
-    double mean_work_s;      /* hec_ledger_work */
-    double waiting_j;        /* of all of them, at each one's watts in communication; NAN unknown */
-    bool estimated;          /* some of those watts are the device's mean */
+    int count;                       /* devices that communicate; 0: all else is none */
+    uint64_t devices;                /* bits (1 << hec_device.index) of those */
+    int slowest, waits_most;         /* the device that the others wait for the most, and the one that waits most */
+    double waited_s[HEC_DEVICE_MAX]; /* by hec_device.index: with nothing else to do */
+    double mean_work_s;              /* hec_ledger_work */
+    double waiting_j;                /* of all of them, at each one's watts in communication; NAN unknown */
+    double slowest_share;            /* of all waiting: for the slowest; NAN: it was not matched */
+    bool estimated;                  /* some of those watts are the device's mean */
+    int64_t matched, alone;          /* collectives; kernels whose counterparts of other ranks were not recorded */
+    double met_s;                    /* time in which the matched ones lie; of it shares were made */
+    double transfer_s;               /* of a matched one, from the last begin to its end: the mean. NAN unknown */
+    double host_s;                   /* that one takes of each host: the mean. NAN unknown */
+};
+
+/* How often the ranks of a job make their gradients the same, as the hooks see it of one of them. */
+struct hec_gradient_syncs {
+    int64_t syncs, passes, steps; /* backward passes that synchronise, all of them, steps of the optimizer; 0 unknown */
+    double bytes, bucket_bytes;   /* of the gradients, and of those that are sent together; 0 unknown */
 };
 
 /* All processes that the command started, and the devices they use. */
 struct hec_job_diagnosis {
-    int size;               /* ranks, on all hosts, as the program says (torch.distributed); 0 unknown or none */
-    struct hec_rank *ranks; /* those that the trace has; malloc'ed */
+    int size;               /* ranks, on all hosts, as what started them or the program says; 0 unknown or none */
+    int joined;             /* runs of which this one was joined; 0: it was not */
+    char joined_by[48];     /* by what their clocks were set: "wall clock", "240 collectives" */
+    struct hec_rank *ranks; /* those that the run has something of, by their numbers; malloc'ed */
     int rank_count;
     /* By hec_device.index: bits of the devices that work on the same thing as this one, itself among them: they communicate,
      * one process uses them, or the job has several ranks and their steps go alike. */
     uint64_t with[HEC_DEVICE_MAX];
     struct hec_collectives collectives;
+    struct hec_gradient_syncs gradients;
     struct hec_findings findings; /* last of all, from all that is known of the run */
 };
 

@@ -135,6 +135,19 @@ static int derive_end(struct hec_build *b, struct hec_why *why) {
     return 0;
 }
 
+static void read_gradients(const struct hec_summary_input *in, struct hec_gradient_syncs *out) {
+    long long syncs, passes, steps, bytes, bucket_bytes;
+    if (!in->gradient_syncs || sscanf(in->gradient_syncs, "%lld %lld %lld", &syncs, &passes, &steps) != 3 ||
+        syncs < 0 || passes < syncs || steps < 1)
+        return;
+    *out = (struct hec_gradient_syncs){.syncs = syncs, .passes = passes, .steps = steps};
+    if (in->gradients && sscanf(in->gradients, "%lld %lld", &bytes, &bucket_bytes) == 2 && bytes > 0 &&
+        bucket_bytes >= 0) {
+        out->bytes = (double)bytes;
+        out->bucket_bytes = (double)bucket_bytes;
+    }
+}
+
 static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     hec_copy_text(out->command, sizeof out->command, in->command);
     hec_copy_text(out->started, sizeof out->started, in->started);
@@ -164,6 +177,9 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     out->exit_code = in->exit_code;
     out->loader_workers = in->loader_workers;
     out->job.size = in->ranks;
+    out->job.joined = in->joined ? (int)strtol(in->joined, NULL, 10) : 0;
+    hec_copy_text(out->job.joined_by, sizeof out->job.joined_by, in->joined_by);
+    read_gradients(in, &out->job.gradients);
     out->complete = in->complete;
     out->in_progress = in->in_progress;
 }

@@ -88,6 +88,9 @@ struct hec_process {
     int64_t cpu_ms, rss_max_kib, read_kib, written_kib;
 };
 
+/* Facts of a run: of a process that is a rank of a job, "rank.PID": "RANK LOCAL_RANK RANKS LAUNCHER [HOST]"; -1 and 0: unknown. */
+#define HEC_RANK_FACT "rank."
+
 /* A process with a context on a device, in the observed tree or not. Replaces the earlier record of (device, pid). */
 struct hec_gpu_process {
     int device;

@@ -21,12 +21,23 @@ static void close_ring(struct hec_ring_reader *ring, int pid_fd) {
         close(pid_fd);
 }
 
+/* The rank that a process is, by its id: a line of text, which diagnose reads (hec_job_ranks). */
+static void report_rank(const struct hec_peers *peers, pid_t pid, const struct hec_ring_rank *rank) {
+    char key[32];
+    snprintf(key, sizeof key, HEC_RANK_FACT "%d", (int)pid);
+    if (rank->number >= 0)
+        hec_sink_meta(peers->reporter->sink, key, "%d %d %d %s", (int)rank->number, (int)rank->local, (int)rank->size,
+                      hec_ring_launcher(rank->launcher));
+}
+
 struct hec_peer *hec_peer_new(struct hec_peers *peers, const struct hec_intake_ring *arrived, int64_t now_ns) {
-    struct hec_peer *peer = peers->count < HEC_PEERS_MAX
-                                ? peers->kind->make(peers->run, arrived->pid, arrived->ring.rank, peers->count, now_ns)
-                                : NULL;
+    struct hec_peer *peer =
+        peers->count < HEC_PEERS_MAX
+            ? peers->kind->make(peers->run, arrived->pid, arrived->ring.rank.number, peers->count, now_ns)
+            : NULL;
     if (peer) {
         *peer = (struct hec_peer){.ring = arrived->ring, .pid = arrived->pid, .pid_fd = arrived->pid_fd};
+        report_rank(peers, arrived->pid, &arrived->ring.rank);
     } else {
         struct hec_ring_reader ring = arrived->ring;
         close_ring(&ring, arrived->pid_fd);

@@ -184,7 +184,10 @@ def test_torchrun(observe, torch_python):
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for i in range(6):
-            model(torch.ones(5, 4)).mean().backward()
+            for part in range(3):
+                model(torch.ones(5, 4)).mean().backward()
+            with model.no_sync():
+                model(torch.ones(5, 4)).mean().backward()
             optimizer.step()
         dist.barrier()
         if dist.get_rank() == 0:
@@ -196,8 +199,10 @@ def test_torchrun(observe, torch_python):
         pytest.skip("this PyTorch's launcher does not run with this Python")
     hooked = observe.start(python, program, options=options)
     assert (hooked.returncode, hooked.stdout) == (0, "True\n")
-    ranks = sorted((one.facts.get("rank"), len(one.steps)) for one in observe.listener.found())
-    assert ranks == [("0", 6), ("1", 6)]  # and nothing of the launcher
+    ranks = sorted((one.facts.get("rank"), len(one.steps), one.facts.get("gradients"), one.facts.get("gradient_syncs"))
+                   for one in observe.listener.found())
+    assert [rank[:2] for rank in ranks] == [("0 0 2", 6), ("1 1 2", 6)]  # and nothing of the launcher
+    assert all(rank[2] == f"20 {25 << 20}" and rank[3] == "18 24 6" for rank in ranks), ranks
 
 
 BREAKS = {

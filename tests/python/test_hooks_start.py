@@ -69,11 +69,11 @@ def test_the_size_of_a_job_is_reported_once_it_is_known(observe, fake_jax):
     (found,) = observe.both(sys.executable, fake_jax + textwrap.dedent("""
     import types
     sys.modules["torch.distributed"] = types.SimpleNamespace(
-        is_available=lambda: True, is_initialized=lambda: True, get_world_size=lambda: 4)
+        is_available=lambda: True, is_initialized=lambda: True, get_world_size=lambda: 4, get_rank=lambda: 3)
     jax.device_put()
     count(lambda: hooks.core._ranks_reported)
     """))
-    assert found.facts["world_size"] == "4"
+    assert found.facts["world_size"] == "4" and found.facts["rank"] == "3 -1 4"
 
 
 def test_another_framework_without_a_gpu_tells_nothing(observe, fake_jax):

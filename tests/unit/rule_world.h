@@ -161,7 +161,7 @@ static inline struct hec_kernel_row *world_kernel(int device, const char *name, 
 
 static inline bool world_judge(int device, enum hec_cause cause) {
     const struct hec_rule *rule = hec_rule_of(cause);
-    hec_job_find(&w.summary, &w.summary.job);
+    hec_job_find(&w.summary, &(struct hec_schedule){0}, &w.summary.job);
     hec_facts_gather(&w.summary, &w.devices[device], &w.facts);
     w.finding = hec_finding_begin(rule, device);
     return rule->judge(&w.facts, &w.finding);

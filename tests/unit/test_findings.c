@@ -29,7 +29,7 @@ static int before_each(void **state) {
 
 static void build(void) {
     hec_findings_free(&found);
-    hec_job_find(&w.summary, &w.summary.job);
+    hec_job_find(&w.summary, &(struct hec_schedule){0}, &w.summary.job);
     assert_int_equal(hec_findings_build(&w.summary, NULL, &found), 0);
     w.summary.job.findings = found;
 }

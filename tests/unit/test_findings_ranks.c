@@ -174,6 +174,136 @@ TEST(test_straggler_of_heirs) {
     assert_int_equal(summary.job.ranks[0].number, -1);
 }
 
+/* ---- collectives that are matched across ranks ---- */
+
+/* Steps of 30 products and a collective, in which a rank's host does something else for 20 ms: which, by the step. */
+static void late_host(int (*who)(int step)) {
+    begin(7.7);
+    number(0, 1);
+    for (int step = 0; step < STEPS; step++) {
+        int64_t began = ranks[0].host;
+        for (int i = 0; i < RANKS; i++) {
+            ranks[i].host += who(step) == i ? 20000 * US : 0;
+            for (int k = 0; k < 30; k++)
+                kernel(&ranks[i], gemm, false, 400 * US);
+        }
+        all_reduce(1600 * US);
+        step_ends(began);
+    }
+    end();
+}
+
+static int always_the_second(int step) {
+    (void)step;
+    return 1;
+}
+
+static int in_turn(int step) {
+    return step % 2;
+}
+
+/* It waits 20 of each 33.6 ms, and all of that is charged to the other. */
+TEST(test_late_rank) {
+    late_host(always_the_second);
+    const struct hec_rank *r = summary.job.ranks;
+    const struct hec_finding *f = &summary.job.findings.list[0];
+    double loop_s = 33.6e-3 * (STEPS - 3);
+    assert_int_equal(summary.job.rank_count, 2);
+    assert_true(summary.job.collectives.matched >= STEPS - 4);
+    assert_true(fabs(r[0].waited_s / loop_s - 20 / 33.6) < 0.02 && r[1].waited_s < 0.01 * loop_s);
+    assert_true(fabs(r[1].held_s - r[0].waited_s) < 0.01 * loop_s && r[0].held_s < 0.01 * loop_s);
+    assert_true(r[1].held_j > 0 && fabs(r[1].held_j - r[0].waited_j) < 0.02 * r[0].waited_j);
+    assert_true(r[1].last == r[1].collectives && r[0].last == 0);
+    assert_true(fabs(summary.job.collectives.transfer_s - 1.6e-3) < 1e-5);
+    assert_int_equal(f->cause, HEC_CAUSE_STRAGGLER);
+    assert_true(f->device == 1 && f->devices == 3 && f->lever.id == HEC_LEVER_SLOW_HOST);
+    assert_int_equal(f->states, 1u << HEC_STATE_HOST); /* the lines are those of its host */
+    assert_true(f->replayed && fabs(f->step_seconds.best - 20 / 33.6) < 0.1);
+}
+
+/* Neither is blamed. */
+TEST(test_late_in_turn) {
+    late_host(in_turn);
+    const struct hec_finding *f = find(HEC_CAUSE_STRAGGLER);
+    assert_non_null(f);
+    assert_int_equal(f->title.what, HEC_EVIDENCE_RANKS_IN_TURN);
+    assert_true(fabs(f->title.value[0] - 10 / 33.6) < 0.02);
+}
+
+/* Of each step 16 passes, each of which synchronises; the optimizer needs one. The collectives of the others go. */
+TEST(test_gradients_synchronised_too_often) {
+    begin(7.7);
+    run.input.gradient_syncs = "1920 1920 120";
+    run.input.gradients = "400000000 26214400";
+    for (int step = 0; step < STEPS; step++) {
+        int64_t began = ranks[0].host;
+        for (int part = 0; part < 16; part++) {
+            for (int i = 0; i < RANKS; i++)
+                kernel(&ranks[i], gemm, false, 1000 * US);
+            all_reduce(1000 * US);
+        }
+        step_ends(began);
+    }
+    end();
+    const struct hec_finding *f = &summary.job.findings.list[0];
+    assert_int_equal(f->cause, HEC_CAUSE_GRADIENT_SYNC);
+    assert_true(f->replayed && fabs(f->step_seconds.best - 15.0 / 32) < 0.03);
+    assert_int_equal(f->devices, 3);
+}
+
+/* Two hundred collectives of a few microseconds, each of which costs the host its launch. */
+TEST(test_many_small_collectives) {
+    begin(5.0);
+    run.input.gradient_syncs = "120 120 120";
+    run.input.gradients = "100000000 1000000"; /* five buckets of 25 MB would do */
+    for (int step = 0; step < STEPS; step++) {
+        int64_t began = ranks[0].host;
+        for (int part = 0; part < 200; part++) {
+            for (int i = 0; i < RANKS; i++)
+                kernel(&ranks[i], gemm, false, 20 * US);
+            for (int i = 0; i < RANKS; i++)
+                ranks[i].host += 50 * US;
+            all_reduce(30 * US);
+        }
+        step_ends(began);
+    }
+    end();
+    const struct hec_finding *f = &summary.job.findings.list[0];
+    assert_int_equal(f->cause, HEC_CAUSE_BUCKETS);
+    assert_true(f->title.value[0] > 190 && f->title.value[0] < 210);
+    assert_true(fabs(f->edit_value - 5.0 / 200) < 0.002);
+    assert_true(f->replayed && f->step_seconds.best > 0.3);
+}
+
+/* ---- what processes say of themselves ---- */
+
+static int say_ranks(void *context, int (*visit)(void *, int32_t, const char *), void *to) {
+    (void)context;
+    int err = visit(to, 7, "2 0 4 torchrun left");
+    if (!err)
+        err = visit(to, 8, "3 1 4 torchrun left");
+    if (!err)
+        err = visit(to, 9, "3 1 4 torchrun left"); /* a loader's worker, which has the environment of its rank */
+    if (!err)
+        err = visit(to, 10, "0 0 4 srun right"); /* it has no device here */
+    return err ? err : visit(to, 11, "9 0 4 x");
+}
+
+TEST(test_ranks_say_who_they_are) {
+    begin(7.2);
+    run.input.rank_facts = say_ranks;
+    step_ends(ranks[0].host);
+    kernel(&ranks[0], gemm, false, 400 * US);
+    kernel(&ranks[1], gemm, false, 400 * US);
+    timeline.input.end_ns = run.input.end_ns;
+    summarise();
+    const struct hec_job_diagnosis *job = &summary.job;
+    assert_true(job->size == 4 && job->rank_count == 3);
+    assert_true(job->ranks[0].number == 0 && job->ranks[0].devices == 0 && strcmp(job->ranks[0].host, "right") == 0);
+    assert_true(job->ranks[1].number == 2 && job->ranks[1].local == 0 && job->ranks[1].devices == 1);
+    assert_true(job->ranks[2].number == 3 && job->ranks[2].pid == 8 && strcmp(job->ranks[2].launcher, "torchrun") == 0);
+}
+
 static void two_alike(int world_size) {
     begin(7.2);
     run.input.ranks = world_size;

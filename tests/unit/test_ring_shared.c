@@ -58,39 +58,67 @@ TEST(records_arrive_in_order_over_many_laps) {
 /* A ring has the rank of the process that made it, as its environment says it. */
 TEST(rings_have_the_rank_of_their_process) {
     static const struct {
-        const char *variables[5];
-        int32_t rank;
+        const char *variables[6];
+        int32_t rank, local, size;
+        const char *launcher;
     } cases[] = {
-        {{"RANK=3", "WORLD_SIZE=8"}, 3},
-        {{"WORLD_SIZE=8", "RANK=0"}, 0},
-        {{"OMPI_COMM_WORLD_RANK=5", "OMPI_COMM_WORLD_SIZE=6"}, 5},
-        {{"PMI_SIZE=2", "PMI_RANK=1"}, 1},
-        {{"SLURM_PROCID=1", "SLURM_NTASKS=2", "RANK=7", "WORLD_SIZE=8"}, 7}, /* torchrun's, which Slurm started */
-        {{"SLURM_PROCID=1", "SLURM_NTASKS=2", "RANK=16"}, 1},                /* of a matrix, perhaps */
-        {{"RANK=16"}, -1},
-        {{"RANK=0", "WORLD_SIZE=1"}, -1}, /* a job of one rank */
-        {{"RANK=8", "WORLD_SIZE=8"}, -1},
-        {{"RANK=-1", "WORLD_SIZE=8"}, -1},
-        {{"RANK=1x", "WORLD_SIZE=8"}, -1},
-        {{"RANK=", "WORLD_SIZE=8"}, -1},
-        {{"RANK=2000000", "WORLD_SIZE=2000001"}, -1},
-        {{"RANK=99999999999999999999", "WORLD_SIZE=99999999999999999999"}, -1},
-        {{NULL}, -1},
+        {{"RANK=3", "WORLD_SIZE=8"}, 3, -1, 8, "environment"},
+        {{"RANK=3", "WORLD_SIZE=8", "LOCAL_RANK=1", "TORCHELASTIC_RUN_ID=x"}, 3, 1, 8, "torchrun"},
+        {{"RANK=3", "WORLD_SIZE=8", "LOCAL_RANK=3", "TORCHELASTIC_RUN_ID=x", "ACCELERATE_MIXED_PRECISION=no"},
+         3,
+         3,
+         8,
+         "accelerate"},
+        {{"RANK=3", "WORLD_SIZE=8", "LOCAL_RANK=3", "CROSS_SIZE=2"}, 3, 3, 8, "deepspeed"},
+        {{"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=0", "RAY_RAYLET_PID=7"}, 1, 0, 2, "ray"},
+        {{"HOROVOD_RANK=1", "HOROVOD_SIZE=2", "HOROVOD_LOCAL_RANK=1"}, 1, 1, 2, "horovod"},
+        {{"JAX_PROCESS_ID=1", "JAX_NUM_PROCESSES=2"}, 1, -1, 2, "jax"},
+        {{"JAX_PROCESS_ID=1", "JAX_PROCESS_COUNT=2", "JAX_LOCAL_PROCESS_ID=0"}, 1, 0, 2, "jax"},
+        {{"MV2_COMM_WORLD_RANK=1", "MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_LOCAL_RANK=1"}, 1, 1, 2, "mpirun"},
+        {{"RANK=3", "WORLD_SIZE=8", "LOCAL_RANK=9"}, 3, -1, 8, "environment"},
+        {{"WORLD_SIZE=8", "RANK=0"}, 0, -1, 8, "environment"},
+        {{"OMPI_COMM_WORLD_RANK=5", "OMPI_COMM_WORLD_SIZE=6", "OMPI_COMM_WORLD_LOCAL_RANK=2"}, 5, 2, 6, "mpirun"},
+        {{"PMI_SIZE=2", "PMI_RANK=1", "MPI_LOCALRANKID=0"}, 1, 0, 2, "mpirun"},
+        {{"SLURM_PROCID=1", "SLURM_NTASKS=2", "RANK=7", "WORLD_SIZE=8"},
+         7,
+         -1,
+         8,
+         "environment"}, /* torchrun's, which Slurm started */
+        {{"SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_LOCALID=1", "RANK=16"},
+         1,
+         1,
+         2,
+         "srun"}, /* of a matrix, perhaps */
+        {{"RANK=16"}, -1, -1, 0, ""},
+        {{"RANK=0", "WORLD_SIZE=1"}, -1, -1, 0, ""}, /* a job of one rank */
+        {{"RANK=8", "WORLD_SIZE=8"}, -1, -1, 0, ""},
+        {{"RANK=-1", "WORLD_SIZE=8"}, -1, -1, 0, ""},
+        {{"RANK=1x", "WORLD_SIZE=8"}, -1, -1, 0, ""},
+        {{"RANK=", "WORLD_SIZE=8"}, -1, -1, 0, ""},
+        {{"RANK=2000000", "WORLD_SIZE=2000001"}, -1, -1, 0, ""},
+        {{"RANK=99999999999999999999", "WORLD_SIZE=99999999999999999999"}, -1, -1, 0, ""},
+        {{NULL}, -1, -1, 0, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         clearenv();
         for (const char *const *v = cases[i].variables; *v; v++)
             assert_int_equal(putenv((char *)(uintptr_t)*v), 0);
         struct pair pair = pair_new(SMALL);
-        assert_int_equal(pair.reader.rank, cases[i].rank);
+        assert_int_equal(pair.reader.rank.number, cases[i].rank);
+        assert_int_equal(pair.reader.rank.local, cases[i].local);
+        assert_int_equal(pair.reader.rank.size, cases[i].size);
+        assert_string_equal(hec_ring_launcher(pair.reader.rank.launcher), cases[i].launcher);
         pair_free(&pair);
     }
     struct pair pair;
     int fd;
     assert_int_equal(hec_ring_create(SMALL, HEC_RING_MARKS, &pair.writer, &fd), HEC_OK);
     pair.writer.header->rank = UINT32_MAX; /* as a hostile process says it */
+    pair.writer.header->local_rank = pair.writer.header->ranks = pair.writer.header->launcher = UINT32_MAX;
     assert_int_equal(hec_ring_map(fd, &pair.reader), HEC_OK);
-    assert_int_equal(pair.reader.rank, -1);
+    assert_int_equal(pair.reader.rank.number, -1);
+    assert_int_equal(pair.reader.rank.size, 0);
+    assert_string_equal(hec_ring_launcher(pair.reader.rank.launcher), "");
     close(fd);
     pair_free(&pair);
 }

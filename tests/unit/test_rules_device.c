@@ -618,21 +618,21 @@ TEST(test_comm_small_messages) {
 
 TEST(test_straggler) {
     ranks(20, 62, 60, 22); /* device 0 waits 40 s for device 1 */
-    fires(HEC_CAUSE_STRAGGLER);
+    assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
     assert_true(shows(&w.finding, HEC_EVIDENCE_RANK_WAITS, 40.0 / 87)); /* of 25 s of work and 62 s of communication */
     assert_true(w.finding.title.value[1] == 1 && w.finding.title.value[2] == 0);
     near(w.finding.seconds.best, 0.95 * 0.2); /* both would need 40 s */
     near(w.finding.joules.best, 0.95 * 40 * 240 / (2 * RULE_WORLD_RUN_J));
-    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER)); /* it waits for nobody */
-    fires(HEC_CAUSE_COMM);                             /* claims what the quickest needs, no more */
+    silent(HEC_CAUSE_STRAGGLER); /* nobody waits for it */
+    fires(HEC_CAUSE_COMM);       /* claims what the quickest needs, no more */
     near(w.finding.seconds.best, 0.62 * 22 / 62 * 0.25 * (0.8 * 20 / 22));
     ranks(57, 24, 63, 18);
-    silent(HEC_CAUSE_STRAGGLER);
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
     ranks(20, 62, 60, 22); /* set-up of different length is no work */
     w.of[0].ledger.rows[HEC_STATE_HOST].seconds = 40;
-    fires(HEC_CAUSE_STRAGGLER);
+    assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
     ranks(60, 40, 60, 20); /* not explained by work */
-    silent(HEC_CAUSE_STRAGGLER);
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
     world_begin(1);
     world_state(0, HEC_STATE_COMM, 20, 240);
     silent(HEC_CAUSE_STRAGGLER);
@@ -642,8 +642,26 @@ TEST(test_straggler_slow_device) {
     ranks(20, 62, 60, 22);
     d->metric[HEC_GPU_SM_CLOCK].maximum = 1980;
     w.devices[1].readings.metric[HEC_GPU_SM_CLOCK].maximum = 1200;
-    fires(HEC_CAUSE_STRAGGLER);
+    assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
     assert_true(answers(&w.finding, HEC_LEVER_SLOW_DEVICE, 1));
+}
+
+/* ---- gradients ---- */
+
+TEST(test_gradient_sync) {
+    ranks(60, 20, 60, 20);
+    w.summary.job.gradients = (struct hec_gradient_syncs){160, 160, 10, 4e8, 25e6};
+    fires(HEC_CAUSE_GRADIENT_SYNC);
+    assert_true(shows(&w.finding, HEC_EVIDENCE_SYNCS, 16) && answers(&w.finding, HEC_LEVER_SYNC_ONCE, 0));
+    near(w.finding.seconds.best, 20.0 / 85 * 15 / 16 * 0.8); /* 20 of 85 s in use */
+    near(w.finding.edit_value, 1.0 / 16);
+    w.summary.job.gradients.syncs = 14; /* a scaler left out some steps */
+    silent(HEC_CAUSE_GRADIENT_SYNC);
+    w.summary.job.gradients = (struct hec_gradient_syncs){64, 64, 4, 0, 0}; /* a warm-up */
+    silent(HEC_CAUSE_GRADIENT_SYNC);
+    ranks(60, 0, 60, 0);
+    w.summary.job.gradients = (struct hec_gradient_syncs){160, 160, 10, 0, 0};
+    silent(HEC_CAUSE_GRADIENT_SYNC); /* nothing was seen to communicate */
 }
 
 /* ---- none, and all together ---- */

@@ -71,10 +71,7 @@ def _load() -> bool:
         return False
     core.library = found
     core.dormant = process.starts_dormant()
-    core.facts = {
-        "version": "%d.%d.%d" % sys.version_info[:3],
-        **{name.lower(): os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if os.environ.get(name)},
-    }
+    core.facts = {"version": "%d.%d.%d" % sys.version_info[:3]}
     os.register_at_fork(before=stacks.stop, after_in_child=process.forked, after_in_parent=_forked)
     atexit.register(_finish)
     return True
@@ -118,6 +115,7 @@ def _finish() -> None:
             optimizers.cycle.finish()
             modules.cycle.finish()
         if (core.installed or stacks.begun) and not core.dormant:
+            core.report_ranks()
             core.report_cost()
             parts.report()
             flops.report()

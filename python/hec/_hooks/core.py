@@ -110,12 +110,16 @@ def spent(start_ns: int) -> None:
 
 
 def report_ranks() -> None:
-    """How many processes the job of this one has, once PyTorch knows."""
+    """How many processes the job of this one has, and which of them it is, once PyTorch knows."""
     global _ranks_reported
     distributed = sys.modules.get("torch.distributed")
     if not _ranks_reported and distributed is not None and distributed.is_available() and distributed.is_initialized():
         _ranks_reported = True
-        library.fact("world_size", "%d" % distributed.get_world_size())
+        size = distributed.get_world_size()
+        local = os.environ.get("LOCAL_RANK", "")
+        library.fact("world_size", "%d" % size)
+        if size > 1:
+            library.fact("rank", "%d %s %d" % (distributed.get_rank(), local if local.isdigit() else "-1", size))
 
 
 def report_cost() -> None:

@@ -108,6 +108,8 @@ def _called(module: Any, args: tuple, kwargs: dict, sequences: bool, start_ns: i
         if _searching:
             _count_outer()
         trained = core.optimizer_seen
+        if grad:
+            parts.passed(module)
         if trained and grad:
             parts.took(parts.FORWARD, start_ns, t_ns)
         if trained and (not grad or optimizers.samples.by_loaders) or not core.steady and NAME in core.off:

@@ -47,6 +47,7 @@ def passed_back(t_ns: int) -> None:
     global _backwards
     samples.backward()
     flops.passed_back()
+    parts.passed_back()
     if _optimizer:
         return
     _backwards += 1

@@ -2,10 +2,11 @@
 the backward pass and the optimizer. Time of the host: what the device is given there it does meanwhile or later.
 
 While CUPTI records the device, each of them is told with its beginning and end: a kernel belongs to the part in which it was
-launched, and so device time has parts too."""
+launched, and so device time has parts too. And it is counted how often the ranks of a job make their gradients the same
+(DistributedDataParallel)."""
 
 import ctypes
-from typing import Any
+from typing import Any, Optional
 
 from . import core, profiler
 
@@ -17,6 +18,32 @@ _times = {FORWARD: 0, BACKWARD: 0, OPTIMIZER: 0}
 _names = {part: b"part/" + part.encode() for part in _times}
 _records: Any = None  # of libhectrace.so: whether CUPTI records the device just now
 _recorded = False  # it did when a part was over last
+_passes = _syncs = 0  # backward passes of a DistributedDataParallel, and those that synchronise gradients
+_waiting: "Optional[bool]" = None  # whether the backward pass of what was called will
+_held = ""
+SYNC = "require_backward_grad_sync"  # DistributedDataParallel's: false within no_sync()
+
+
+def passed(module: Any) -> None:
+    """A forward pass of an outermost module, which is trained."""
+    global _waiting, _held
+    sync = module.__dict__.get(SYNC)
+    if sync is None:
+        return
+    _waiting = bool(sync)
+    if not _held:
+        held = sum(p.numel() * p.element_size() for p in module.parameters() if p.requires_grad)
+        _held = "%d %d" % (held, getattr(module, "bucket_bytes_cap", 0))
+
+
+def passed_back() -> None:
+    """A backward pass begins: of several calls together, as of two inputs that are compared, there is one."""
+    global _waiting, _passes, _syncs
+    if _waiting is None:
+        return
+    _passes += 1
+    _syncs += _waiting
+    _waiting = None
 
 
 def took(part: str, start_ns: int, end_ns: int) -> None:
@@ -44,15 +71,20 @@ def _tell(part: str, start_ns: int, end_ns: int) -> None:
 
 
 def report() -> None:
-    """Nanoseconds in all, and times, of each part that was seen."""
+    """Nanoseconds in all, and times, of each part that was seen; synchronisations, passes and steps."""
     for part, times in _times.items():
         if times > SKIPPED:
             core.library.fact(part, "%d %d" % (_total_ns[part], times - SKIPPED))
+    if _passes and _times[OPTIMIZER]:
+        core.library.fact("gradients", _held)
+        core.library.fact("gradient_syncs", "%d %d %d" % (_syncs, _passes, _times[OPTIMIZER]))
 
 
 def forget() -> None:
     """Of the parent: a forked child begins anew."""
-    global _records
+    global _records, _passes, _syncs, _waiting
     _records = None
+    _passes = _syncs = 0
+    _waiting = None
     for part in _times:
         _total_ns[part] = _times[part] = 0

@@ -1,5 +1,6 @@
 #include "base/list.h"
 #include "diagnose/replay/parts.h"
+#include "diagnose/states/state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -81,8 +82,22 @@ static size_t members(const struct hec_schedule *s, const uint32_t *list, size_t
  * works; and of its host how long that is at its own code and calls. */
 struct share {
     int64_t t_ns, wait_until_ns, busy_until_ns, idle_ns, busy_ns;
+    int waits_for; /* process */
     double host_ns;
     bool joins;
+};
+
+/* Who begins a collective last, and when, by the first process's clock. */
+struct latest {
+    int64_t start_ns;
+    int process;
+};
+
+struct meeting {
+    struct hec_schedule *s;
+    const int64_t *ahead_ns; /* by process: its clock is ahead of the first one's */
+    struct latest *latest;   /* by group */
+    struct share shares[UINT8_MAX + 1];
 };
 
 /* With loading and checkpoints. Calls that wait for the device, or for room in its queue, are as long as the device makes them. */
@@ -91,35 +106,58 @@ static int64_t host_of(const struct hec_schedule *s, const struct hec_schedule_c
     return (code_ns > 0 ? code_ns : 0) + (c->kind != HEC_CALL_WAIT && call_ns < HEC_LAUNCH_BLOCKED_NS ? call_ns : 0);
 }
 
-static void go_on(struct share *p, int64_t t_ns) {
+static void go_on(struct meeting *m, int process, int64_t t_ns) {
+    struct share *p = &m->shares[process];
     int64_t free_ns = p->t_ns > p->busy_until_ns ? p->t_ns : p->busy_until_ns;
     int64_t idle_to_ns = t_ns < p->wait_until_ns ? t_ns : p->wait_until_ns;
     int64_t busy_to_ns = t_ns < p->busy_until_ns ? t_ns : p->busy_until_ns;
-    if (idle_to_ns > free_ns)
+    if (idle_to_ns > free_ns) {
         p->idle_ns += idle_to_ns - free_ns;
+        m->s->waits[p->waits_for].held_ns += idle_to_ns - free_ns;
+    }
     if (busy_to_ns > p->t_ns)
         p->busy_ns += busy_to_ns - p->t_ns;
     p->t_ns = t_ns;
 }
 
-static void operation(struct share *p, const struct hec_schedule_call *c, const int64_t *latest_ns) {
-    go_on(p, c->start_ns);
+static void operation(struct meeting *m, const struct hec_schedule_call *c) {
+    struct share *p = &m->shares[c->process];
+    go_on(m, c->process, c->start_ns);
     if (c->flags & HEC_CALL_COLLECTIVE) {
+        const struct latest *last = &m->latest[c->what];
+        int64_t until_ns = last->start_ns + m->ahead_ns[c->process];
         p->joins = true;
-        if (latest_ns[c->what] > p->wait_until_ns)
-            p->wait_until_ns = latest_ns[c->what];
+        m->s->waits[c->process].count++;
+        m->s->waits[c->process].last += last->process == c->process;
+        if (last->process != c->process && until_ns > p->wait_until_ns) {
+            p->wait_until_ns = until_ns;
+            p->waits_for = last->process;
+        }
     } else if (c->kernel_class != HEC_KERNEL_CLASS_COMM && c->finish_ns > p->busy_until_ns)
         p->busy_until_ns = c->finish_ns;
+}
+
+/* What hosts usually do: the median of those that communicate; of two the one that does less. */
+static double usual_host(const struct hec_schedule *s, const struct share *shares) {
+    int64_t list[UINT8_MAX + 1];
+    size_t count = 0;
+    for (int p = 0; p < s->process_count; p++)
+        if (shares[p].joins)
+            list[count++] = (int64_t)shares[p].host_ns;
+    qsort(list, count, sizeof *list, hec_by_int64);
+    return count ? (double)list[(count - 1) / 2] : 0;
 }
 
 /* The devices' work is made even; where that does not explain most of the difference, so is what the hosts do. */
 static void set_even(struct hec_schedule *s, const struct share *shares) {
     double all_ns = (double)(s->to_ns - s->from_ns), host_sum = 0;
     double own_least = INFINITY, own_most = 0, busy_sum = 0, busy_least = INFINITY, busy_most = 0;
+    double usual_ns = usual_host(s, shares);
     int count = 0;
     for (int p = 0; p < s->process_count; p++) {
         double busy = (double)shares[p].busy_ns, own = all_ns - (double)shares[p].idle_ns;
-        s->even[p] = (struct hec_schedule_even){1, 1};
+        s->even[p] = (struct hec_schedule_even){1, 1, 1};
+        s->waits[p].waited_ns = shares[p].idle_ns;
         if (!shares[p].joins)
             continue;
         own_least = fmin(own_least, own);
@@ -136,38 +174,64 @@ static void set_even(struct hec_schedule *s, const struct share *shares) {
             s->even[p].operation = busy_sum / count / (double)shares[p].busy_ns;
         if (shares[p].joins && shares[p].host_ns > 0 && !by_device)
             s->even[p].code = host_sum / count / shares[p].host_ns;
+        if (shares[p].joins && shares[p].host_ns > usual_ns)
+            s->even[p].usual_code = usual_ns / shares[p].host_ns;
     }
+}
+
+/* When each begins and has its last, and what the transfers take. */
+static void find_latest(struct meeting *m) {
+    struct hec_schedule *s = m->s;
+    int64_t *end_ns = &s->met_to_ns;
+    for (size_t g = 0; g < s->group_count; g++)
+        m->latest[g] = (struct latest){INT64_MIN, 0};
+    s->met_from_ns = INT64_MAX;
+    *end_ns = INT64_MIN;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct hec_schedule_call *c = &s->calls[i];
+        if (!(c->flags & HEC_CALL_COLLECTIVE))
+            continue;
+        int64_t start_ns = c->start_ns - m->ahead_ns[c->process];
+        if (start_ns > m->latest[c->what].start_ns)
+            m->latest[c->what] = (struct latest){start_ns, c->process};
+        s->met_from_ns = c->start_ns < s->met_from_ns ? c->start_ns : s->met_from_ns;
+        *end_ns = c->finish_ns > *end_ns ? c->finish_ns : *end_ns;
+        int64_t code_ns = hec_call_code_ns(s, c);
+        s->collective_host_ns += c->end_ns - c->begin_ns + (code_ns > 0 && code_ns < HEC_STATE_BRIEF_NS ? code_ns : 0);
+    }
+    for (size_t g = 0; g < s->group_count; g++)
+        s->transfer_ns += s->groups[g].least_ns;
 }
 
 /* Who comes to a collective first waits in it for the last, unless it has other work meanwhile. */
-static void find_even(struct hec_schedule *s, const uint32_t *in_order, size_t count, int64_t *latest_ns) {
-    struct share shares[UINT8_MAX + 1];
-    for (size_t g = 0; g < s->group_count; g++)
-        latest_ns[g] = INT64_MIN;
-    for (size_t i = 0; i < s->count; i++)
-        if (s->calls[i].flags & HEC_CALL_COLLECTIVE && s->calls[i].start_ns > latest_ns[s->calls[i].what])
-            latest_ns[s->calls[i].what] = s->calls[i].start_ns;
+static void find_even(struct meeting *m, const uint32_t *in_order, size_t count) {
+    struct hec_schedule *s = m->s;
+    find_latest(m);
     for (int p = 0; p < s->process_count; p++)
-        shares[p] = (struct share){INT64_MIN, INT64_MIN, INT64_MIN, 0, 0, 0, false};
+        m->shares[p] = (struct share){.t_ns = INT64_MIN, .wait_until_ns = INT64_MIN, .busy_until_ns = INT64_MIN};
     for (size_t i = 0; i < s->count; i++)
-        shares[s->calls[i].process].host_ns += (double)host_of(s, &s->calls[i]);
-    for (size_t k = 0; k < count; k++) {
-        const struct hec_schedule_call *c = &s->calls[in_order[k]];
-        operation(&shares[c->process], c, latest_ns);
-    }
+        m->shares[s->calls[i].process].host_ns += (double)host_of(s, &s->calls[i]);
+    for (size_t k = 0; k < count; k++)
+        operation(m, &s->calls[in_order[k]]);
     for (int p = 0; p < s->process_count; p++)
-        go_on(&shares[p], INT64_MAX);
-    set_even(s, shares);
+        go_on(m, p, INT64_MAX);
+    set_even(s, m->shares);
 }
 
-static int make_even(struct hec_schedule *s) {
+static int make_even(struct hec_schedule *s, const int64_t *ahead_ns) {
     uint32_t *list = NULL;
     size_t count;
-    int64_t *latest_ns = malloc((s->group_count + 1) * sizeof *latest_ns);
-    int err = latest_ns ? hec_order_calls(s, hec_order_key_start, &list, &count) : HEC_ERR_NOMEM;
-    if (!err)
-        find_even(s, list, count, latest_ns);
-    free(latest_ns);
+    struct meeting *m = calloc(1, sizeof *m);
+    struct latest *latest = malloc((s->group_count + 1) * sizeof *latest);
+    int err = m && latest ? hec_order_calls(s, hec_order_key_start, &list, &count) : HEC_ERR_NOMEM;
+    if (!err) {
+        m->s = s;
+        m->ahead_ns = ahead_ns;
+        m->latest = latest;
+        find_even(m, list, count);
+    }
+    free(latest);
+    free(m);
     free(list);
     return err;
 }
@@ -203,6 +267,6 @@ int hec_schedule_collectives(struct hec_schedule *s) {
         s->alone -= s->groups[g].size;
     free(list);
     for (int p = 0; p < s->process_count; p++)
-        s->even[p] = (struct hec_schedule_even){1, 1};
-    return err || s->group_count == 0 ? err : make_even(s);
+        s->even[p] = (struct hec_schedule_even){1, 1, 1};
+    return err || s->group_count == 0 ? err : make_even(s, ahead_ns);
 }

@@ -274,14 +274,60 @@ APPLY(apply_COMM) {
         change->beside = true;
 }
 
-APPLY(apply_RANKS) {
-    double code = value + (1 - value) * s->even[c->process].code;
+/* All that the host does by itself takes so much of its time. */
+static void scale_host(const struct hec_schedule_call *c, double code, struct hec_replay_change *change) {
     change->code *= code;
     change->data *= code;
     change->checkpoint *= code;
     change->call *= c->kind == HEC_CALL_WAIT || c->end_ns - c->begin_ns >= HEC_LAUNCH_BLOCKED_NS ? 1 : code;
+}
+
+APPLY(apply_RANKS) {
+    scale_host(c, value + (1 - value) * s->even[c->process].code, change);
     if (!(c->flags & HEC_CALL_COLLECTIVE))
         change->operation *= value + (1 - value) * s->even[c->process].operation;
+}
+
+APPLY(apply_LATE) {
+    scale_host(c, value + (1 - value) * s->even[c->process].usual_code, change);
+}
+
+static bool communicates(const struct hec_schedule_call *c) {
+    return c->kind == HEC_CALL_KERNEL && c->kernel_class == HEC_KERNEL_CLASS_COMM;
+}
+
+/* Neither the devices nor their hosts have to do with it. */
+static void collective_gone(const struct hec_schedule *s, const struct hec_schedule_call *c,
+                            struct hec_replay_change *change) {
+    change->operation = change->call = 0;
+    change->beside = true;
+    if (hec_call_code_ns(s, c) < HEC_STATE_BRIEF_NS)
+        change->code = 0;
+}
+
+/* Of a step, which begins with the stretch, the last collectives stay. */
+static bool last_of_step(const struct hec_schedule *s, const struct hec_schedule_call *c, double share) {
+    double a_step = s->steps > 0 ? (double)s->group_count / (double)s->steps : 0;
+    if (!(c->flags & HEC_CALL_COLLECTIVE) || a_step < 1)
+        return stays(s, c, share);
+    return fmod(c->what + 0.5, a_step) / a_step >= 1 - share;
+}
+
+APPLY(apply_SYNC_ONCE) {
+    if (communicates(c) && !last_of_step(s, c, value))
+        collective_gone(s, c, change);
+}
+
+/* Several go as one, the last of them, which has the bytes of all and one of their latencies. */
+APPLY(apply_BUCKETS) {
+    if (!communicates(c) || !(c->flags & HEC_CALL_COLLECTIVE))
+        return;
+    if (floor((c->what + 1) * value) == floor(c->what * value)) {
+        collective_gone(s, c, change);
+        return;
+    }
+    double bytes_part = fmax(0, 1 - (double)HEC_COLLECTIVE_LATENCY_NS / (double)s->groups[c->what].least_ns);
+    change->operation *= 1 + (1 / value - 1) * bytes_part;
 }
 
 APPLY(apply_untraced) {

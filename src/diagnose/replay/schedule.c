@@ -41,6 +41,22 @@ static void intersect(struct hec_schedule *out, int64_t from_ns, int64_t to_ns, 
     }
 }
 
+/* Glimpses of ranks begin a little after each other: what all of them have in common, where that is most of the stretch. */
+static void meet(struct hec_schedule *out, const struct hec_windows *windows) {
+    int64_t from_ns = out->from_ns, to_ns = out->to_ns;
+    for (size_t i = 0; i < windows->count; i++) {
+        const struct hec_window *w = &windows->list[i];
+        int64_t start_ns = w->start_ns > from_ns ? w->start_ns : from_ns,
+                end_ns = w->end_ns < to_ns ? w->end_ns : to_ns;
+        if (2 * (end_ns - start_ns) > out->to_ns - out->from_ns) {
+            from_ns = start_ns;
+            to_ns = end_ns;
+        }
+    }
+    out->from_ns = from_ns;
+    out->to_ns = to_ns;
+}
+
 /* From the end of a step to that of another. */
 static void snap(struct hec_schedule *out, const struct hec_step_list *steps) {
     int64_t from_ns = 0, to_ns = 0, count = -1;
@@ -124,6 +140,7 @@ static void choose(struct hec_schedule_builder *b) {
     }
     if (pass->windows.count == 0)
         intersect(&b->out, from_ns, to_ns, from_ns, to_ns);
+    meet(&b->out, &pass->windows);
     if (steady.known)
         snap(&b->out, steps);
 }

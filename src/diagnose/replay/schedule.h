@@ -100,9 +100,19 @@ struct hec_schedule_stream {
     uint32_t track;
 };
 
-/* What a process's work would have to be times for all that communicate to have the same. */
+/* What a process's work would have to be times for all that communicate to have the same, and to have no more than is usual. */
 struct hec_schedule_even {
     double code, operation; /* of the host, of its device */
+    double usual_code;      /* of the host: as much as the others; at most 1 */
+};
+
+/* Of a process in the collectives that were matched. Its device waits from its own start until the last process has begun, unless it has
+ * other work meanwhile. */
+struct hec_schedule_waits {
+    int64_t waited_ns; /* for others */
+    int64_t held_ns;   /* that others waited for it, each of them counted */
+    int64_t last;      /* times it came last */
+    int64_t count;     /* collectives */
 };
 
 /* The call whose operation that of `at` comes after, between streams. */
@@ -133,8 +143,12 @@ struct hec_schedule {
     struct hec_schedule_group *groups; /* collectives */
     size_t group_count;
     size_t communication, alone; /* kernels; of them those whose counterparts of other processes were not recorded */
-    struct hec_schedule_even even[256]; /* of each process; 1: it is in no collective */
-    int64_t from_ns, to_ns;             /* the stretch: calls that begin in it */
+    struct hec_schedule_waits waits[256]; /* of each process, in its collectives */
+    int64_t met_from_ns, met_to_ns;       /* from the begin of the first collective to the end of the last */
+    int64_t transfer_ns;                  /* of all collectives: from the last begin to the end */
+    int64_t collective_host_ns;           /* what the calls of all their kernels take, and the brief code before each */
+    struct hec_schedule_even even[256];   /* of each process; 1: it is in no collective */
+    int64_t from_ns, to_ns;               /* the stretch: calls that begin in it */
     int64_t lag_ns;          /* that devices were behind their hosts when it began, and were so at its end too */
     int64_t behind_until_ns; /* where they were: when the first of its operations began; else INT64_MIN */
     int64_t steps; /* in it; 0: no steps are known, and the stretch is all that was traced of the steady part */

@@ -37,7 +37,7 @@ static int rank(const struct hec_finding *f) {
 
 static int by_worth(const void *a, const void *b) {
     const struct hec_finding *one = a, *other = b;
-    double mine = saves(one) * one->confidence, theirs = saves(other) * other->confidence;
+    double mine = saves(one) * one->confidence * one->part, theirs = saves(other) * other->confidence * other->part;
     if (rank(one) != rank(other))
         return rank(one) - rank(other);
     if (mine != theirs)
@@ -109,6 +109,18 @@ static double joules_of(const struct hec_summary *summary, uint64_t devices) {
         joules += own && devices >> d->device.index & 1 ? d->energy.joules : 0;
     }
     return joules;
+}
+
+/* Of all used devices, by their joules; where those are not known by their number. */
+static double part_of(const struct hec_summary *summary, uint64_t devices) {
+    double all = joules_of(summary, UINT64_MAX), own = joules_of(summary, devices);
+    int used = 0, of_them = 0;
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].readings.used) {
+            used++;
+            of_them += devices >> summary->devices[i].readings.device.index & 1;
+        }
+    return all > 0 && own > 0 ? own / all : used ? (double)of_them / used : 1;
 }
 
 /* Of both together: fractions of `of` and of `of_other`. */
@@ -258,6 +270,8 @@ int hec_findings_build(const struct hec_summary *summary, const struct hec_predi
         }
     }
     for (int pass = 0; pass < 2 && out->count; pass++) {
+        for (int i = 0; i < out->count; i++)
+            out->list[i].part = part_of(summary, out->list[i].devices);
         qsort(out->list, (size_t)out->count, sizeof *out->list, by_worth);
         if (!pass)
             join_jobs(summary, out);

@@ -1,42 +1,102 @@
-/* Straggler: devices wait inside communication for one that needs longer. */
+/* Straggler: ranks wait inside collectives for one that begins them later. */
 #include "diagnose/rules/facts.h"
 
 #include <math.h>
 
-static void report_clocks(const struct hec_facts *f, const struct hec_device_diagnosis *slow, struct hec_finding *out) {
-    double mine = f->device->readings.metric[HEC_GPU_SM_CLOCK].maximum;
-    double theirs = slow->readings.metric[HEC_GPU_SM_CLOCK].maximum;
-    int index = slow->readings.device.index;
-    if (!(theirs < (1 - HEC_STRAGGLER_CLOCK_LOWER) * mine))
+/* Of a loop, what the slow device does in one state, and the others in the mean. */
+struct excess {
+    enum hec_state state;
+    double own_s, others_s;
+};
+
+/* The idle state that it has most more of: what its process does meanwhile. */
+static struct excess excess_of(const struct hec_summary *s, const struct hec_device_diagnosis *slow, uint64_t devices) {
+    struct excess most = {HEC_STATE_HOST, 0, 0};
+    for (int state = 0; state < HEC_STATE_COUNT; state++) {
+        struct excess e = {(enum hec_state)state, slow->steady->rows[state].seconds, 0};
+        int others = 0;
+        if (!hec_state_idle((enum hec_state)state) || state == HEC_STATE_STARTUP || state == HEC_STATE_TAIL ||
+            state == HEC_STATE_UNKNOWN)
+            continue;
+        for (int i = 0; i < s->device_count; i++)
+            if (&s->devices[i] != slow && devices & hec_device_bit(s->devices[i].readings.device.index)) {
+                e.others_s += s->devices[i].steady->rows[state].seconds;
+                others++;
+            }
+        e.others_s = others ? e.others_s / others : 0;
+        if (e.own_s - e.others_s > most.own_s - most.others_s)
+            most = e;
+    }
+    return most;
+}
+
+static const struct hec_rank *rank_on(const struct hec_summary *s, int device) {
+    for (int i = 0; i < s->job.rank_count; i++)
+        if (s->job.ranks[i].devices & hec_device_bit(device) && s->job.ranks[i].collectives)
+            return &s->job.ranks[i];
+    return NULL;
+}
+
+static void report_clocks(const struct hec_facts *f, const struct hec_device_diagnosis *waits,
+                          struct hec_finding *out) {
+    double its = f->device->readings.metric[HEC_GPU_SM_CLOCK].maximum;
+    double theirs = waits->readings.metric[HEC_GPU_SM_CLOCK].maximum;
+    int index = f->device->readings.device.index;
+    if (!(its < (1 - HEC_STRAGGLER_CLOCK_LOWER) * theirs))
         return;
-    hec_finding_add(out, HEC_FACT(RANK_CLOCK, theirs, mine, index));
+    hec_finding_add(out, HEC_FACT(RANK_CLOCK, its, theirs, index));
     out->lever = HEC_ANSWER(SLOW_DEVICE, index);
+}
+
+/* Whether one rank is late, and not now this one and now that one. */
+static bool is_one(const struct hec_collectives *c, double more_work_s, double waiting_s) {
+    return isfinite(c->slowest_share) ? c->slowest_share >= HEC_STRAGGLER_MOSTLY
+                                      : more_work_s >= HEC_STRAGGLER_EXPLAINED * waiting_s;
 }
 
 bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_collectives *c = &f->summary->job.collectives;
-    /* One finding a run, with the device that waits most. */
-    if (!f->device->timeline || c->count < 2 || c->waits_most != f->device->readings.device.index)
+    /* One finding a run, with the device that the others wait for: the lines are its own. */
+    if (c->count < 2 || c->slowest != f->device->readings.device.index)
         return false;
-    const struct hec_device_diagnosis *slow = hec_summary_device(f->summary, c->slowest);
-    const struct hec_ledger_row *own = f->device->steady->rows, *its = slow->steady->rows;
-    double work_s = hec_ledger_work(f->device->steady), slow_work_s = hec_ledger_work(slow->steady);
-    double comm_s = own[HEC_STATE_COMM].seconds, in_use = work_s + comm_s, waiting = comm_s - c->transfer_s;
+    const struct hec_device_diagnosis *waits = hec_summary_device(f->summary, c->waits_most);
+    const struct hec_ledger_row *own = waits->steady->rows, *its = f->device->steady->rows;
+    const struct hec_rank *rank = rank_on(f->summary, c->slowest);
+    double work_s = hec_ledger_work(waits->steady), slow_work_s = hec_ledger_work(f->device->steady);
+    double in_use = work_s + own[HEC_STATE_COMM].seconds, waiting = c->waited_s[c->waits_most], all = 0;
     double compute_s = own[HEC_STATE_COMPUTE].seconds, slow_compute_s = its[HEC_STATE_COMPUTE].seconds;
-    if (!(waiting >= HEC_STRAGGLER_LEAST_SKEW * in_use) || !(slow_work_s - work_s >= HEC_STRAGGLER_EXPLAINED * waiting))
+    bool one = is_one(c, slow_work_s - work_s, waiting);
+    if (!(waiting >= HEC_STRAGGLER_LEAST_SKEW * in_use) || (!one && !c->matched))
         return false;
-    out->title = HEC_FACT(RANK_WAITS, waiting / in_use, c->slowest, c->waits_most);
-    hec_finding_add(out, HEC_FACT(RANK_WORK, slow_work_s, c->slowest, c->waits_most, work_s, c->count, c->mean_work_s));
+    for (int i = 0; i < HEC_DEVICE_MAX; i++)
+        all += c->waited_s[i];
+    bool late = one && slow_compute_s - compute_s < HEC_STRAGGLER_EXPLAINED * waiting;
+    struct excess e = excess_of(f->summary, f->device, c->devices);
+    out->title = one ? HEC_FACT(RANK_WAITS, waiting / in_use, c->slowest, c->waits_most)
+                     : HEC_FACT(RANKS_IN_TURN, all / c->count / in_use);
+    if (rank)
+        hec_finding_add(out, HEC_FACT(RANK_LAST, (double)rank->last, c->slowest, (double)rank->collectives,
+                                      rank->held_s, rank->held_j));
+    if (late && e.own_s - e.others_s >= HEC_STRAGGLER_EXPLAINED * waiting)
+        hec_finding_add_of(out, hec_state_name(e.state), HEC_FACT(RANK_STATE, e.own_s, c->slowest, e.others_s));
+    else
+        hec_finding_add(out,
+                        HEC_FACT(RANK_WORK, slow_work_s, c->slowest, c->waits_most, work_s, c->count, c->mean_work_s));
     hec_finding_add(out, HEC_FACT(RANK_COMPUTE, slow_compute_s, compute_s));
-    hec_finding_add(out, HEC_FACT(RANK_COMM, c->transfer_s, comm_s));
-    if (slow_compute_s - compute_s < HEC_STRAGGLER_EXPLAINED * waiting)
+    hec_finding_add(out, HEC_FACT(RANK_COMM, own[HEC_STATE_COMM].seconds, waiting));
+    if (late)
         out->lever = HEC_ANSWER(SLOW_HOST, c->slowest);
-    report_clocks(f, slow, out);
-    out->confidence = HEC_STRAGGLER_CONFIDENCE;
+    report_clocks(f, waits, out);
+    out->confidence = c->matched ? HEC_STRAGGLER_CONFIDENCE_MATCHED : HEC_STRAGGLER_CONFIDENCE;
     out->devices = c->devices;
-    /* Even shares: all take the mean. Work moves and is still paid for; the waiting of all devices goes. */
-    double sooner = fmax(0, slow_work_s - c->mean_work_s) / f->run_s;
-    double joules = c->waiting_j / f->summary->joules;
+    /* Even shares: all take the mean. Work moves and is still paid for, and so is what a rank alone does for no work; the waiting of all
+     * devices goes. */
+    double sooner = (late ? waiting - c->waited_s[c->slowest] : all / c->count) / f->run_s;
+    double joules = c->waiting_j;
+    if (late && e.own_s > e.others_s && isfinite(its[e.state].watts))
+        joules += fmin(e.own_s - e.others_s, waiting) * its[e.state].watts;
+    joules /= f->summary->joules;
+    sooner = fmax(0, sooner);
     out->seconds = hec_saving_scaled((struct hec_saving){sooner, sooner, sooner}, HEC_STRAGGLER_GOES_LOW,
                                      HEC_STRAGGLER_GOES, HEC_STRAGGLER_GOES_HIGH);
     if (f->summary->joules > 0 && f->run_j > 0)
@@ -44,6 +104,6 @@ bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
             hec_saving_scaled((struct hec_saving){joules, joules, joules}, HEC_STRAGGLER_GOES_LOW, HEC_STRAGGLER_GOES,
                               HEC_STRAGGLER_GOES_HIGH * (c->estimated ? HEC_STRAGGLER_ESTIMATED_WIDER : 1));
     out->estimated = c->estimated;
-    out->states = 1u << HEC_STATE_COMM;
+    out->states = 1u << (late ? e.state : HEC_STATE_COMM);
     return true;
 }

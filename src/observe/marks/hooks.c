@@ -10,6 +10,7 @@
 #define FACT_KEY_MAX 40u
 #define FACT_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789_."
 #define FACT_LATE "late"
+#define FACT_RANK "rank"     /* of this process: "RANK LOCAL_RANK RANKS" */
 #define FACT_OFF "hooks_off" /* its text is a sentence for the user */
 
 static bool value(struct hec_marks_peer *peer, const struct hec_ring_record *record) {
@@ -94,11 +95,26 @@ static bool fact_room(struct hec_marks_run *run, const char *key) {
     return true;
 }
 
+/* What the framework says where the environment says nothing, as of processes that a program or Ray starts. */
+static bool rank(const struct hec_marks_peer *peer, const struct hec_marks_run *run, const char *text) {
+    char key[32];
+    int number, local, size;
+    if (sscanf(text, "%d %d %d", &number, &local, &size) != 3 || number < 0 || number >= size || size < 2 ||
+        size > HEC_RING_RANKS_MOST || local < -1 || local >= size)
+        return false;
+    snprintf(key, sizeof key, HEC_RANK_FACT "%d", (int)peer->process.pid);
+    if (peer->timeline.rank < 0)
+        hec_sink_meta(run->sink, key, "%d %d %d %s", number, local, size, "program");
+    return true;
+}
+
 static bool fact(struct hec_marks_peer *peer, struct hec_marks_run *run, const struct hec_ring_record *record) {
     const char *key = hec_ring_names_text(&peer->names, record->u.fact.key);
     const char *text = record->u.fact.text ? hec_ring_names_text(&peer->names, record->u.fact.text) : "";
     if (!key || !text || strlen(key) > FACT_KEY_MAX || key[strspn(key, FACT_CHARACTERS)])
         return false;
+    if (strcmp(key, FACT_RANK) == 0)
+        return rank(peer, run, text);
     if (!fact_room(run, key)) {
         run->facts_refused++;
         return true;

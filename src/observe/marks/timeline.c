@@ -76,6 +76,7 @@ static uint32_t track_of(struct hec_marks_timeline *timeline, uint32_t tid) {
         }
         track.kind = HEC_TRACK_THREAD;
         track.stream = tid;
+        track.rank = -1; /* a thread has one track, and who samples its stack from outside knows no rank */
         timeline->threads++;
         timeline->thread[at].tid = tid;
         timeline->thread[at].track = sink->trace_track(sink->context, &track);

@@ -259,7 +259,8 @@ static struct hec_trace_track *find(struct hec_trace_tracks *tracks, struct hec_
 
 static uint32_t sink_track(const struct hec_trace_tracks *tracks, struct hec_trace_run *run, struct hec_track *track) {
     track->pid = tracks->pid;
-    track->rank = tracks->rank;
+    /* a thread has one track, and who samples its stack from outside knows no rank: facts of the run say it (HEC_RANK_FACT) */
+    track->rank = track->kind == HEC_TRACK_THREAD ? -1 : tracks->rank;
     if (track->kind != HEC_TRACK_STREAM)
         track->device = -1;
     if (track->kind != HEC_TRACK_STREAM)

@@ -4,6 +4,7 @@
 #include "report/words/findings.h"
 #include "report/words/reasons.h"
 #include "report/words/results.h"
+#include "report/run/ranks.h"
 #include "report/words/screen.h"
 #include "report/words/summary.h"
 #include "report/json_names.h"

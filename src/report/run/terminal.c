@@ -5,6 +5,7 @@
 #include "report/run/report.h"
 #include "report/words/reasons.h"
 #include "report/words/summary.h"
+#include "report/run/ranks.h"
 #include "report/run/terminal_device.h"
 
 #include <math.h>
@@ -195,6 +196,7 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     put_run(&page, summary);
     uint64_t chapters = hec_terminal_chapters(summary, style->all);
     hec_terminal_gpus(&page, summary);
+    hec_terminal_ranks(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
         if (chapters & hec_device_bit(summary->devices[i].readings.device.index))
             hec_terminal_ledger(&page, summary, &summary->devices[i]);

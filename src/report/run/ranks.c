@@ -1,0 +1,189 @@
+#include "report/run/ranks.h"
+
+#include "report/format.h"
+#include "report/markdown.h"
+#include "report/words/findings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROWS_SHOWN 16 /* of many ranks the first ones, and those that others wait for */
+#define HELD_SHOWN 0.05
+#define WAITS_SHOWN 0.05 /* of the loop */
+#define LINE_COLUMNS 40
+
+const struct hec_device_diagnosis *hec_rank_device(const struct hec_summary *s, const struct hec_rank *rank) {
+    return __builtin_popcountll(rank->devices) == 1 ? hec_summary_device(s, __builtin_ctzll(rank->devices)) : NULL;
+}
+
+double hec_rank_joules(const struct hec_device_diagnosis *d) {
+    return d && d->readings.energy.valid ? d->readings.energy.joules : NAN;
+}
+
+char *hec_rank_line(char *text, size_t size, const struct hec_device_diagnosis *d) {
+    const struct hec_source_line *most = NULL;
+    for (int i = 0; d && i < d->steady_source.count; i++)
+        most = !most || d->steady_source.lines[i].seconds > most->seconds ? &d->steady_source.lines[i] : most;
+    text[0] = '\0';
+    return most ? hec_place_words(text, size, most->file, most->line, most->function, LINE_COLUMNS) : text;
+}
+
+bool hec_job_is(const struct hec_summary *s) {
+    return s->job.size > 1 || s->job.rank_count > 1;
+}
+
+static bool has(const struct hec_job_diagnosis *job, int number) {
+    for (int i = 0; i < job->rank_count; i++)
+        if (job->ranks[i].number == number)
+            return true;
+    return false;
+}
+
+char *hec_job_missing(char text[HEC_JOB_MISSING_WORDS], const struct hec_job_diagnosis *job) {
+    size_t length = 0;
+    text[0] = '\0';
+    for (int i = 0; i < job->rank_count; i++)
+        if (job->ranks[i].number < 0)
+            return text;
+    for (int first = 0, last; first < job->size && length + 32 < HEC_JOB_MISSING_WORDS; first = last + 1) {
+        for (last = first; last < job->size && !has(job, last); last++)
+            ;
+        if (last == first)
+            continue;
+        length += (size_t)snprintf(text + length, HEC_JOB_MISSING_WORDS - length, "%s%d", length ? ", " : "", first);
+        if (last - first > 1)
+            length += (size_t)snprintf(text + length, HEC_JOB_MISSING_WORDS - length, " to %d", last - 1);
+    }
+    return text;
+}
+
+/* ---- cells ---- */
+
+static char *blank(char cell[HEC_FORMAT_SIZE]) {
+    return strcpy(cell, "-");
+}
+
+static char *number(char cell[HEC_FORMAT_SIZE], int32_t rank) {
+    if (rank < 0)
+        return strcpy(cell, "?");
+    snprintf(cell, HEC_FORMAT_SIZE, "%d", (int)rank);
+    return cell;
+}
+
+static char *amount(char cell[HEC_FORMAT_SIZE], double value, const char *unit) {
+    return isfinite(value) ? hec_format_si(cell, value, 3, unit) : blank(cell);
+}
+
+#define HEC_RANK_COLUMN(id, head, width, text)                                                                         \
+    static char *rank_##id(char cell[HEC_FORMAT_SIZE], const struct hec_rank *r,                                       \
+                           const struct hec_device_diagnosis *d) {                                                     \
+        (void)r, (void)d;                                                                                              \
+        return text;                                                                                                   \
+    }
+#include "report/run/rank.def"
+
+static const struct {
+    const char *head;
+    int width;
+    char *(*text)(char cell[HEC_FORMAT_SIZE], const struct hec_rank *r, const struct hec_device_diagnosis *d);
+} columns[] = {
+#define HEC_RANK_COLUMN(id, head, width, text) {head, width, rank_##id},
+#include "report/run/rank.def"
+};
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+/* ---- rows ---- */
+
+/* Others wait for it, more than for most. */
+static bool holds(const struct hec_job_diagnosis *job, int at) {
+    double held = 0;
+    for (int i = 0; i < job->rank_count; i++)
+        held += isfinite(job->ranks[i].held_s) ? job->ranks[i].held_s : 0;
+    return held > 0 && job->ranks[at].held_s >= fmax(HELD_SHOWN, 1.0 / job->rank_count) * held;
+}
+
+static bool shown(const struct hec_job_diagnosis *job, int at) {
+    return job->rank_count <= ROWS_SHOWN || at < ROWS_SHOWN / 2 || holds(job, at);
+}
+
+/* What is known of the job as a whole. */
+static void words_of(const struct hec_summary *s, char *text, size_t size) {
+    const struct hec_job_diagnosis *job = &s->job;
+    const struct hec_collectives *c = &job->collectives;
+    char mean[HEC_FORMAT_SIZE], missing[HEC_JOB_MISSING_WORDS];
+    const char *launcher = job->rank_count ? job->ranks[0].launcher : "";
+    int length = snprintf(text, size, "%d ranks%s%s", job->size > job->rank_count ? job->size : job->rank_count,
+                          launcher[0] ? ", started by " : "", launcher);
+    if (hec_job_missing(missing, job)[0])
+        length += snprintf(text + length, size - (size_t)length, "; not in this run: %s", missing);
+    if (job->joined)
+        length += snprintf(text + length, size - (size_t)length, "; of %d run files, clocks set by %s", job->joined,
+                           job->joined_by);
+    if (c->matched)
+        snprintf(text + length, size - (size_t)length,
+                 "; %lld collectives seen in all of them, %s from the last begin to the end", (long long)c->matched,
+                 hec_format_si(mean, c->transfer_s, 3, "s"));
+    else
+        snprintf(text + length, size - (size_t)length, "; for whom they wait was not seen");
+}
+
+/* Where ranks hardly wait there is nothing to see in the rows. */
+static bool telling(const struct hec_summary *s) {
+    bool any = s->job.joined > 0;
+    for (int i = 0; i < s->job.rank_count; i++) {
+        const struct hec_device_diagnosis *d = hec_rank_device(s, &s->job.ranks[i]);
+        if (d && d->steady)
+            any = any || s->job.ranks[i].waited_s >= WAITS_SHOWN * (double)d->steady->window_ns / 1e9;
+    }
+    return any;
+}
+
+void hec_terminal_ranks(struct hec_page *page, const struct hec_summary *s) {
+    char words[512], line[512], cell[HEC_FORMAT_SIZE], place[256];
+    if (!hec_job_is(s))
+        return;
+    words_of(s, words, sizeof words);
+    hec_page_blank(page);
+    hec_page_row(page, 0, "Job", HEC_TONE_PLAIN, "%s", words);
+    for (int i = -1; i < s->job.rank_count && (page->all || telling(s)); i++) {
+        const struct hec_rank *r = i < 0 ? NULL : &s->job.ranks[i];
+        const struct hec_device_diagnosis *d = r ? hec_rank_device(s, r) : NULL;
+        if (r && !page->all && !shown(&s->job, i))
+            continue;
+        line[0] = '\0';
+        for (int c = 1; c < COLUMNS; c++)
+            snprintf(line + strlen(line), sizeof line - strlen(line), "%*s", columns[c].width,
+                     r ? columns[c].text(cell, r, d) : columns[c].head);
+        hec_page_line(page, 2, r ? columns[0].text(cell, r, d) : columns[0].head, r ? HEC_TONE_PLAIN : HEC_TONE_DIM,
+                      "%s", line);
+        if (r && (page->all || holds(&s->job, i)) && hec_rank_line(place, sizeof place, d)[0])
+            hec_page_line(page, 4, "", HEC_TONE_DIM, "at %s", place);
+    }
+}
+
+void hec_markdown_ranks(struct hec_buf *out, const struct hec_summary *s) {
+    char words[512], cell[HEC_FORMAT_SIZE], place[256];
+    if (!hec_job_is(s))
+        return;
+    words_of(s, words, sizeof words);
+    hec_markdown_text(out, "\n", words, "\n\n");
+    for (int c = 0; c < COLUMNS; c++)
+        hec_buf_printf(out, "| %s ", columns[c].head);
+    hec_buf_puts(out, "| line |\n");
+    for (int c = 0; c < COLUMNS; c++)
+        hec_buf_puts(out, "| ---: ");
+    hec_buf_puts(out, "| --- |\n");
+    for (int i = 0; i < s->job.rank_count; i++) {
+        const struct hec_rank *r = &s->job.ranks[i];
+        const struct hec_device_diagnosis *d = hec_rank_device(s, r);
+        if (!shown(&s->job, i))
+            continue;
+        for (int c = 0; c < COLUMNS; c++)
+            hec_buf_printf(out, "| %s ", columns[c].text(cell, r, d));
+        hec_buf_puts(out, "| ");
+        if (hec_rank_line(place, sizeof place, d)[0])
+            hec_markdown_code(out, place, true);
+        hec_buf_puts(out, " |\n");
+    }
+}
