@@ -1,5 +1,6 @@
 /* hec report: print run files. */
 #include "base/log.h"
+#include "cli/joined.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "report/html.h"
@@ -8,21 +9,37 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A file that cannot be read is named, and the others are still reported; the first failure gives the status. */
+static int failed(int err, const struct hec_why *why) {
+    hec_error("%s", why->text[0] ? why->text : hec_err_text(err));
+    return err;
+}
+
+/* Runs of one job are one. A file that cannot be read is named, and the others are still reported; the first failure gives the status. */
 static int load_all(const struct hec_args *args, const struct hec_price *price, struct hec_summary *summaries,
                     size_t *count) {
     int first = HEC_OK, view = hec_args_has(args, HEC_OPT_HTML) ? args->rest_count : 0;
+    struct hec_joined joined;
+    struct hec_why why = {""};
+    bool part_done = false;
+    int err = hec_joined_make(args->rest, args->rest_count, &joined, &why);
+    if (err < 0)
+        return failed(err, &why);
     for (int i = 0; i < args->rest_count; i++) {
-        struct hec_why why = {""};
-        int err = hec_load_summary(args->rest[i], args, price, view, &summaries[*count], &why);
-        if (err >= 0) {
-            ++*count;
+        bool part = joined.path[0] && joined.is_part[i];
+        if (part && part_done)
+            continue;
+        struct hec_summary *summary = &summaries[*count];
+        err = hec_load_summary(part ? joined.path : args->rest[i], args, price, view, summary, &why);
+        part_done = part_done || part;
+        if (err < 0) {
+            first = first == HEC_OK ? failed(err, &why) : (failed(err, &why), first);
             continue;
         }
-        hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
-        if (first == HEC_OK)
-            first = err;
+        if (part)
+            snprintf(summary->file, sizeof summary->file, "%s", joined.files);
+        ++*count;
     }
+    hec_joined_free(&joined);
     return first;
 }
 

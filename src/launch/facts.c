@@ -61,6 +61,11 @@ void hec_facts_machine(const struct hec_sink *sink) {
     put(sink, "hec_version", HEC_VERSION);
 }
 
+void hec_facts_start(const struct hec_sink *sink, int64_t start_ns) {
+    int64_t wall_ns = hec_clock_wall_ns() - (hec_clock_mono_ns() - start_ns);
+    hec_sink_meta(sink, "start_wall_ns", "%lld", (long long)wall_ns);
+}
+
 void hec_facts_wall_time(int64_t wall_ns, char text[40]) {
     time_t seconds = (time_t)(wall_ns / HEC_NS_PER_S);
     struct tm local;

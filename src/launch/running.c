@@ -89,6 +89,7 @@ static void describe(const struct hec_running_options *options, const struct hec
     if (options->simulated)
         hec_sink_meta(sink, "simulated", "%s", options->simulated);
     hec_sink_meta(sink, "start_mono_ns", "%lld", (long long)start_ns);
+    hec_facts_start(sink, start_ns);
 }
 
 static void conclude(const struct hec_running_options *options, const struct hec_sink *sink, int64_t duration_ns) {

@@ -259,6 +259,7 @@ static void record_end(struct hec_session *s) {
     struct rusage self;
     getrusage(RUSAGE_SELF, &self);
     hec_sink_meta(s->sink, "start_mono_ns", "%lld", (long long)child->start_ns);
+    hec_facts_start(s->sink, child->start_ns);
     hec_sink_meta(s->sink, "duration_ns", "%lld", (long long)(child->end_ns - child->start_ns));
     hec_sink_meta(s->sink, "start_cost_ns", "%lld", (long long)(child->start_ns - s->options.begin_ns));
     hec_sink_meta(s->sink, "exit_code", "%d", child->exit_code);

@@ -75,15 +75,28 @@ static void put_last_part(const char *path, size_t length, struct hec_buf *out) 
     hec_buf_add(out, path + start, length - start);
 }
 
+/* The length of a host's name that the text begins with; 0: none. Those of a joined run are a list. */
+static size_t host_length(const struct hec_scrubber *s, const char *text) {
+    const char *name = s->scrub->hostname && s->hostname ? s->hostname : "";
+    while (*name) {
+        size_t length = strcspn(name, ",");
+        if (length && strncmp(text, name, length) == 0 && !is_word(text[length]))
+            return length;
+        name += length;
+        name += strspn(name, ", ");
+    }
+    return 0;
+}
+
 void hec_scrub_text(struct hec_scrubber *s, const char *text, struct hec_buf *out) {
     const struct hec_store_scrub *scrub = s->scrub;
-    size_t host = scrub->hostname && s->hostname ? strlen(s->hostname) : 0;
     for (size_t i = 0; text[i];) {
         bool begins = i == 0 || !is_word(text[i - 1]);
+        size_t host = begins ? host_length(s, text + i) : 0;
         if (scrub->uuids && begins && is_uuid(text + i)) {
             put_uuid(s, text + i, out);
             i += HEC_SCRUB_UUID_LENGTH;
-        } else if (host && begins && strncmp(text + i, s->hostname, host) == 0 && !is_word(text[i + host])) {
+        } else if (host) {
             hec_buf_puts(out, "host");
             i += host;
         } else if (scrub->paths && text[i] == '/' && (i == 0 || path_length(text + i - 1) == 0) &&

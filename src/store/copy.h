@@ -33,7 +33,7 @@ int hec_store_copy(const char *from, const char *to, bool overwrite, const struc
 
 struct hec_scrubber {
     const struct hec_store_scrub *scrub;
-    const char *hostname; /* "" or NULL: none */
+    const char *hostname; /* one, or several with commas between them; "" or NULL: none */
     char (*uuids)[HEC_SCRUB_UUID_LENGTH + 1];
     int uuid_count;
 };
