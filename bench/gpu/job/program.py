@@ -1,0 +1,223 @@
+"""Jobs of two ranks with one inefficiency each, for torchrun: `program.py CASE [--fixed] --seconds N` trains as a user's program would;
+`program.py --measure CASE,CASE --turns N` takes turns of each case as it is and fixed, and prints seconds and joules a step of both GPUs.
+
+--tiny: on the CPU, to try the logic (no joules)."""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "planted"))
+from serve import Counter, Ranks  # noqa: E402
+
+CASES = {}  # name -> function(setup): a step
+TURN_S, WARM_STEPS, PROBE_STEPS = 0.7, 6, 10
+
+
+class Setup:
+    def __init__(self, fixed, tiny):
+        self.fixed, self.tiny = fixed, tiny
+        self.rank, self.last = dist.get_rank(), dist.get_rank() == dist.get_world_size() - 1
+        self.device = "cpu" if tiny else "cuda"
+
+    def model(self, width, depth, bias=True, **options):
+        torch.manual_seed(0)
+        width, depth = (8, 2) if self.tiny else (width, depth)
+        layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width, bias=bias), nn.ReLU())]
+        model = nn.Sequential(*layers).to(self.device, torch.float32 if self.tiny else torch.bfloat16)
+        model = DistributedDataParallel(model, gradient_as_bucket_view=True, **options)
+        return model, torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9, fused=not self.tiny)
+
+    def inputs(self, rows, width):
+        shape = (4, 8) if self.tiny else (rows, width)
+        return torch.randn(*shape, device=self.device, dtype=torch.float32 if self.tiny else torch.bfloat16)
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+@case
+def healthy(p):
+    """Large products, gradients in buckets behind the backward pass."""
+    model, optimizer = p.model(4096, 8)
+    inputs = p.inputs(8192, 4096)
+
+    def step():
+        optimizer.zero_grad()
+        model(inputs).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+@case
+def late(p):
+    """The last rank sleeps before its optimizer steps; fixed: it does not."""
+    model, optimizer = p.model(4096, 8)
+    inputs = p.inputs(8192, 4096)
+
+    def step():
+        optimizer.zero_grad()
+        model(inputs).square().mean().backward()
+        if p.last and not p.fixed:
+            time.sleep(0.02)  # planted
+        optimizer.step()
+
+    return step
+
+
+class Samples(torch.utils.data.Dataset):
+    """Each sample is counted, on one rank ten times as long."""
+
+    def __init__(self, p):
+        self.times = 60 if p.last and not p.fixed else 2
+        self.p, self.rows = p, torch.randint(0, 1000, (2000,)).tolist()
+
+    def __len__(self):
+        return 1 << 20
+
+    def __getitem__(self, index):
+        total = 0
+        for _ in range(self.times):
+            for token in self.rows:
+                total += token  # planted
+        return torch.full((4,), float(total))
+
+
+@case
+def data(p):
+    """The last rank makes its batches in more work; fixed: it does as much as the others."""
+    model, optimizer = p.model(4096, 8)
+    inputs = p.inputs(8192, 4096)
+    batches = iter(torch.utils.data.DataLoader(Samples(p), batch_size=4, num_workers=0))
+
+    def step():
+        batch = next(batches)
+        optimizer.zero_grad()
+        (model(inputs).square().mean() * float(batch[0, 0] > -1)).backward()
+        optimizer.step()
+
+    return step
+
+
+@case
+def accumulate(p):
+    """Sixteen backward passes a step synchronise all gradients each time; fixed: the last one alone does."""
+    model, optimizer = p.model(4096, 8)
+    inputs, parts = p.inputs(1024, 4096), 16
+
+    def step():
+        optimizer.zero_grad()
+        for part in range(parts):
+            local = p.fixed and part < parts - 1
+            with model.no_sync() if local else contextlib.nullcontext():
+                model(inputs).square().mean().backward()  # planted
+        optimizer.step()
+
+    return step
+
+
+@case
+def buckets(p):
+    """Many small layers, a collective each; fixed: DistributedDataParallel's own buckets."""
+    model, optimizer = p.model(512, 200, bias=False, bucket_cap_mb=25 if p.fixed else 0.1)  # planted
+    inputs = p.inputs(2048, 512)
+
+    def step():
+        optimizer.zero_grad()
+        model(inputs).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def finish(tiny):
+    if not tiny:
+        torch.cuda.synchronize()
+
+
+def train(name, options):
+    """As a user's program: nothing waits for the device but every fiftieth step, and at the end."""
+    step = CASES[name](Setup(options.fixed, options.tiny))
+    for _ in range(WARM_STEPS):
+        step()
+    finish(options.tiny)
+    begin = time.perf_counter()
+    most = torch.tensor([0], device="cpu" if options.tiny else "cuda")
+    count = 0
+    while not int(most):
+        for _ in range(50):
+            step()
+            count += 1
+        most += time.perf_counter() - begin > options.seconds
+        dist.all_reduce(most)  # all ranks end at once
+    finish(options.tiny)
+    seconds = time.perf_counter() - begin
+    if dist.get_rank() == 0:
+        print(json.dumps({"case": name, "fixed": options.fixed, "steps": count, "seconds": seconds}), flush=True)
+
+
+def measure(name, options):
+    ranks = Ranks(dist)
+    arms = [CASES[name](Setup(fixed, options.tiny)) for fixed in (False, True)]
+    counter = None if options.tiny else Counter(ranks.rank)
+
+    def work(arm, steps):
+        ranks.together()
+        start = time.perf_counter()
+        for _ in range(steps):
+            arm()
+        finish(options.tiny)
+        return time.perf_counter() - start
+
+    turns = []
+    counts = []
+    for arm in arms:
+        work(arm, WARM_STEPS)
+        counts.append(ranks.told(max(5, int(TURN_S / (work(arm, PROBE_STEPS) / PROBE_STEPS)))))
+    for _ in range(options.turns):
+        turn = []
+        for arm, steps in zip(arms, counts):
+            seconds, joules = counter.of(lambda arm=arm, steps=steps: work(arm, steps)) if counter else (work(arm, steps), None)
+            joules = ranks.summed(joules)
+            turn.append([seconds / steps, None if joules is None else joules / steps])
+        turns.append(turn)
+    if ranks.rank == 0:
+        print(json.dumps({"measured": name, "turns": turns}), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("case", nargs="?", choices=CASES)
+    parser.add_argument("--fixed", action="store_true")
+    parser.add_argument("--seconds", type=float, default=7)
+    parser.add_argument("--measure", metavar="CASES")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--tiny", action="store_true")
+    options = parser.parse_args()
+    if not options.tiny:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("gloo" if options.tiny else "nccl")
+    if options.measure:
+        for name in options.measure.split(","):
+            measure(name, options)
+            if not options.tiny:
+                torch.cuda.empty_cache()
+    else:
+        train(options.case, options)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
