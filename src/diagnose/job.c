@@ -211,7 +211,7 @@ static bool find_by_match(const struct hec_summary *s, const struct hec_schedule
         out->waited_s[index] = fmin(of_loop(d, (double)w->waited_ns / met_ns), comm_s(d));
         rank->waited_s = out->waited_s[index];
         rank->waited_j = rank->waited_s * watts;
-        rank->held_s = of_loop(d, (double)w->held_ns / met_ns);
+        rank->held_s = (double)w->held_ns; /* until it is a share of what all wait */
         rank->collectives = w->count;
         rank->last = w->last;
         held += rank->held_s;
@@ -234,17 +234,30 @@ static bool find_by_match(const struct hec_summary *s, const struct hec_schedule
     return true;
 }
 
-/* The joules that others wait are whose they wait for. */
+/* What others wait, and the joules meanwhile, are whose they wait for. */
 static void charge(struct hec_job_diagnosis *job) {
-    double held = 0, waited_j = 0;
+    double held = 0, waited_s = 0, waited_j = 0;
     for (int i = 0; i < job->rank_count; i++)
         if (job->ranks[i].collectives) {
             held += job->ranks[i].held_s;
+            waited_s += job->ranks[i].waited_s;
             waited_j += job->ranks[i].waited_j;
         }
     for (int i = 0; i < job->rank_count; i++)
-        if (job->ranks[i].collectives && held > 0)
-            job->ranks[i].held_j = waited_j * job->ranks[i].held_s / held;
+        if (job->ranks[i].collectives) {
+            double share = held > 0 ? job->ranks[i].held_s / held : 0;
+            job->ranks[i].held_s = waited_s * share;
+            job->ranks[i].held_j = waited_j * share;
+        }
+}
+
+/* Not all of them could be matched: then nothing is said of one. */
+static void forget_waits(struct hec_job_diagnosis *job) {
+    for (int i = 0; i < job->rank_count; i++) {
+        struct hec_rank *r = &job->ranks[i];
+        r->waited_s = r->waited_j = r->held_s = r->held_j = NAN;
+        r->collectives = r->last = 0;
+    }
 }
 
 static void find_collectives(const struct hec_summary *s, const struct hec_schedule *schedule,
@@ -262,6 +275,8 @@ static void find_collectives(const struct hec_summary *s, const struct hec_sched
     if (out->count && find_by_match(s, schedule, job, &matched)) {
         *out = matched;
         charge(job);
+    } else {
+        forget_waits(job);
     }
     for (int i = 0; i < s->device_count && out->count; i++)
         if (communicates(s->devices[i].steady))

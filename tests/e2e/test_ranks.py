@@ -5,7 +5,6 @@ import pytest
 
 from conftest import SIMULATED_GPU
 
-STEPS = 40
 # Each rank works for 10 ms, and is in a collective from then on until 2 ms after the late one is ready.
 RANK = SIMULATED_GPU.replace("ctypes.byref(device), 0)", "ctypes.byref(device), RANK % 2)") + '''
 ok(cuda.cuModuleLoadData(ctypes.byref(module), b"gemm - train_tf32 40 2048\\nncclDevKernel_AllReduce_Sum_bf16_RING_LL - comm 96 1024\\n"))
@@ -29,18 +28,18 @@ for step in range(STEPS):
     launch(collective, 2_000_000 + (20_000_000 if LATE_RANK == 1 - RANK else 0))
     ok(cuda.cuStreamSynchronize(stream))
 '''
-JOB = f'''
+JOB = '''
 import os, subprocess, sys, time
-LATE_RANK, STEPS = int(sys.argv[1]), {STEPS}
-if len(sys.argv) == 2:
+LATE_RANK, STEPS = map(int, sys.argv[1:3])
+if len(sys.argv) == 3:
     pipes = [os.pipe(), os.pipe()]
     ranks = []
     for rank in (0, 1):
         ends = (pipes[rank][1], pipes[1 - rank][0])
         os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", TORCHELASTIC_RUN_ID="x")
-        ranks.append(subprocess.Popen([sys.executable, __file__, sys.argv[1], *map(str, ends)], pass_fds=ends))
+        ranks.append(subprocess.Popen([sys.executable, __file__, *sys.argv[1:], *map(str, ends)], pass_fds=ends))
     sys.exit(max(rank.wait() for rank in ranks))
-to, other_end = map(int, sys.argv[2:])
+to, other_end = map(int, sys.argv[3:])
 RANK = int(os.environ["RANK"])
 LATE = 0.02 * (RANK == LATE_RANK)
 ''' + RANK
@@ -50,8 +49,8 @@ LATE = 0.02 * (RANK == LATE_RANK)
 def job(hec):
     (hec.folder / "job.py").write_text(JOB)
 
-    def run(late, *options):
-        hec.ok("run", "-q", "-f", "--sim", "h200x2", "-o", "job.hec", *options, "--", sys.executable, "job.py", late)
+    def run(late, steps, *options):
+        hec.ok("run", "-q", "-f", "--sim", "h200x2", "-o", "job.hec", *options, "--", sys.executable, "job.py", late, steps)
         return hec.report("job.hec")
     return run
 
@@ -60,16 +59,16 @@ def ranks_of(report):
     return {rank["rank"]: rank for rank in report["job"]["ranks"]}
 
 
-@pytest.mark.parametrize("trace", ["full", "auto"])
-def test_a_rank_that_is_late(job, trace):
+@pytest.mark.parametrize("trace, steps", [("full", 40), ("auto", 250)])
+def test_a_rank_that_is_late(job, trace, steps):
     """By 20 of each 32 ms; its line is named, and the joules of the other are charged to it."""
-    report = job(1, f"--trace={trace}")
+    report = job(1, steps, f"--trace={trace}")
     ranks, first = ranks_of(report), report["findings"][0]
     assert report["job"]["size"] == 2 and report["job"]["missing"] is None
     assert [(r["local_rank"], r["launcher"], r["devices"]) for r in ranks.values()] == [(0, "torchrun", [0]), (1, "torchrun", [1])]
     assert ranks[1]["came_last"] == ranks[1]["collectives"] > 16
     assert ranks[1]["held_seconds"] == pytest.approx(ranks[0]["waited_seconds"], rel=0.05)
-    assert ranks[0]["waited_seconds"] == pytest.approx(STEPS * 0.02, rel=0.2) and ranks[1]["waited_seconds"] < 0.05
+    assert ranks[0]["waited_seconds"] == pytest.approx(steps * 0.02, rel=0.2) and ranks[1]["waited_seconds"] < 0.05
     assert ranks[1]["held_joules"] > 50
     assert first["cause"] == "straggler" and first["devices"] == [0, 1] and first["lever_id"] == "slow_host"
     assert "rank 1 (GPU 1)" in report["headline"]
@@ -79,6 +78,6 @@ def test_a_rank_that_is_late(job, trace):
 
 
 def test_ranks_that_are_not(job):
-    report = job(-1, "--trace=full")
+    report = job(-1, 40, "--trace=full")
     assert all(f["cause"] != "straggler" for f in report["findings"] if f["actionable"])
     assert sum(rank["waited_seconds"] for rank in report["job"]["ranks"]) < 0.05

@@ -98,6 +98,22 @@ static int by_process(const void *a, const void *b) {
                                       : (one > other) - (one < other);
 }
 
+static int of_process(const void *pid, const void *track) {
+    int32_t one = *(const int32_t *)pid, other = (*(struct hec_track *const *)track)->pid;
+    return (one > other) - (one < other);
+}
+
+/* Who samples a thread from outside does not know the rank of its process: its track has that of the others. */
+static void give_ranks(struct hec_timeline_tables *t, struct hec_track **ranked, size_t count) {
+    qsort(ranked, count, sizeof *ranked, by_process);
+    for (size_t i = 0; i < t->track_count && count > 0; i++) {
+        struct hec_track *track = &t->tracks[i], **of = NULL;
+        if (track->id && track->rank < 0)
+            of = bsearch(&track->pid, ranked, count, sizeof *ranked, of_process);
+        track->rank = of ? (*of)->rank : track->rank;
+    }
+}
+
 /* Ranks of an import may have the same pid, each in its own container or on its own host, and everything about a process is found
  * by its pid. The first rank keeps it; the others get pids that no process has. */
 static int part_ranks(struct hec_timeline_tables *t) {
@@ -125,6 +141,7 @@ static int part_ranks(struct hec_timeline_tables *t) {
             track->stream = own;
         track->pid = own;
     }
+    give_ranks(t, list, count);
     free(list);
     return 0;
 }
