@@ -232,8 +232,21 @@ static inline void ask_any(struct fake_timeline *t, const struct hec_whatif_ques
     static struct hec_summary summary; /* no ledger: joules are not known */
     struct hec_why why = {""};
     summary.seconds = 100;
+    static bool cut;
     assert_int_equal(read_schedule(t, &schedule), 0);
+    assert_false(schedule.cut);
+    schedule.cut = cut = !cut;
     assert_int_equal(hec_whatif_ask(&input, &summary, question, 1, out, &why), 0);
+    /* the answer says what it is of */
+    assert_int_equal(out->calls, schedule.count);
+    assert_int_equal(out->steps, schedule.steps);
+    assert_int_equal(out->guessed, schedule.guessed);
+    assert_int_equal(out->cut, cut);
+    assert_false(out->imported);
+    assert_true(fabs(out->from_s - (double)schedule.from_ns * 1e-9) < 1e-6);
+    assert_true(fabs(out->to_s - (double)schedule.to_ns * 1e-9) < 1e-6 && out->to_s > out->from_s);
+    assert_int_equal(out->communication, schedule.communication);
+    assert_int_equal(out->alone, schedule.alone);
     hec_schedule_free(&schedule);
 }
 
