@@ -206,6 +206,39 @@ TEST(two_of_one_user_are_two) {
     assert_true(hec_use_made_wasted_uj(&a->use) < wasted);
 }
 
+/* The driver gives new samples of processes every few seconds: until then what they were; of a device that stands still, or where others
+ * have new ones, nothing. */
+TEST(what_a_process_used_stays_until_there_are_samples) {
+    static const struct {
+        int util, more[2]; /* samples since the last reading: STARVED, OTHER */
+        int used[2];
+    } step[] = {{500, {5, 5}, {400, 100}}, {500, {0, 0}, {400, 100}}, {500, {0, 5}, {0, 100}},
+                {500, {5, 5}, {400, 100}}, {0, {0, 0}, {0, 0}},       {500, {5, 0}, {400, 0}}};
+    static const int share[2] = {400, 100}, pids[2] = {STARVED, OTHER};
+    int64_t sums[2] = {0, 0}, samples[2] = {0, 0};
+    see("NVIDIA H200");
+    for (size_t s = 0; s < 1 + sizeof step / sizeof step[0]; s++) {
+        size_t at = s ? s - 1 : 0; /* the first reading divides nothing */
+        now_ns += S;
+        counter_mj += 300000;
+        node->sink.sample(node, HEC_GPU_ENERGY, 0, now_ns, counter_mj);
+        node->sink.sample(node, HEC_GPU_UTIL, 0, now_ns, step[at].util);
+        for (int i = 0; i < 2; i++) {
+            sums[i] += step[at].more[i] * share[i];
+            samples[i] += step[at].more[i];
+            node->sink.gpu_process(node, &(struct hec_gpu_process){.pid = pids[i],
+                                                                   .last_ns = now_ns,
+                                                                   .sm_util_sum_permille = sums[i],
+                                                                   .sm_util_samples = samples[i]});
+        }
+        node->sink.sample(node, HEC_GPU_CONTEXTS, 0, now_ns, 2);
+        hec_node_tick(node, now_ns);
+        for (int i = 0; i < 2 && s; i++)
+            if (node->devices[0]->processes[i].sm_permille != step[at].used[i])
+                fail_msg("step %zu: process %d used %d", at, i, node->devices[0]->processes[i].sm_permille);
+    }
+}
+
 /* A model that stays resident and clocks that stay high. */
 TEST(clocks_that_stay_high_are_named) {
     see("Tesla P40");

@@ -101,6 +101,22 @@ TEST(test_environment) {
     hec_applied_free(&applied);
 }
 
+/* Of this machine: beside its devices where it has several NUMA nodes and says where they are, and else it says why not. */
+TEST(test_placed_or_refused) {
+    char *from[] = {"HOME=/x", NULL};
+    struct hec_session_options session = {0};
+    int err = apply("numa", from);
+    if (err == HEC_OK) {
+        hec_apply_to(&applied, &session);
+        assert_ptr_equal(session.placement, &applied.placement);
+        assert_string_equal(session.facts[0], "lever.numa.set");
+    } else {
+        assert_int_equal(err, HEC_ERR_UNSUPPORTED);
+        assert_non_null(strstr(why.text, "lever numa: "));
+    }
+    hec_applied_free(&applied);
+}
+
 /* What the user has set to something else stays, and is said. */
 TEST(test_conflicts) {
     char *from[] = {"OMP_NUM_THREADS=4", "GLIBC_TUNABLES=glibc.malloc.hugetlb=0", NULL};

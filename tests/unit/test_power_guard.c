@@ -209,6 +209,21 @@ static struct hec_power_machine fake_machine(const char *boot, unsigned limit) {
     return machine;
 }
 
+/* An entry that cannot be removed is no success: the next run would put back what is not there any more. */
+TEST(what_cannot_be_removed_is_said) {
+    struct hec_power_entry entry = example();
+    char path[600];
+    snprintf(path, sizeof path, "%s/power-%s-cap.json", folder, entry.uuid);
+    assert_int_equal(hec_power_journal_remove(&entry, &why), HEC_OK); /* there is none */
+    assert_int_equal(hec_power_journal_write(&entry, &why), HEC_OK);
+    assert_true(there(&entry));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_true(hec_power_journal_remove(&entry, &why) < 0);
+    assert_non_null(strstr(why.text, "cannot remove"));
+    assert_int_equal(rmdir(path), 0);
+}
+
 TEST(what_was_there_is_put_back) {
     static const struct {
         const char *boot;

@@ -118,6 +118,18 @@ TEST(looking_costs) {
     assert_true(wide->ratio_low == looked.look.low && wide->ratio_high == looked.look.high);
     assert_true(wide->ratio_high / wide->ratio_low > narrow->ratio_high / narrow->ratio_low);
     assert_true(planned.done);
+    for (int q = 0; q < HEC_QUANTITY_COUNT; q++) /* a difference is what its ratio makes of A, at its bounds too */
+        for (int k = 0; k < 2; k++) {
+            const struct hec_comparison *c = k ? &planned.quantity[q] : &looked.quantity[q];
+            if (c->shown == HEC_SHOWN_UNKNOWN)
+                continue;
+            assert_true(c->difference_low <= c->difference && c->difference <= c->difference_high);
+            if (k)
+                continue;
+            assert_near(c->difference, c->a * (c->ratio - 1), 1e-9 * c->a);
+            assert_near(c->difference_low, c->a * (c->ratio_low - 1), 1e-9 * c->a);
+            assert_near(c->difference_high, c->a * (c->ratio_high - 1), 1e-9 * c->a);
+        }
 }
 
 TEST(states) {
