@@ -97,6 +97,9 @@ static int prepare(struct hec_trials *t, struct hec_why *why) {
         return hec_fail(why, err, "no memory for the environment");
     if (hec_environ_set(&t->environ, "HEC_HOOKS_LOSSES", "all") < 0)
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for the environment");
+    /* what a trial prints goes to a file, where a Python would keep it back for long */
+    if (session->printed_count && hec_environ_set(&t->environ, "PYTHONUNBUFFERED", "1") < 0)
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory for the environment");
     session->environment = t->environ.list;
     if ((err = hec_scratch_make(&t->scratch, parent && *parent ? parent : "/tmp", why)) < 0 ||
         (err = make_caches(t, why)) < 0)

@@ -156,7 +156,13 @@ static int attach(const struct hec_args *args, struct hec_why *why) {
 
 int hec_verb_attach(struct hec_args *args) {
     struct hec_why why = {""};
-    int err = attach(args, &why);
+    int err =
+        hec_args_has(args, HEC_OPT_UNIT)
+            ? hec_fail(
+                  &why, HEC_ERR_USAGE,
+                  "--unit: what a program prints that runs already goes where it goes, and cannot be read beside; hec run, ab, "
+                  "try, check and sweep read it of what they start")
+            : attach(args, &why);
     if (err < 0 && why.text[0])
         hec_error("attach: %s", why.text);
     fflush(NULL);

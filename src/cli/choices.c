@@ -45,6 +45,27 @@ int hec_load_price(const struct hec_args *args, struct hec_price *price) {
     return HEC_OK;
 }
 
+int hec_load_printed(const struct hec_args *args, const char *verb, struct hec_printed_unit list[HEC_PRINTED_MAX],
+                     int *count) {
+    struct hec_why why;
+    *count = 0;
+    for (int i = 0; i < args->given_count; i++) {
+        if (args->given[i].option != HEC_OPT_UNIT)
+            continue;
+        if (*count == HEC_PRINTED_MAX) {
+            hec_error("%s: more than %d --unit", verb, HEC_PRINTED_MAX);
+            return HEC_ERR_USAGE;
+        }
+        int err = hec_printed_parse(args->given[i].value, &list[*count], &why);
+        if (err < 0) {
+            hec_error("%s: --unit %s: %s", verb, args->given[i].value, why.text);
+            return err;
+        }
+        ++*count;
+    }
+    return HEC_OK;
+}
+
 int hec_load_unit(const char *text, char name[64], double *count) {
     const char *equals = strchr(text, '=');
     size_t length = equals ? (size_t)(equals - text) : 0;

@@ -88,6 +88,23 @@ static struct hec_gradients gradients_of(const struct hec_step_summary *steps, i
     return out;
 }
 
+/* The work of the command's own lines takes the place of what HEC counts: by their rate, whatever part of the run it is about. */
+static int work_as_printed(struct hec_summary *s, struct hec_why *why) {
+    const struct hec_printed_summary *p = &s->printed[0];
+    if (!s->printed_count)
+        return HEC_OK;
+    if (isnan(p->per_second))
+        return hec_fail(
+            why, HEC_ERR_UNSUPPORTED,
+            "no line of what a trial printed on stdout and stderr says %s, as --unit wants it (of counts two do)",
+            p->unit.name);
+    snprintf(s->blocks.unit, sizeof s->blocks.unit, "%s", p->unit.name);
+    for (int i = 0; i < s->blocks.count; i++)
+        s->blocks.block[i].units = p->per_second * s->blocks.block[i].seconds;
+    s->blocks.whole.units = p->per_second * s->blocks.whole.seconds;
+    return HEC_OK;
+}
+
 int hec_trial_measure(struct hec_trial_measure *m, const struct hec_session *session,
                       const struct hec_session_result *result, int64_t loss_steps, struct hec_experiment_trial *out,
                       int64_t *steps, struct hec_why *why) {
@@ -99,11 +116,13 @@ int hec_trial_measure(struct hec_trial_measure *m, const struct hec_session *ses
     int err = hec_session_open_run(session, &reader, why);
     if (err == HEC_OK)
         err = hec_load_summary_reader(reader, result->path, m->args, &price, &m->summary, why);
-    if (err < 0)
+    if (err < 0 || (err = work_as_printed(&m->summary, why)) < 0)
         return err;
     hec_trial_of(&m->summary, blocks, &trial);
     out->steady = trial.whole;
     out->run = trial.run;
+    if (m->summary.printed_count)
+        out->run.units = NAN; /* of the run with its start and end nobody says it */
     out->stopped = result->stopped != HEC_STOPPED_NOT;
     *steps = m->summary.steps.count;
     if (m->stop_steps && m->stop_steps < *steps)
@@ -151,6 +170,13 @@ int hec_experiment_percent(const struct hec_args *args, enum hec_option option, 
     return HEC_OK;
 }
 
+static void give(struct hec_args *args, enum hec_option option, const struct hec_receipt_words *values) {
+    for (int i = 0; i < values->count && args->given_count < HEC_ARGS_MAX; i++) {
+        args->given[args->given_count].option = option;
+        args->given[args->given_count++].value = values->list[i];
+    }
+}
+
 void hec_experiment_follow(struct hec_experiment_run *run, const struct hec_receipt *receipt) {
     struct hec_session_options *session = &run->options.session;
     struct hec_args *args = &run->args;
@@ -165,10 +191,10 @@ void hec_experiment_follow(struct hec_experiment_run *run, const struct hec_rece
     run->ab.warm_up = receipt->warm_up;
     run->ab.plan.loss_steps = receipt->plan.loss_steps;
     run->options.caches = (enum hec_caches)receipt->caches;
-    for (int i = 0; i < receipt->units.count && !units && args->given_count < HEC_ARGS_MAX; i++) {
-        args->given[args->given_count].option = HEC_OPT_UNITS;
-        args->given[args->given_count++].value = receipt->units.list[i];
-    }
+    if (!units)
+        give(args, HEC_OPT_UNITS, &receipt->units);
+    if (!hec_args_has(args, HEC_OPT_UNIT))
+        give(args, HEC_OPT_UNIT, &receipt->printed);
 }
 
 int hec_experiment_options(struct hec_experiment_run *run) {
@@ -181,8 +207,10 @@ int hec_experiment_options(struct hec_experiment_run *run) {
     if ((err = hec_args_number(args, HEC_OPT_STEPS, 6, 1e9, &steps)) < 0 ||
         (err = hec_args_number(args, HEC_OPT_SECONDS, 1, 1e6, &seconds)) < 0 ||
         (err = hec_args_number(args, HEC_OPT_WARM_UP, 0, 100, &warm_up)) < 0 ||
+        (err = hec_load_printed(args, run->verb, run->printed, &session->printed_count)) < 0 ||
         (err = hec_load_tracing(args, session)) < 0 || (err = hec_load_style(args, STDOUT_FILENO, &run->style)) < 0)
         return err;
+    session->printed = run->printed;
     session->stop.steps = (int64_t)steps;
     session->stop.after_ns = (int64_t)(seconds * (double)HEC_NS_PER_S);
     run->ab.warm_up = (int)warm_up;

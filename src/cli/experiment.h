@@ -31,6 +31,7 @@ struct hec_experiment_run {
     const char *verb; /* for messages */
     struct hec_args args;
     struct hec_report_style style;
+    struct hec_printed_unit printed[HEC_PRINTED_MAX];
     struct hec_ab ab; /* without command B: trials of A alone, `pairs` of them */
     struct hec_trials_options options;
     struct hec_receipt receipt;

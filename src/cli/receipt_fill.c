@@ -19,6 +19,8 @@ void hec_receipt_fill_units(struct hec_receipt *r, const struct hec_args *args) 
     for (int i = 0; i < args->given_count; i++)
         if (args->given[i].option == HEC_OPT_UNITS)
             hec_receipt_add_word(r, &r->units, args->given[i].value);
+        else if (args->given[i].option == HEC_OPT_UNIT)
+            hec_receipt_add_word(r, &r->printed, args->given[i].value);
 }
 
 static void add_where(struct hec_receipt *r, const struct hec_trials *trials) {

@@ -129,6 +129,7 @@ static void read_conditions(struct read *r, const json_t *c) {
     words(r, at(c, "covered"), &out->covered);
     words(r, at(c, "left"), &out->left);
     words(r, at(c, "units"), &out->units);
+    words(r, at(c, "printed"), &out->printed); /* not in older ones */
     if (simulated)
         hec_receipt_set(out, &out->simulated, simulated);
     if (isnan(out->seconds) || isnan(out->trace_memory_mb))

@@ -36,19 +36,6 @@ struct run {
     char output[PATH_MAX];
 };
 
-static int add_printed(struct run *run, const char *value) {
-    struct hec_why why;
-    if (run->options.printed_count == HEC_PRINTED_MAX) {
-        hec_error("run: more than %d --unit", HEC_PRINTED_MAX);
-        return HEC_ERR_USAGE;
-    }
-    int err = hec_printed_parse(value, &run->printed[run->options.printed_count], &why);
-    if (err < 0)
-        hec_error("run: --unit %s: %s", value, why.text);
-    run->options.printed_count += err == HEC_OK;
-    return err;
-}
-
 /* The options that may be repeated. */
 static int parse_lists(struct run *run) {
     hec_buf_init(&run->knobs, HEC_MARKS_KNOBS_MAX + 1);
@@ -63,9 +50,6 @@ static int parse_lists(struct run *run) {
             if ((err = hec_load_unit(value, name, &count)) < 0)
                 return err;
             hec_buf_printf(&run->units, "%s%s=%.17g", run->units.length ? ";" : "", name, count);
-        } else if (run->args.given[i].option == HEC_OPT_UNIT) {
-            if ((err = add_printed(run, value)) < 0)
-                return err;
         } else if (run->args.given[i].option == HEC_OPT_KNOB &&
                    (err = hec_marks_knob_add(&run->knobs, value, &why)) < 0) {
             hec_error("run: --knob %s: %s", value, why.text);
@@ -75,7 +59,7 @@ static int parse_lists(struct run *run) {
     run->options.knobs = hec_buf_text(&run->knobs);
     run->options.units = hec_buf_text(&run->units);
     run->options.printed = run->printed;
-    return HEC_OK;
+    return hec_load_printed(&run->args, "run", run->printed, &run->options.printed_count);
 }
 
 /* What was asked for by name is there, or the command does not run. */

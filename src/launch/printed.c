@@ -135,10 +135,14 @@ static bool begin_pipe(int fd, struct hec_observe_printed *from) {
     return begun;
 }
 
-int hec_printed_begin(struct hec_printed_output *output, struct hec_why *why) {
+int hec_printed_begin(struct hec_printed_output *output, int file, struct hec_why *why) {
     struct stat status[3];
     char not_read[160] = "", read[32] = "";
-    *output = (struct hec_printed_output){0};
+    *output = (struct hec_printed_output){.said = "stdout, stderr"};
+    if (file && begin_file(file, &output->from[0])) {
+        output->count = 1;
+        return HEC_OK;
+    }
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
         struct hec_observe_printed *from = &output->from[output->count];
         bool there = fstat(fd, &status[fd]) == 0;

@@ -20,9 +20,10 @@ struct hec_printed_output {
     char said[160]; /* "stdout (stderr: a terminal, which is not read)" */
 };
 
-/* Of this process's stdout and stderr, which the command will have. HEC_ERR_USAGE where neither can be read. Before signals are
+/* Of this process's stdout and stderr, which the command will have; of a file that both of its streams go to instead, where that is not 0.
+ * HEC_ERR_USAGE where neither can be read. Before signals are
  * taken over and before this process becomes the reaper of what it starts. */
-int hec_printed_begin(struct hec_printed_output *output, struct hec_why *why);
+int hec_printed_begin(struct hec_printed_output *output, int file, struct hec_why *why);
 /* The command has ended: wait, for a while, until hec has its copy of all that was printed. */
 void hec_printed_settle(const struct hec_printed_output *output);
 /* This process writes to where it did before. */

@@ -363,7 +363,7 @@ int hec_session_start(const struct hec_session_options *options, struct hec_sess
     s->child.placement = options->placement;
     s->child.tied = options->tied;
     s->child.output = options->command_output;
-    err = options->printed_count ? hec_printed_begin(&s->printed, &reason) : HEC_OK;
+    err = options->printed_count ? hec_printed_begin(&s->printed, options->command_output, &reason) : HEC_OK;
     hec_child_prepare(&s->child);
     bool not_run = err == HEC_OK && (err = hec_child_check(&s->child, options->command[0], &reason)) < 0;
     if (err == HEC_OK)

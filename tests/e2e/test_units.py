@@ -106,6 +106,37 @@ def test_a_terminal_is_left_alone(hec):
     assert hec.report("r.hec")["printed_from"] == "stdout (stderr: a terminal, which is not read)" and said(hec)["tok"]["per_second"] == 4
 
 
+def test_trials_are_compared_by_it(hec):
+    """What a trial prints goes to a file: the joules of a unit are those of its own count, whatever HEC counts; the receipt says which."""
+    (hec.folder / "says.py").write_text(SAYS.replace("1,%d\" % (100 + n % 3)", "%s\" % sys.argv[2]").replace(", flush=True", ""))
+    command = ["python3", "says.py", hec.path]
+    options = ["--sim", "h200", "--in-place", "--warm-up", 0, "--unit", "tok/s=Step tok/sec: ([0-9,]+)"]
+    done = hec("ab", *options, "--pairs", 2, "-o", "ab.json", "--", *command, 1000, ":::", *command, 2000, timeout=120)
+    assert done.returncode == 0, done.stderr
+    receipt = json.loads((hec.folder / "ab.json").read_text())
+    assert receipt["unit"] == "tok" and receipt["conditions"]["printed"] == [options[-1]]
+    for trial in receipt["trials"]:
+        steady = trial["steady"]
+        assert steady["units"] == pytest.approx(steady["seconds"] * (2000 if trial["side"] == "B" else 1000), rel=0.01)
+        assert trial["run"]["units"] is None
+    assert "saved: B takes 5" in " ".join(done.stdout.split()) or "saved: B takes 4" in " ".join(done.stdout.split()), done.stdout
+    assert hec("verify", "ab.json").returncode == 0
+    done = hec("check", "--sim", "h200", "--in-place", "-n", 1, "-b", "ab.json", "--", *command, 1000, timeout=120)
+    assert "tok" in done.stdout and done.returncode in (0, 1), done.stderr
+
+
+def test_trials_that_do_not_say_it(hec):
+    done = hec("ab", "--sim", "h200", "--in-place", "-o", "ab.json", "--unit", "tok/s=tok/s: ([0-9]+)", "--", "true", ":::", "true")
+    assert done.returncode and "says tok" in done.stderr and not (hec.folder / "ab.json").exists()
+    done = hec("try", "--sim", "h200", "--unit", "tok", "--", "touch", "ran")
+    assert done.returncode == 2 and "try: --unit tok" in done.stderr and not (hec.folder / "ran").exists()
+
+
+def test_what_runs_already_is_not_read(hec):
+    done = hec("attach", "--unit", "it/s=tqdm", os.getpid())
+    assert done.returncode == 2 and "cannot be read beside" in done.stderr
+
+
 @pytest.mark.parametrize("unit,why", [("tok", "NAME=PATTERN"), ("tok=([0-9]", "regular expression"), ("tok=[0-9]", "0 groups"), ("it=tqdm", "it/s=tqdm")])
 def test_a_pattern_that_is_none(hec, unit, why):
     done = hec("run", "--unit", unit, "--", "touch", "ran")

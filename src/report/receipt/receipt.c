@@ -121,6 +121,7 @@ void hec_receipt_free(struct hec_receipt *receipt) {
     free_words(&receipt->withheld);
     free_facts(&receipt->facts);
     free_words(&receipt->units);
+    free_words(&receipt->printed);
     free_words(&receipt->covered);
     free_words(&receipt->left);
     free(receipt->tried);

@@ -74,6 +74,7 @@ struct hec_receipt {
     int warm_up;                      /* trials of each side before the first pair */
     char *simulated;                  /* --sim; NULL: real devices */
     struct hec_receipt_words units;   /* --units */
+    struct hec_receipt_words printed; /* --unit */
     enum hec_receipt_writes writes;   /* where what trials wrote went: a layer that is gone, or in place */
     struct hec_receipt_words covered; /* folders over which that layer lay */
     struct hec_receipt_words left;    /* sentences: what trials may have left behind all the same */
