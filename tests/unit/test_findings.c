@@ -168,6 +168,27 @@ TEST(test_of_a_step) {
     }
 }
 
+/* Host code that takes a fifth of the steps' time: worth acting on where the steps are a part of the run, not where they hardly ran. */
+TEST(test_worth_of_a_step) {
+    static const struct {
+        double host, compute; /* s, in steps */
+        bool worth;
+    } cases[] = {{5, 20, true}, {0.1, 0.4, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        healthy(1);
+        world_state(0, HEC_STATE_HOST, cases[i].host, 250);
+        w.of[0].steady.rows[HEC_STATE_COMPUTE].seconds = cases[i].compute;
+        w.of[0].steady.window_ns = llround((cases[i].host + cases[i].compute) * 1e9);
+        w.devices[0].gaps = &w.of[0].gaps;
+        w.of[0].gaps.owned_s[HEC_STATE_HOST][HEC_CAUSE_HOST] = cases[i].host;
+        build();
+        const struct hec_finding *f = &found.list[place_of(HEC_CAUSE_HOST, 0)];
+        assert_true(fmax(f->joules.best, f->seconds.best) < HEC_FINDING_WORTH);
+        assert_true(f->step_joules.best >= HEC_FINDING_WORTH);
+        assert_int_equal(f->actionable, cases[i].worth);
+    }
+}
+
 TEST(test_hints_go_after_healthy) {
     world_kernel(0, "cutlass_80_tensorop_s1688gemm_128x128_16x4_nt_align4", 4, 500);
     build();

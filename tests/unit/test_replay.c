@@ -335,13 +335,14 @@ TEST(test_graphs_in_a_window) {
     assert_int_equal(hec_replay_run(&schedule, NULL, 0, false, NULL, &recorded), 0);
     assert_int_equal(hec_replay_run(&schedule, &edit, 1, false, NULL, &alone), 0);
     assert_near(alone.seconds / recorded.seconds, (double)each[0] / (double)each[1], 0.02);
+    assert_near(schedule.untraced, (double)each[0] / (double)each[1], 0.01);
     hec_schedule_free(&schedule);
     for (size_t i = 0; i < t.count; i++) /* nobody saw one outside of the window */
         if (t.activities[i].kind == HEC_ACTIVITY_API &&
             (t.activities[i].start_ns < window || t.activities[i].start_ns > window + GRAPHS * each[1]))
             t.activities[i].detail = HEC_API_OTHER;
     assert_int_equal(read_schedule(&t, &schedule), 0);
-    assert_true(schedule.graph_left == 1);
+    assert_true(schedule.graph_left == 1 && isnan(schedule.untraced));
     hec_schedule_free(&schedule);
     fake_tl_free(&t);
 }

@@ -60,14 +60,20 @@ static struct prediction {
     struct hec_predictor *predictor;
 } of;
 
-static void predictor_begin(const struct program *p) {
+/* Outside of windows a step takes so much of what it was recorded to take; NAN: not known. */
+static void predictor_begin_untraced(const struct program *p, double untraced) {
     struct hec_why why = {""};
     play(p, &of.t);
     assert_int_equal(read_schedule(&of.t, &of.schedule), 0);
+    of.schedule.untraced = untraced;
     of.input = (struct hec_summary_input){.timeline = of.t.input};
     of.meter = (struct hec_meter){.input = &of.input};
     assert_int_equal(hec_predictor_begin(&of.meter, &of.summary, &of.schedule, &of.predictor, &why), 0);
     assert_non_null(of.predictor);
+}
+
+static void predictor_begin(const struct program *p) {
+    predictor_begin_untraced(p, NAN);
 }
 
 static void predictor_end(void) {
@@ -75,6 +81,34 @@ static void predictor_end(void) {
     hec_meter_close(&of.meter);
     fake_tl_free(&of.t);
     memset(&of.summary, 0, sizeof of.summary);
+}
+
+static double saved_by(enum hec_lever_id lever, const struct program *p, double untraced) {
+    struct hec_finding finding = {.lever = {.id = lever}, .seconds = {0.1, 0.1, 0.1}, .edit_value = NAN};
+    predictor_begin_untraced(p, untraced);
+    assert_int_equal(hec_predict(of.predictor, NULL, &finding), 0);
+    predictor_end();
+    return finding.step_seconds.best;
+}
+
+/* 20 kernels of 100 us, and a wait for each. Where a step goes faster than it was recorded, by half of what the device waits in it, half
+ * as much is saved, of the shorter step; where it goes as fast as the device works, nothing; and never more than was recorded. */
+TEST(test_steps_go_faster_than_recorded) {
+    static const struct program p = {20, 1, 100, 5, 100, .wait_every = 1};
+    struct fake_timeline t;
+    struct hec_schedule schedule;
+    struct hec_replay replay;
+    play(&p, &t);
+    assert_int_equal(read_schedule(&t, &schedule), 0);
+    assert_int_equal(hec_replay_run(&schedule, NULL, 0, false, NULL, &replay), 0);
+    hec_schedule_free(&schedule);
+    fake_tl_free(&t);
+    double busy = replay.busy_s[0] / replay.seconds, half = (1 + busy) / 2;
+    double recorded = saved_by(HEC_LEVER_WAIT_SELDOM, &p, NAN);
+    assert_true(recorded > 0.1 && recorded < 1 - busy);
+    assert_near(saved_by(HEC_LEVER_WAIT_SELDOM, &p, half), recorded / 2 / half, 0.005);
+    assert_near(saved_by(HEC_LEVER_WAIT_SELDOM, &p, busy / 2), 0, 1e-9);
+    assert_near(saved_by(HEC_LEVER_WAIT_SELDOM, &p, 1.5), recorded, 1e-9);
 }
 
 /* 8 ms of loading on one core, and 2 ms of kernels. More workers are more cores: a program that has 2 loads in 4 ms at best, which is

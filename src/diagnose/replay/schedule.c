@@ -2,6 +2,7 @@
 
 #include "base/list.h"
 #include "diagnose/timeline/occupancy.h"
+#include "diagnose/replay/cadence.h"
 #include "diagnose/replay/parts.h"
 #include "diagnose/states/steady.h"
 
@@ -23,7 +24,8 @@ struct hec_schedule_builder {
     double
         graphs_ns; /* in launches of graphs outside of windows; shorter ones than HEC_LAUNCH_BLOCKED_NS lie in bursts */
     size_t graphs;
-    bool whole; /* all operations came with their calls */
+    struct hec_cadence outside; /* the same launches */
+    bool whole;                 /* all operations came with their calls */
     struct hec_schedule_phase *phases;
     size_t phase_count, phase_capacity;
     uint32_t *stream_of; /* by track: stream + 1 */
@@ -271,13 +273,28 @@ static int add_phase(struct hec_schedule_builder *b, const struct hec_activity *
 }
 
 /* Recording the nodes of a graph makes its launch longer: 245 us where 58 are usual (174 nodes, H100, driver 580). */
-static void note_graph(struct hec_schedule_builder *b, const struct hec_activity *a) {
+static int note_graph(struct hec_schedule_builder *b, const struct hec_activity *a) {
     const struct hec_windows *windows = &b->pass->windows;
     for (size_t i = 0; i < windows->count; i++)
         if (a->end_ns > windows->list[i].start_ns && a->start_ns < windows->list[i].end_ns)
-            return;
+            return HEC_OK;
     b->graphs_ns += (double)(a->end_ns - a->start_ns);
     b->graphs += windows->count > 0;
+    return windows->count > 0 ? hec_cadence_add(&b->outside, a->start_ns) : HEC_OK;
+}
+
+/* Of one process: whose the others' launches are is not told apart. */
+static int find_untraced(struct hec_schedule_builder *b) {
+    struct hec_cadence inside = {0};
+    int err = HEC_OK;
+    b->out.untraced = NAN;
+    for (size_t i = 0; i < b->out.count && b->out.process_count == 1 && !err; i++)
+        if (b->out.calls[i].flags & HEC_CALL_GRAPH)
+            err = hec_cadence_add(&inside, b->out.calls[i].begin_ns);
+    if (!err)
+        err = hec_cadence_ratio(&b->outside, &inside, &b->out.untraced);
+    free(inside.begin_ns);
+    return err;
 }
 
 static double graph_left(const struct hec_schedule_builder *b) {
@@ -303,8 +320,9 @@ static int take_activities(void *to, const struct hec_activity *activities, size
             !hec_timeline_plausible(a) || (a->kind == HEC_ACTIVITY_SYNC && a->detail == HEC_SYNC_STREAM_WAIT))
             continue;
         if (a->kind == HEC_ACTIVITY_API && a->detail == HEC_API_GRAPH)
-            note_graph(b, a);
-        err = a->kind == HEC_ACTIVITY_PHASE ? add_phase(b, a, track) : add_call(b, a, track);
+            err = note_graph(b, a);
+        if (!err)
+            err = a->kind == HEC_ACTIVITY_PHASE ? add_phase(b, a, track) : add_call(b, a, track);
     }
     return err;
 }
@@ -369,6 +387,8 @@ int hec_schedule_end(struct hec_schedule_builder *b, const struct hec_step_list 
     choose_step(&b->out, steps);
     int err = hec_schedule_connect(&b->out, b->whole, b->phases, b->phase_count, together);
     b->out.graph_left = graph_left(b);
+    if (!err)
+        err = find_untraced(b);
     size_t launched = 0;
     for (size_t i = 0; i < b->out.count && !err && !launched; i++)
         launched += hec_call_launched(&b->out.calls[i]);
@@ -388,6 +408,7 @@ void hec_schedule_abandon(struct hec_schedule_builder *b) {
         return;
     hec_schedule_free(&b->out);
     free(b->phases);
+    free(b->outside.begin_ns);
     free(b->stream_of);
     free(b->process_of);
     free(b);

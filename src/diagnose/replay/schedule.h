@@ -159,6 +159,7 @@ struct hec_schedule {
     size_t kernel_count;
     double
         graph_left; /* of the launch of a graph where CUPTI does not record its nodes: by those outside of windows. 1: not known */
+    double untraced; /* how long the stretch takes there, by what it took (cadence.h); NAN: not known */
     int64_t guessed; /* operations whose call is not known */
     bool cut;        /* the stretch ends early: the trace has more than HEC_SCHEDULE_CALLS_MAX or `most` calls */
 };

@@ -10,8 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A short run is mostly set-up, of which a longer one has no more: what a step's joules are less by counts as well, where steps are a
+ * part of the run that tells of a longer one. */
 static double worth(const struct hec_finding *f) {
-    return fmax(0, fmax(f->joules.best, f->seconds.best)); /* a NAN gives way */
+    double of_run = fmax(f->joules.best, f->seconds.best); /* a NAN gives way */
+    bool of_steps = f->joules.best >= HEC_FINDING_STEPS * f->step_joules.best;
+    return fmax(0, of_steps ? fmax(of_run, f->step_joules.best) : of_run);
 }
 
 /* Joules are what counts, where they are known. */

@@ -14,6 +14,7 @@ struct hec_predictor {
     struct hec_schedule schedule;
     struct hec_replay recorded;
     struct hec_replay before; /* the same without CUPTI: what answers are compared with */
+    double waits_left; /* of the time in which the device does nothing, where CUPTI records nothing; 1: as recorded */
     struct hec_replay_power power;
     double widen;         /* of intervals: power.h */
     double data_s;        /* that the program waited for data in the stretch */
@@ -56,13 +57,32 @@ static struct answer answer_of(const struct hec_predictor *p, const struct hec_f
 
 /* ---- replays ---- */
 
+/* Of the device that does most. */
+static double busiest(const struct hec_replay *r) {
+    double most_s = 0;
+    for (int d = 0; d < HEC_DEVICE_MAX; d++)
+        most_s = fmax(most_s, r->busy_s[d]);
+    return most_s;
+}
+
 static int replay(const struct hec_predictor *p, const struct hec_replay_edit *edits, size_t count,
                   struct hec_replay *out) {
     struct hec_replay_edit all[REST_MAX + 2] = {hec_edit_untraced(&p->schedule)};
     size_t first = p->schedule.graph_left < 1;
     for (size_t i = 0; i < count; i++)
         all[first + i] = edits[i];
-    return hec_replay_run(&p->schedule, all, first + count, false, NULL, out);
+    int err = hec_replay_run(&p->schedule, all, first + count, false, NULL, out);
+    double busy_s = fmin(out->seconds, busiest(out));
+    out->seconds = busy_s + p->waits_left * (out->seconds - busy_s);
+    return err;
+}
+
+/* Kernels take as long when they are recorded; what lies between them takes longer, and no record says which part of it. So where the
+ * program is known to go faster outside of windows, each part is taken to be shorter alike. */
+static double waits_left(const struct hec_predictor *p) {
+    double busy_s = busiest(&p->before), waits_s = p->before.seconds - busy_s;
+    double left_s = p->schedule.untraced * p->recorded.recorded_s - busy_s;
+    return isfinite(left_s) && waits_s > 0 ? fmin(1, fmax(0, left_s / waits_s)) : 1;
 }
 
 /* More workers take more cores: with all that there are loading is faster by what was free. */
@@ -112,10 +132,15 @@ int hec_predictor_begin(struct hec_meter *meter, const struct hec_summary *summa
         return HEC_ERR_NOMEM;
     }
     p->schedule = *schedule;
+    p->waits_left = 1;
     *schedule = (struct hec_schedule){0};
     int err = hec_replay_run(&p->schedule, NULL, 0, false, NULL, &p->recorded);
     if (!err)
         err = replay(p, NULL, 0, &p->before);
+    if (!err) {
+        p->waits_left = waits_left(p);
+        err = replay(p, NULL, 0, &p->before);
+    }
     if (!err)
         err = hec_replay_run(&p->schedule, NULL, 0, true, NULL, &usual);
     bool sound = !err && one_job(&p->schedule) && p->before.seconds > 0 &&
