@@ -24,6 +24,8 @@
 #define REQUEST_NS (10 * HEC_NS_PER_S) /* from the connection to its first request */
 #define IDLE_S 120                     /* between requests */
 #define BACKLOG 64
+#define WANTED_NS                                                                                                      \
+    (150 * HEC_NS_PER_S) /* a page is made each interval for so long after it was asked for: two scrapes of a minute */
 
 struct connection {
     struct MHD_Connection *is;
@@ -456,7 +458,7 @@ void hec_http_tick(struct hec_http *http, int64_t now_ns, int64_t stale_ns) {
     }
     bool wanted[HEC_HTTP_PAGES];
     for (int page = 0; page < HEC_HTTP_PAGES; page++)
-        wanted[page] = http->asked_ns[page] != 0 && now_ns - http->asked_ns[page] <= http->maker.age_ns;
+        wanted[page] = http->asked_ns[page] != 0 && now_ns - http->asked_ns[page] <= WANTED_NS;
     pthread_mutex_unlock(&http->lock);
     for (int page = 0; page < HEC_HTTP_PAGES; page++)
         if (wanted[page])

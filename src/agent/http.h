@@ -27,8 +27,8 @@ struct hec_http;
 
 /* A socket on ADDRESS:PORT, :PORT (all addresses), PORT (loopback) or [ADDRESS]:PORT; port 0: any that is free. */
 int hec_http_listen(const char *on, int *fd, struct hec_why *why);
-/* Who makes the pages: `make` publishes one. It is called once every age_ns at most, by hec_http_tick for what was asked for
- * lately, so that a scrape need not wait for it, else from the server's thread when it is asked for. */
+/* Who makes the pages: `make` publishes one. It is called once every age_ns at most, by hec_http_tick for what was asked for in
+ * the last minutes, so that a scrape waits for no lock and no disk, else from the server's thread when it is asked for. */
 struct hec_http_maker {
     void (*make)(void *context, enum hec_http_page page);
     void *context;

@@ -59,7 +59,8 @@ double hec_node_value_of(const struct hec_node *node, const struct hec_node_devi
     if (metric >= HEC_METRIC_COUNT || device->newest[metric].t_ns == INT64_MIN ||
         now_ns - device->newest[metric].t_ns > STALE_NS + SILENT_INTERVALS * node->interval_ns)
         return NAN;
-    return (double)device->newest[metric].value;
+    /* in the middle of a round of readings the counter is as the totals know it: a page adds up */
+    return (double)(metric == HEC_GPU_ENERGY ? device->settled_mj : device->newest[metric].value);
 }
 
 static int64_t newest(const struct hec_node_device *device, enum hec_metric metric) {

@@ -1,6 +1,7 @@
 #include "jobs/door.h"
 
 #include "base/clock.h"
+#include "jobs/jobs.h"
 #include "jobs/request.h"
 
 #include <errno.h>
@@ -359,6 +360,7 @@ _Noreturn void hec_door_process(const struct hec_door *opened) {
     door = opened;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "hec-door");
+    setpriority(PRIO_PROCESS, 0, HEC_JOBS_NICE);
     for (int signal_number = 1; signal_number < NSIG; signal_number++)
         signal(signal_number, SIG_DFL);
     sigemptyset(&none);

@@ -18,6 +18,7 @@
 
 #define HEC_JOBS_MAX 256        /* at once */
 #define HEC_JOBS_RINGS_MAX 2048 /* of all jobs: two descriptors each; fewer where the limit of them is lower */
+#define HEC_JOBS_NICE 5         /* what works for others (the door, windows) leaves the processor to the agent */
 #define HEC_JOB_ID 352          /* a pod's name has up to 253 characters, its namespace 63 */
 
 /* Where the agent listens unless an option says otherwise. */

@@ -331,14 +331,18 @@ def wrong_passwords(place):
     return []
 
 
-def start(name, place, uid, again=None):
-    """The attacker's process; again: so many seconds between one time and the next, else once. The parent must be root."""
+def start(name, place, uid, again=None, group=None):
+    """The attacker's process; again: so many seconds between one time and the next, else once. The parent must be root. group: the file
+    that takes it into a control group."""
     pid = os.fork()
     if pid:
         return pid
     try:
         os.setsid()
         os.nice(19)
+        if group:
+            with open(group, "w", encoding="utf-8") as file:
+                file.write("0")
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.setresgid(uid, uid, uid)
         os.setgroups([])

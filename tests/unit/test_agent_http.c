@@ -178,9 +178,12 @@ TEST(pages_are_made_when_they_are_needed) {
     now_ns += AGE_NS;
     hec_http_tick(http, now_ns, 10 * S);
     assert_int_equal(made[0], 3);
-    now_ns += 1; /* nobody asked lately */
+    now_ns += 60 * S; /* a scrape a minute later finds its page */
     hec_http_tick(http, now_ns, 10 * S);
-    assert_int_equal(made[0], 3);
+    assert_non_null(strstr(ask("GET", "/metrics", ""), "page 0, 4 times"));
+    now_ns += 150 * S + 1; /* nobody asked lately */
+    hec_http_tick(http, now_ns, 10 * S);
+    assert_int_equal(made[0], 4);
     assert_int_equal(made[1] + made[2] + made[3] + made[4], 0);
     publishes = false;
     assert_non_null(strstr(ask("GET", "/live.json", ""), "HTTP/1.1 503"));

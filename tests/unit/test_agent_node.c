@@ -105,6 +105,20 @@ TEST(test_states) {
     adds_up(0, since);
 }
 
+/* A page that is made in the middle of a round shows the counter up to which the totals go. */
+TEST(test_a_page_in_the_middle_of_a_round) {
+    see(0, UUID);
+    reads(0, 0, 5000000, 0, 0);
+    reads(0, 1, 5080000, 0, 0);
+    node->sink.sample(node, HEC_GPU_ENERGY, 0, now_ns + S, 5160000);
+    hec_node_tick(node, now_ns + S);
+    const struct hec_node_device *device = node->devices[0];
+    assert_int_equal((int64_t)hec_node_value_of(node, device, HEC_GPU_ENERGY, now_ns + S) - 5000000,
+                     total(0, HEC_NODE_ENERGY_MJ));
+    node->sink.sample(node, HEC_GPU_CONTEXTS, 0, now_ns + S, 0);
+    assert_int_equal((int64_t)hec_node_value_of(node, device, HEC_GPU_ENERGY, now_ns + S), 5160000);
+}
+
 /* What Slurm gave to a job is allocated, whether or not anything has a context there; and the idle joules are the job's. */
 TEST(test_allocated_by_a_job) {
     node->jobs.folder = folder;
