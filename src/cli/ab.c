@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "cli/experiment.h"
 #include "cli/with.h"
-#include "launch/supervisor.h"
 #include "report/compare/compare.h"
 
 #include <stdio.h>
@@ -145,6 +144,5 @@ int hec_verb_ab(struct hec_args *args) {
             hec_summary_free(&ab.runs[side][i]);
         free(ab.runs[side]);
     }
-    fflush(NULL);
-    hec_supervisor_exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_verb_exit(status);
 }

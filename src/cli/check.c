@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "cli/experiment.h"
 #include "cli/receipt_read.h"
-#include "launch/supervisor.h"
 #include "report/receipt/check.h"
 
 #include <fcntl.h>
@@ -138,6 +137,5 @@ int hec_verb_check(struct hec_args *args) {
     hec_ab_free(&outcome);
     hec_experiment_free(&c.run);
     hec_receipt_free(&c.baseline);
-    fflush(NULL);
-    hec_supervisor_exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_verb_exit(status);
 }

@@ -58,6 +58,11 @@ const char *hec_option_help(enum hec_option option, enum hec_verb verb);
 enum hec_verb hec_verb_find(const char *name); /* HEC_VERB_COUNT if there is none */
 /* The exit status for a negative enum hec_err of a verb. */
 int hec_verb_status(enum hec_verb verb, int err);
+/* The exit status of a verb that a signal asked to end: hec_verb_exit then ends by that signal, so that a shell's loop over it ends
+ * too. */
+int hec_ended_by(int signal_number);
+/* Of a verb with a supervisor: an abandoned driver thread must not hold the exit up. */
+_Noreturn void hec_verb_exit(int status);
 int hec_verb_unknown(const char *word); /* says so, and which is probably meant; HEC_ERR_USAGE */
 
 #define HEC_ARGS_MAX 256

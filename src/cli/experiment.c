@@ -391,7 +391,7 @@ static int experiment(struct hec_experiment_run *run, struct hec_trials *trials,
         return started ? hec_err_exit_status(err) : outcome->end.exit_status;
     }
     return outcome->state == HEC_AB_FAILED        ? failed(run, outcome)
-           : outcome->state == HEC_AB_INTERRUPTED ? 128 + outcome->end.asked
+           : outcome->state == HEC_AB_INTERRUPTED ? hec_ended_by(outcome->end.asked)
                                                   : 0;
 }
 

@@ -2,8 +2,10 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/load.h"
+#include "jobs/jobs.h"
 #include "jobs/window.h"
 #include "launch/running.h"
+#include "launch/supervisor.h"
 #include "report/words/reasons.h"
 
 #include <errno.h>
@@ -17,8 +19,6 @@
 #include <unistd.h>
 
 /* `hec __window`, hidden: records and analyses some seconds of a job for the node's agent (jobs/window.h). */
-
-#define NICE 5
 
 static double known(double value) {
     return value >= 0 && isfinite(value) ? value : 0;
@@ -133,7 +133,7 @@ static int window_main(void) {
         .magic = HEC_WINDOW_MAGIC, .cause = -1, .recoverable = NAN, .confidence = NAN};
     struct hec_why why = {""};
     int file = -1;
-    setpriority(PRIO_PROCESS, 0, NICE);
+    setpriority(PRIO_PROCESS, 0, HEC_JOBS_NICE);
     hec_window_when_enough(has_enough);
     if (hec_window_receive(&plan, rings) != HEC_OK) {
         hec_error(HEC_WINDOW_VERB ": this verb is for the agent of a node");
@@ -210,10 +210,24 @@ static int dispatch(int argc, char **argv) {
     if (verb == HEC_VERB_COUNT)
         return hec_err_exit_status(hec_verb_unknown(word));
     struct hec_args args;
-    int status = hec_args_parse(verb, argc - 1, argv + 1, &args);
+    argc--;
+    argv++;
+    int status = hec_args_parse(verb, argc, argv, &args);
     if (status != HEC_OK)
         return status > 0 ? 0 : failed(verb, status);
     return (status = hec_verb_info(verb)->function(&args)) < 0 ? failed(verb, status) : status;
+}
+
+static int ended_by;
+
+int hec_ended_by(int signal_number) {
+    ended_by = signal_number;
+    return 128 + signal_number;
+}
+
+void hec_verb_exit(int status) {
+    fflush(NULL);
+    hec_supervisor_exit(ended_by && status == 128 + ended_by ? ended_by : 0, status);
 }
 
 /* A full disk must not look like success, no matter what a verb prints and how. */

@@ -21,8 +21,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define DESCRIPTORS_LEAST 32 /* enough for a traced run on eight simulated GPUs */
-
 struct run {
     struct hec_args args;
     struct hec_price price;
@@ -137,6 +135,14 @@ static int show_live(struct run *run, struct hec_why *why) {
     return err;
 }
 
+/* COMMAND takes this process's place. Returns, with an exit status, where it cannot be run. */
+static int become(char **command, char **environment) {
+    execvpe(command[0], command, environment);
+    int errnum = errno;
+    hec_error("%s: %s", command[0], errnum == ENOENT ? "command not found" : strerror(errnum));
+    return errnum == ENOENT || errnum == ENOTDIR ? 127 : 126;
+}
+
 /* Returns only where the command could not be run. */
 static int observe(struct run *run) {
     struct hec_why why = {""};
@@ -150,8 +156,15 @@ static int observe(struct run *run) {
         status = hec_err_exit_status(err);
     else
         err = hec_session_start(&run->options, &session, &status, &why);
-    if (err < 0) {
+    if (err < 0)
         hec_live_end(run->live);
+    if (err == HEC_ERR_NOMEM) {
+        hec_warn("%s: the command runs as without HEC", why.text);
+        hec_with_guard_close(run->guard);
+        run->guard = NULL;
+        return become(run->options.command, environ);
+    }
+    if (err < 0) {
         hec_error("%s", why.text);
         return status;
     }
@@ -168,22 +181,26 @@ static int observe(struct run *run) {
     hec_child_end_as(result.signal, result.exit_status); /* an abandoned driver thread must not hold the exit up */
 }
 
-/* COMMAND takes this process's place. Returns, with an exit status, where it cannot be run. */
-static int become(char **command, char **environment) {
-    execvpe(command[0], command, environment);
-    int errnum = errno;
-    hec_error("%s: %s", command[0], errnum == ENOENT ? "command not found" : strerror(errnum));
-    return errnum == ENOENT || errnum == ENOTDIR ? 127 : 126;
-}
-
-/* Whether there are enough file descriptors to observe with; else it says so. */
-static bool has_descriptors(void) {
-    struct rlimit limit;
-    bool has = getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS_LEAST;
-    if (!has)
-        hec_warn("only %lu files may be open (ulimit -n), and observing takes %d: the command runs as without HEC",
-                 (unsigned long)limit.rlim_cur, DESCRIPTORS_LEAST);
-    return has;
+/* Whether the limits leave enough to observe with; else it says so. What memory and threads take is seen when they are asked for. */
+static bool has_room(void) {
+    static const struct {
+        int resource;
+        rlim_t least, unit;
+        const char *what, *option;
+    } rows[] = {
+        {RLIMIT_NOFILE, 32, 1, "files may be open", "-n"}, /* enough for a traced run on eight simulated GPUs */
+        {RLIMIT_STACK, 512 << 10, 1024, "KiB may be on the stack", "-s"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct rlimit limit;
+        if (getrlimit(rows[i].resource, &limit) != 0 || limit.rlim_cur >= rows[i].least)
+            continue;
+        hec_warn("only %lu %s (ulimit %s), and observing takes %lu: the command runs as without HEC",
+                 (unsigned long)(limit.rlim_cur / rows[i].unit), rows[i].what, rows[i].option,
+                 (unsigned long)(rows[i].least / rows[i].unit));
+        return false;
+    }
+    return true;
 }
 
 /* Nothing of HEC stands between COMMAND and who started it. Returns where it cannot be run. */
@@ -224,7 +241,7 @@ int hec_verb_run(struct hec_args *args) {
     int err = parse(&run);
     int status = err < 0                                  ? err
                  : hec_args_has(&run.args, HEC_OPT_AGENT) ? hand_over(&run)
-                 : has_descriptors()                      ? observe(&run)
+                 : has_room()                             ? observe(&run)
                                                           : become(run.options.command, environ);
     hec_with_guard_close(run.guard);
     hec_live_free(run.live);

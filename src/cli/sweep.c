@@ -10,7 +10,6 @@
 #include "cli/receipt_fill.h"
 #include "cli/with.h"
 #include "diagnose/physics.h"
-#include "launch/supervisor.h"
 #include "observe/marks/marks.h"
 #include "prove/sweep.h"
 #include "report/html.h"
@@ -396,7 +395,7 @@ static int finish(struct sweep *s, const struct hec_race_outcome *outcome) {
         err = print(s);
     if (err < 0)
         return hec_err_exit_status(err);
-    return outcome->state == HEC_RACE_INTERRUPTED ? 128 + outcome->end.asked : ran_any(s) ? 0 : 1;
+    return outcome->state == HEC_RACE_INTERRUPTED ? hec_ended_by(outcome->end.asked) : ran_any(s) ? 0 : 1;
 }
 
 static int run(struct sweep *s) {
@@ -444,6 +443,5 @@ int hec_verb_sweep(struct hec_args *args) {
     if (err == HEC_OK)
         status = run(&sweep);
     release(&sweep);
-    fflush(NULL);
-    hec_supervisor_exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_verb_exit(status);
 }

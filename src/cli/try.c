@@ -8,7 +8,6 @@
 #include "cli/output.h"
 #include "cli/receipt_fill.h"
 #include "cli/with.h"
-#include "launch/supervisor.h"
 #include "report/receipt/try.h"
 #include "report/words/findings.h"
 #include "report/words/reasons.h"
@@ -406,7 +405,7 @@ static int run_all(struct try *t, struct hec_ab_outcome *outcome) {
     int kept = proves && !t->unproven ? 0 : keep_nothing(t);
     if (t->run.receipt.error == HEC_OK)
         err = print(t);
-    return end.asked ? 128 + end.asked : status ? status : kept ? kept : hec_err_exit_status(err);
+    return end.asked ? hec_ended_by(end.asked) : status ? status : kept ? kept : hec_err_exit_status(err);
 }
 
 int hec_verb_try(struct hec_args *args) {
@@ -428,6 +427,5 @@ int hec_verb_try(struct hec_args *args) {
     hec_ab_free(&outcome);
     hec_search_free(&t.found);
     hec_experiment_free(&t.run);
-    fflush(NULL);
-    hec_supervisor_exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_verb_exit(status);
 }

@@ -5,7 +5,6 @@
 #include "cli/experiment.h"
 #include "cli/output.h"
 #include "cli/receipt_read.h"
-#include "launch/supervisor.h"
 #include "report/html.h"
 #include "report/receipt/check.h"
 #include "report/receipt/words.h"
@@ -226,8 +225,7 @@ static int replay(struct hec_experiment_run *run) {
     hec_experiment_free(run);
     hec_receipt_free(&receipt);
     json_decref(root);
-    fflush(NULL);
-    hec_supervisor_exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_verb_exit(status);
 }
 
 int hec_verb_verify(struct hec_args *args) {

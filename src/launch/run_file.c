@@ -58,7 +58,7 @@ int hec_flusher_start(struct hec_writer *writer, struct hec_flusher **out, struc
     int errnum = pthread_create(&flusher->thread, NULL, flush_main, flusher);
     if (errnum) {
         free(flusher);
-        return hec_fail(why, hec_err_from_errno(errnum), "cannot start a thread: %s", strerror(errnum));
+        return hec_fail(why, HEC_ERR_NOMEM, "cannot start a thread: %s", strerror(errnum));
     }
     *out = flusher;
     return HEC_OK;

@@ -116,7 +116,7 @@ int hec_stopper_begin(struct hec_stopper *s, pid_t command, int64_t start_ns, st
     s->start_ns = start_ns;
     int errnum = pthread_create(&s->thread, NULL, stop_main, s);
     s->running = errnum == 0;
-    return errnum ? hec_fail(why, hec_err_from_errno(errnum), "cannot start a thread: %s", strerror(errnum)) : HEC_OK;
+    return errnum ? hec_fail(why, HEC_ERR_NOMEM, "cannot start a thread: %s", strerror(errnum)) : HEC_OK;
 }
 
 enum hec_stopped hec_stopper_end(struct hec_stopper *s) {

@@ -68,9 +68,9 @@ static void hold(void) {
         pthread_mutex_lock(&ending);
 }
 
-void hec_supervisor_exit(int status) {
+void hec_supervisor_exit(int signal, int status) {
     hold();
-    _exit(status);
+    hec_child_end_as(signal, status);
 }
 
 static void let_go(void) {

@@ -21,8 +21,9 @@ int hec_supervisor_start(const struct hec_layer_options *layers, const char *con
 /* Kill every descendant of this process, and wait until there is none. False: some could not be killed in 30 s. */
 bool hec_supervisor_sweep(void);
 
-/* _exit, as exit does it: where the supervisor is gone, after what that makes necessary. With or without a supervisor. */
-_Noreturn void hec_supervisor_exit(int status);
+/* _exit, as exit does it, or the end by a signal (0: none), which the supervisor passes on: where the supervisor is gone, after what that
+ * makes necessary. With or without a supervisor. */
+_Noreturn void hec_supervisor_exit(int signal, int status);
 
 /* NAME and value of the mark in the environment of all that this worker starts; the value is NULL without a supervisor. */
 #define HEC_SUPERVISOR_ENV "HEC_TRIAL"

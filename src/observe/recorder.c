@@ -244,7 +244,7 @@ int hec_recorder_start(const struct hec_collector *const *all, struct hec_observ
         options->processes = NULL;
         hec_process_table_free(&recorder->processes);
         free(recorder);
-        return hec_fail(why, hec_err_from_errno(errnum), "cannot start a thread: %s", strerror(errnum));
+        return hec_fail(why, HEC_ERR_NOMEM, "cannot start a thread: %s", strerror(errnum));
     }
     *out = recorder;
     return HEC_OK;

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from agent_common import SANITIZED
 from conftest import rows
 
 
@@ -302,9 +303,11 @@ def test_help_of_every_verb(hec, verb):
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_too_few_descriptors_to_observe_with(hec):
+@pytest.mark.parametrize("limit, amount, words", [("NOFILE", 10, "ulimit -n"), ("STACK", 96 << 10, "ulimit -s"), ("DATA", 2 << 20, "memory"),
+                                                  pytest.param("AS", 25 << 20, "", marks=pytest.mark.skipif(SANITIZED, reason="shadow memory"))])
+def test_too_little_to_observe_with(hec, limit, amount, words):
     """The command runs all the same, as without hec, which says so."""
     done = hec("run", "-o", "few.hec", "--", "sh", "-c", "echo ran; exit 3",
-               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (10, 10)))
-    assert (done.returncode, done.stdout) == (3, "ran\n") and "ulimit -n" in done.stderr
+               preexec_fn=lambda: resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (amount, amount)))
+    assert (done.returncode, done.stdout) == (3, "ran\n") and words in done.stderr and "runs as without HEC" in done.stderr
     assert not (hec.folder / "few.hec").exists()

@@ -71,7 +71,7 @@ TEST(test_ends_as_the_worker) {
     pid_t pid = fork();
     if (pid == 0) {
         start_supervisor();
-        hec_supervisor_exit(7);
+        hec_supervisor_exit(0, 7);
     }
     int status = ended(pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
@@ -105,7 +105,7 @@ TEST(test_signals_reach_the_worker_once) {
     if (pid == 0) {
         start_supervisor();
         wait_for_interrupts();
-        hec_supervisor_exit(0);
+        hec_supervisor_exit(0, 0);
     }
     expect("ready 1\n");
     kill(pid, SIGINT);
@@ -125,7 +125,7 @@ TEST(test_terminal) {
             setpgid(0, 0);
             start_supervisor();
             wait_for_interrupts();
-            hec_supervisor_exit(3);
+            hec_supervisor_exit(0, 3);
         }
         setpgid(job, job);
         signal(SIGTTOU, SIG_IGN);
@@ -165,7 +165,7 @@ TEST(test_nothing_survives) {
             if (victim == 0) { /* nobody dies */
                 bool swept = hec_supervisor_sweep() && waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
                 say("swept %d\n", swept);
-                hec_supervisor_exit(0);
+                hec_supervisor_exit(0, 0);
             }
             say("ready %d\n", 1);
             if (victim == 1)
@@ -173,7 +173,7 @@ TEST(test_nothing_survives) {
             if (victim == 2)
                 raise(SIGKILL);
             if (victim == 3)
-                hec_supervisor_exit(0); /* what is left after an orderly end is not kept either */
+                hec_supervisor_exit(0, 0); /* what is left after an orderly end is not kept either */
             pause();
         }
         expect(victim ? "ready 1\n" : "swept 1\n");
