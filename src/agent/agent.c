@@ -569,6 +569,7 @@ __attribute__((visibility("default"))) int hec_agent_main(const struct hec_agent
     agent.page = (struct hec_page_options){.dcgm = &agent.dcgm,
                                            .hostname_label = "Hostname",
                                            .hostname = agent.hostname,
+                                           .dashes = options->dashes,
                                            .all_series = options->all_series};
     hec_buf_init(&agent.text, HEC_PAGE_LENGTH_MAX);
     pthread_mutex_init(&agent.making, NULL);

@@ -24,6 +24,7 @@ struct hec_agent_options {
     const char *job_map;    /* folder of files that say which batch job has which GPU; NULL: the usual one */
     bool all_series;        /* all that is measured, whether anything that is deployed asks for it or not */
     bool no_hostname;
+    bool dashes;      /* for blanks in the label modelName */
     const char *otlp; /* URL that metrics are pushed to; NULL: nowhere */
     const char *user; /* become this one; NULL: stay */
     bool no_sandbox;

@@ -26,7 +26,7 @@ struct maker {
 struct labels {
     struct hec_label label[LABELS_MAX];
     size_t count;
-    char gpu[16], device[24], instance[16], xid[24];
+    char gpu[16], device[24], instance[16], xid[24], model[sizeof((struct hec_device *)0)->name];
 };
 
 static void add_label(struct labels *labels, const char *name, const char *value) {
@@ -43,10 +43,14 @@ static void label_device(const struct hec_node_device *device, struct labels *la
     add_label(labels, "UUID", device->info.uuid);
 }
 
-static void label_identity(const struct hec_node_device *device, struct labels *labels, const char *model) {
+static void label_identity(const struct hec_node_device *device, struct labels *labels, const char *model,
+                           bool dashes) {
+    memcpy(labels->model, device->info.name, sizeof labels->model);
+    for (char *blank = labels->model; dashes && (blank = strchr(blank, ' '));)
+        *blank = '-';
     add_label(labels, "pci_bus_id", device->info.pci_bus_id);
     add_label(labels, "device", labels->device);
-    add_label(labels, model, device->info.name);
+    add_label(labels, model, labels->model);
 }
 
 static void label_xid(struct labels *labels, const char *name, int64_t number) {
@@ -192,7 +196,7 @@ static void label_dcgm(const struct maker *m, const struct hec_node_device *devi
                        const struct hec_gpu_instance *instance, struct labels *labels) {
     const struct hec_dcgm_list *list = m->options->dcgm;
     label_device(device, labels);
-    label_identity(device, labels, "modelName");
+    label_identity(device, labels, "modelName", m->options->dashes);
     if (instance)
         label_instance(instance, labels);
     add_label(labels, m->options->hostname_label, m->options->hostname);
@@ -306,7 +310,7 @@ static void put_device(struct maker *m, enum hec_agent_metric metric,
         struct labels labels;
         label_device(device, &labels);
         if (metric == HEC_AGENT_METRIC_DEVICE_INFO) {
-            label_identity(device, &labels, "model");
+            label_identity(device, &labels, "model", false);
             add_label(&labels, "driver", device->info.driver);
         }
         hec_exposition_sample(&m->out, labels.label, labels.count, value(m, device));

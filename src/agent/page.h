@@ -30,6 +30,7 @@ struct hec_page_options {
     const char *hostname;
     struct hec_causes *causes; /* NULL: no jobs report */
     bool current;              /* joules as they are, not as scrapes see them (agent/late.h) */
+    bool dashes;               /* in modelName, for blanks */
     bool all_series;           /* what nothing that is deployed asks for, too */
 };
 

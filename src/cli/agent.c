@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/exporter.h"
 #include "jobs/jobs.h"
 #include "launch/inject.h"
 #include "launch/paths.h"
@@ -61,16 +62,8 @@ static const struct {
     {"DCGM_HPC_JOB_MAPPING_DIR", HEC_OPT_JOB_MAP, HEC_OPT_JOB_MAP, false},
     {"DCGM_EXPORTER_USE_OLD_NAMESPACE", HEC_OPT_OLD_NAMES, HEC_OPT_OLD_NAMES, true},
     {"DCGM_EXPORTER_NO_HOSTNAME", HEC_OPT_NO_HOSTNAME, HEC_OPT_NO_HOSTNAME, true},
+    {"DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME", HEC_OPT_DASHES, HEC_OPT_DASHES, true},
 };
-
-/* As dcgm-exporter reads a switch; what is none of these is off. */
-static bool is_true(const char *value) {
-    static const char *const words[] = {"1", "t", "T", "true", "TRUE", "True"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(value, words[i]) == 0)
-            return true;
-    return false;
-}
 
 static void take_variables(struct hec_args *args) {
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
@@ -78,7 +71,7 @@ static void take_variables(struct hec_args *args) {
         bool given = hec_args_has(args, variables[i].option) || hec_args_has(args, variables[i].before);
         if (!value || !value[0] || given || args->given_count == HEC_ARGS_MAX)
             continue;
-        if (variables[i].is_switch && !is_true(value))
+        if (variables[i].is_switch && !hec_exporter_is_true(value))
             continue;
         args->given[args->given_count].option = variables[i].option;
         args->given[args->given_count++].value = variables[i].is_switch ? NULL : value;
@@ -130,6 +123,7 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
         .old_names = hec_args_has(args, HEC_OPT_OLD_NAMES),
         .all_series = hec_args_has(args, HEC_OPT_ALL_SERIES),
         .no_hostname = hec_args_has(args, HEC_OPT_NO_HOSTNAME),
+        .dashes = hec_args_has(args, HEC_OPT_DASHES),
         .otlp = hec_args_value(args, HEC_OPT_OTLP),
         .user = hec_args_value(args, HEC_OPT_USER),
         .no_sandbox = hec_args_has(args, HEC_OPT_NO_SANDBOX),
@@ -158,6 +152,7 @@ int hec_verb_agent(struct hec_args *args) {
     char state[PATH_MAX];
     struct hec_why why = {""};
     take_variables(args);
+    hec_exporter_variables(args);
     int err = choose(args, &options);
     if (err < 0)
         return err;

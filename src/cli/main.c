@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/exporter.h"
 #include "cli/load.h"
 #include "jobs/jobs.h"
 #include "jobs/window.h"
@@ -212,6 +213,8 @@ static int dispatch(int argc, char **argv) {
     struct hec_args args;
     argc--;
     argv++;
+    if (verb == HEC_VERB_AGENT)
+        hec_exporter_arguments(&argc, argv);
     int status = hec_args_parse(verb, argc, argv, &args);
     if (status != HEC_OK)
         return status > 0 ? 0 : failed(verb, status);

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import pwd
+import re
 import resource
 import signal
 import socket
@@ -18,6 +19,8 @@ import time
 import conftest
 import pytest
 from agent_common import SANITIZED, Agent, Machine, hostile
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 STATES = {"busy", "idle_allocated", "idle_free", "unobserved"}
 ENERGY, JOULES, SECONDS = ("hec_device_energy_joules_total", "hec_device_state_joules_total",
@@ -149,6 +152,28 @@ def test_options_of_dcgm_exporter(started, hec):
     assert "Hostname" not in page.text
     assert not page.all("DCGM_FI_DEV_VGPU_LICENSE_STATUS"), "not measured: absent"
     assert page.one("hec_agent_interval_seconds") == 0.2, "--interval before -c"
+
+
+THEIRS = re.findall(r'HEC_EXPORTER_OPTION\("([^"]*)", (0|\'.\'), (\w+), "([^"]*)"', (ROOT / "src/cli/exporter.def").read_text(encoding="utf-8"))
+
+
+def test_every_option_of_dcgm_exporter_is_taken(started, hec):
+    """What has no counterpart is said in a sentence, once; switches as Go writes them; a blank of the model's name becomes a dash."""
+    assert len(THEIRS) == 26
+    words = [word for name, letter, kind, _ in THEIRS for word in ([f"--{name}", "7"] if kind == "VALUE" else [f"-{name}=true"])]
+    agent = started("--sim", "h200", *words, "--kubernetes=true", "-use-old-namespace=false", "-no-hostname=1", "-address", ":0")
+    page = agent.until(lambda page: page.all("DCGM_FI_DEV_GPU_TEMP"))
+    labels, _ = page.all("DCGM_FI_DEV_GPU_TEMP")[0]
+    assert labels["modelName"] == "NVIDIA-H200" and "Hostname" not in page.text and not page.all("dcgm_gpu_temp")
+    for name, _, kind, _ in THEIRS:
+        assert agent.said.count(f"agent: --{name}: ") == (kind != "AS"), agent.said
+    here = started("--sim", "h200", "-sf", "-p", "f", "-x7", "--dump-enabled=false",
+                   env={**{variable: "true" for *_, variable in THEIRS if variable}, "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME": "t"})
+    page = here.until(lambda page: page.all("DCGM_FI_DEV_GPU_TEMP"))
+    assert page.all("DCGM_FI_DEV_GPU_TEMP")[0][0]["modelName"] == "NVIDIA-H200"
+    for name, letter, kind, variable in THEIRS:
+        assert here.said.count(f"agent: {variable}: ") == (kind != "AS"), here.said
+        assert here.said.count(f"agent: --{name}: ") == (letter != "0")
 
 
 # the names of its etc/1.x-compatibility-metrics.csv, 4.5
