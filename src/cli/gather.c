@@ -6,6 +6,7 @@
 #include "cli/joined.h"
 #include "launch/facts.h"
 #include "cli/output.h"
+#include "report/receipt/receipt.h"
 #include "store/copy.h"
 
 #include <limits.h>
@@ -53,6 +54,7 @@ int hec_verb_gather(struct hec_args *args) {
         .hostname = hide,
         .uuids = hide,
         .paths = hide,
+        .withhold = hide ? hec_receipt_without_secrets : NULL,
         .drop = hide ? drop : NULL,
         .facts = facts,
         .fact_count = sizeof facts / sizeof facts[0],

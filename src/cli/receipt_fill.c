@@ -46,7 +46,7 @@ void hec_receipt_begin(struct hec_receipt *r, const struct hec_ab *ab, const str
     hec_facts_wall_time(hec_clock_wall_ns(), r->created);
     snprintf(r->hec_version, sizeof r->hec_version, "%s", HEC_VERSION);
     if (getcwd(folder, sizeof folder))
-        hec_receipt_set(r, &r->folder, folder);
+        hec_receipt_set_folder(r, folder);
     for (int side = 0; side < 2; side++)
         hec_receipt_add_command(r, side, ab->command[side]);
     for (int i = 0; levers && i < levers->count; i++) {

@@ -78,8 +78,11 @@ static int check_environment(const struct hec_receipt *receipt) {
     for (int i = 0; i < now.environment.count; i++)
         if (!hec_receipt_fact(&receipt->environment, now.environment.list[i].name))
             warn_of(now.environment.list[i].name, NULL, now.environment.list[i].value);
-    if (receipt->folder && getcwd(folder, sizeof folder) && strcmp(folder, receipt->folder) != 0)
-        warn_of("the working folder", receipt->folder, folder);
+    if (receipt->folder && getcwd(folder, sizeof folder)) {
+        hec_receipt_set_folder(&now, folder);
+        if (now.folder && strcmp(now.folder, receipt->folder) != 0)
+            warn_of("the working folder", receipt->folder, now.folder);
+    }
     int err = now.error;
     hec_receipt_free(&now);
     return err;

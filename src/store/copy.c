@@ -145,6 +145,18 @@ static const char *scrubbed(struct copying *c, const char *text) {
     return hec_buf_text(&c->text);
 }
 
+/* Of what a person wrote, in which there may be secrets. */
+static const char *scrubbed_words(struct copying *c, const char *text) {
+    char *(*withhold)(const char *, int *) = c->scrubber.scrub->withhold;
+    int count = 0;
+    char *kept = withhold ? withhold(text, &count) : NULL;
+    if (withhold && !kept)
+        c->err = hec_fail(c->why, HEC_ERR_NOMEM, "out of memory");
+    const char *clean = scrubbed(c, kept ? kept : withhold ? "" : text);
+    free(kept);
+    return clean;
+}
+
 /* The writer keeps only so much: commit now and then. */
 static int count_row(struct copying *c) {
     if (c->err == HEC_OK && ++c->rows >= 1000) {
@@ -176,7 +188,7 @@ static int copy_gpu_process(void *context, const struct hec_gpu_process *process
 
 static int copy_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
     struct copying *c = context;
-    c->sink->event(c->sink->context, kind, device, t_ns, scrubbed(c, text));
+    c->sink->event(c->sink->context, kind, device, t_ns, scrubbed_words(c, text));
     return count_row(c);
 }
 
@@ -239,7 +251,7 @@ static int copy_meta(void *context, const char *key, const char *value) {
         scrub_arguments(value, &command);
         value = hec_buf_text(&command);
     }
-    const char *text = scrubbed(c, value);
+    const char *text = strcmp(key, "command") == 0 ? scrubbed_words(c, value) : scrubbed(c, value);
     hec_buf_free(&command);
     return c->err ? c->err : insert_meta(c, key, text);
 }

@@ -13,10 +13,14 @@ struct hec_store_fact {
 
 /* What to take out of meta values, device strings and texts of events. Names of processes, phases and units stay. */
 struct hec_store_scrub {
-    bool hostname;           /* the meta key hostname, wherever its value stands as a word: "host" */
-    bool uuids;              /* GPU-... and MIG-...: numbered ones, the same for the same everywhere */
-    bool paths;              /* absolute paths but those under /dev, /etc, /lib, /proc, /sys, /usr: their last part */
-    bool arguments;          /* the meta key command keeps its first word */
+    bool hostname;  /* the meta key hostname, wherever its value stands as a word: "host" */
+    bool uuids;     /* GPU-... and MIG-...: numbered ones, the same for the same everywhere */
+    bool paths;     /* absolute paths but those under /dev, /etc, /lib, /proc, /sys, /usr: their last part */
+    bool arguments; /* the meta key command keeps its first word */
+    char *(*withhold)(
+        const char *text,
+        int *count);         /* the command and texts of events without what looks like a secret, as a copy that is
+                                                        freed, NULL: no memory; *count is increased for each. NULL: as they are */
     const char *const *drop; /* meta keys to leave out, NULL at the end; may be NULL */
     const struct hec_store_fact *facts; /* added to meta, in place of what is there */
     size_t fact_count;

@@ -146,6 +146,13 @@ def test_gather_hides_names_and_keeps_figures(hec, run_file):
     assert packed["devices"][0]["uuid"] != whole["devices"][0]["uuid"]
 
 
+def test_gather_withholds_secrets(hec):
+    hec.ok("run", "-q", "-o", "s.hec", "--trace", "off", "--sim", "h200", "--", "sh", "-c", "true --token=SECRETAA", "--password", "SECRETBB")
+    hec.ok("gather", "-o", "sg.hec", "s.hec")
+    assert b"SECRET" in (hec.folder / "s.hec").read_bytes() and b"SECRET" not in (hec.folder / "sg.hec").read_bytes()
+    assert hec.report("sg.hec")["run"]["command"] == "sh -c 'true --token=[withheld]' --password [withheld]"
+
+
 def union(intervals):
     length, end = 0, None
     for start, stop in sorted(intervals):

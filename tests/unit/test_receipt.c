@@ -244,6 +244,22 @@ TEST(without_secrets) {
         {"x --max-tokens 128 --tokenizer bert-base-cased", "x --max-tokens 128 --tokenizer bert-base-cased"},
         {"git@github.com:a/b nvcr.io/a:1@sha256:abc", "git@github.com:a/b nvcr.io/a:1@sha256:abc"},
         {"sorted(x, key=function)", "sorted(x, key=function)"},
+        {"os.environ[\"WANDB_API_KEY\"]=\"geheim99\"", "os.environ[\"WANDB_API_KEY\"]=\"[withheld]\""},
+        {"os.putenv('HF_TOKEN', 'geheim99')", "os.putenv('HF_TOKEN', '[withheld]')"},
+        {"AccountKey=geheim99;EndpointSuffix=x", "AccountKey=[withheld];EndpointSuffix=x"},
+        {"a -----BEGIN RSA PRIVATE KEY----- MIIgeheim -----END RSA PRIVATE KEY-----\nb", "a [withheld]\nb"},
+        {"https://hooks.slack.com/services/T0/B0/geheim99", "https://hooks.slack.com/services/[withheld]"},
+        {"https://api.telegram.org/bot1:geheim99", "https://api.telegram.org/bot[withheld]"},
+        {"nvapi-geheim99abcdefg rk_live_geheim99abcd", "[withheld] [withheld]"},
+        {"ldap://x/??bindpw=geheim99", "ldap://x/??bindpw=[withheld]"},
+        /* options of programs */
+        {"curl -u bob:geheim https://x", "curl -u bob:[withheld] https://x"},
+        {"curl -ubob:geheim https://x", "curl -ubob:[withheld] https://x"},
+        {"a; /usr/bin/mysql -u root -pgeheim db", "a; /usr/bin/mysql -u root -p[withheld] db"},
+        {"sshpass -p geheim ssh -p 22 x", "sshpass -p [withheld] ssh -p 22 x"},
+        {"docker run -p 8080:80 -u 1000:1000 x", "docker run -p 8080:80 -u 1000:1000 x"},
+        {"echo $(docker login -p geheim)", "echo $(docker login -p [withheld])"},
+        {"train.py -p 3 --pin-memory true -u 8:9", "train.py -p 3 --pin-memory true -u 8:9"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int withheld = 0;
@@ -291,6 +307,9 @@ TEST(commands_without_secrets) {
                                         "--pass",
                                         "12345678",
                                         "PGPASSWORD=a b",
+                                        "/usr/bin/curl",
+                                        "--user",
+                                        "bob:a b",
                                         NULL};
     static const char *const left[] = {"env",
                                        "HF_TOKEN=[withheld]",
@@ -311,15 +330,21 @@ TEST(commands_without_secrets) {
                                        "--wandb-key=[withheld]",
                                        "--pass",
                                        "[withheld]",
-                                       "PGPASSWORD=[withheld]"};
+                                       "PGPASSWORD=[withheld]",
+                                       "/usr/bin/curl",
+                                       "--user",
+                                       "bob:[withheld]"};
     struct hec_receipt one = {.error = HEC_OK};
     hec_receipt_add_command(&one, 1, (char *const *)(uintptr_t)words);
     assert_int_equal(one.command[1].count, sizeof left / sizeof left[0]);
     for (int i = 0; i < one.command[1].count; i++)
         assert_string_equal(one.command[1].list[i], left[i]);
-    assert_int_equal(one.withheld.count, 6);
+    assert_int_equal(one.withheld.count, 7);
     assert_string_equal(one.withheld.list[1], "word 6 of command B");
     assert_false(hec_receipt_has_commands(&one));
+    hec_receipt_set_folder(&one, "/home/a/ghp_geheim0123456789");
+    assert_string_equal(one.folder, "/home/a/[withheld]");
+    assert_string_equal(one.withheld.list[one.withheld.count - 1], "the working folder");
     hec_receipt_free(&one);
 }
 

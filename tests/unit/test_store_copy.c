@@ -51,7 +51,13 @@ TEST(names_are_taken_out) {
     make(from);
     static const char *const drop[] = {"secret", NULL};
     static const struct hec_store_fact facts[] = {{"part", "H200"}, {"command", "python train.py"}};
-    struct hec_store_scrub scrub = {true, true, true, true, drop, facts, 1};
+    struct hec_store_scrub scrub = {.hostname = true,
+                                    .uuids = true,
+                                    .paths = true,
+                                    .arguments = true,
+                                    .drop = drop,
+                                    .facts = facts,
+                                    .fact_count = 1};
     struct hec_why why = {""};
     if (hec_store_copy(from, to, false, &scrub, &why) != HEC_OK)
         fail_msg("%s", why.text);

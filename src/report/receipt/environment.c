@@ -67,6 +67,18 @@ void hec_receipt_add_environment(struct hec_receipt *receipt, char *const *varia
     free(sorted);
 }
 
+void hec_receipt_set_folder(struct hec_receipt *receipt, const char *folder) {
+    int withheld = 0;
+    char *kept = hec_receipt_without_secrets(folder, &withheld);
+    if (!kept)
+        receipt->error = HEC_ERR_NOMEM;
+    else
+        hec_receipt_set(receipt, &receipt->folder, kept);
+    if (withheld)
+        hec_receipt_add_word(receipt, &receipt->withheld, "the working folder");
+    free(kept);
+}
+
 /* Withheld of a word of a command, as the receipt says it. */
 static void note_word(struct hec_receipt *receipt, int side, int at) {
     char text[64];
@@ -81,6 +93,7 @@ static size_t value_at(const char *word) {
 }
 
 void hec_receipt_add_command(struct hec_receipt *receipt, int side, char *const *words) {
+    struct hec_receipt_reading reading = {0, "", 0};
     const char *before = ""; /* an option whose value the next word may be */
     for (int i = 0; words && words[i]; i++) {
         const char *word = words[i];
@@ -92,7 +105,7 @@ void hec_receipt_add_command(struct hec_receipt *receipt, int side, char *const 
         else if (before[0] && word[0] != '-' && hec_receipt_is_secret(before, strlen(before), word, true))
             withheld = asprintf(&kept, "%s", HEC_RECEIPT_WITHHELD) > 0;
         else
-            kept = hec_receipt_without_secrets(word, &withheld);
+            kept = hec_receipt_read_word(&reading, word, &withheld);
         if (!kept)
             receipt->error = HEC_ERR_NOMEM;
         else

@@ -98,6 +98,8 @@ void hec_receipt_free(struct hec_receipt *receipt);
 /* text: a member of the receipt, which it replaces. */
 void hec_receipt_set(struct hec_receipt *receipt, char **text, const char *value);
 void hec_receipt_add_word(struct hec_receipt *receipt, struct hec_receipt_words *words, const char *word);
+/* Where it ran, without what looks like a secret. */
+void hec_receipt_set_folder(struct hec_receipt *receipt, const char *folder);
 void hec_receipt_add_fact(struct hec_receipt *receipt, struct hec_receipt_facts *facts, const char *name,
                           const char *value);
 /* Of NAME=VALUE, NULL at the end, those that matter, in order of their names; secrets by name alone. */
@@ -113,6 +115,13 @@ bool hec_receipt_is_secret(const char *name, size_t length, const char *value, b
 /* A copy, with HEC_RECEIPT_WITHHELD in place of what looks like a secret: who logs in in a URL, what begins like a token of a
  * known service, what was drawn at random. *withheld: is increased for each. The caller frees it. NULL: no memory. */
 char *hec_receipt_without_secrets(const char *value, int *withheld);
+/* The same of the words of one command in turn: -p of mysql is a password. It begins as {0, "", 0}; words stay where they are. */
+struct hec_receipt_reading {
+    uint64_t programs; /* whose options are known: a bit each */
+    const char *before;
+    size_t before_length;
+};
+char *hec_receipt_read_word(struct hec_receipt_reading *reading, const char *value, int *withheld);
 void hec_receipt_add_tried(struct hec_receipt *receipt, const struct hec_receipt_tried *tried);
 void hec_receipt_add_trial(struct hec_receipt *receipt, const struct hec_experiment_trial *trial);
 

@@ -27,6 +27,24 @@ static const char *const prefixes[] = {
 #define HEC_RECEIPT_SECRET_PREFIX(text) text,
 #include "report/receipt/environment.def"
 };
+static const char *const addresses[] = {
+#define HEC_RECEIPT_SECRET_ADDRESS(text) text,
+#include "report/receipt/environment.def"
+};
+enum part { WHOLE, AFTER_COLON };
+static const struct {
+    const char *program, *option;
+    enum part part;
+} options[] = {
+#define HEC_RECEIPT_SECRET_OPTION(program, option, part) {program, option, part},
+#include "report/receipt/environment.def"
+};
+_Static_assert(sizeof options / sizeof options[0] <= 64, "a bit each in hec_receipt_reading");
+
+/* Where a word begins in accountKey. */
+static bool is_hump(const char *at) {
+    return islower((unsigned char)at[-1]) && isupper((unsigned char)at[0]);
+}
 
 /* Whether the words of a name (HF_TOKEN, --api-key) have it as they are to. option: of a command, where a part is not enough:
  * --tokenizer and --max-tokens name no secret. */
@@ -34,8 +52,8 @@ static bool has_name(const char *name, size_t length, size_t row, bool option) {
     const char *text = names[row].text;
     size_t size = strlen(text), first = strcspn(name, NAME_CHARACTERS);
     for (size_t i = first; i + size <= length; i++) {
-        bool begins = i == first || !isalnum((unsigned char)name[i - 1]);
-        bool ends = i + size == length || !isalnum((unsigned char)name[i + size]);
+        bool begins = i == first || !isalnum((unsigned char)name[i - 1]) || is_hump(name + i);
+        bool ends = i + size == length || !isalnum((unsigned char)name[i + size]) || is_hump(name + i + size);
         if (strncasecmp(name + i, text, size) != 0)
             continue;
         if (names[row].where == IN_ALL || (names[row].where == ANYWHERE && !option))
@@ -76,8 +94,30 @@ static bool is_random(const char *word, size_t length) {
     return length >= TOKEN_LEAST && digits > 0 && small > 0 && capital > 0 && bits >= TOKEN_BITS;
 }
 
+/* A private key as OpenSSL writes it: all of it, or what there is. */
+static size_t pem_at(const char *text) {
+    static const char end[] = "-----END";
+    if (strncmp(text, "-----BEGIN ", 11) != 0 || strstr(text, "PRIVATE KEY") > text + 40 ||
+        !strstr(text, "PRIVATE KEY"))
+        return 0;
+    const char *last = strstr(text, end);
+    return last ? (size_t)(last - text) + strlen(end) + strcspn(last + strlen(end), "\n") : strlen(text);
+}
+
+/* The rest of an address of which that is the secret. */
+static size_t address_at(const char *text, const char **value) {
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
+        *value = text + strlen(addresses[i]);
+        if (strncmp(text, addresses[i], strlen(addresses[i])) == 0)
+            return strspn(*value, NAME_CHARACTERS "/_-:.");
+    }
+    return 0;
+}
+
 /* So many characters from here on are a token; 0: none. */
 static size_t token_at(const char *text) {
+    if (pem_at(text))
+        return pem_at(text);
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         size_t size = strlen(prefixes[i]);
         size_t rest = strncmp(text, prefixes[i], size) == 0 ? strspn(text + size, NAME_CHARACTERS "_-.") : 0;
@@ -98,6 +138,39 @@ static size_t user_at(const char *text, bool in_url) {
     return length > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz") < length ? length : 0;
 }
 
+/* A word of so many characters, of which the first are an option or the word before was: so many of it are the secret, with its blanks
+ * where it is an argument. */
+static size_t option_value(struct hec_receipt_reading *reading, const char *word, size_t length, bool argument,
+                           const char **value) {
+    size_t found = 0;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        size_t size = strlen(options[i].option);
+        bool is_next = reading->before_length == size && strncmp(reading->before, options[i].option, size) == 0;
+        bool is_here = length > size && strncmp(word, options[i].option, size) == 0;
+        if (!(reading->programs >> i & 1) || found || !(is_next || is_here) ||
+            (is_here && size > 2 && word[size] != '='))
+            continue;
+        const char *from = is_here ? word + size + (word[size] == '=') : word, *colon;
+        found = (argument ? strlen(word) : length) - (size_t)(from - word);
+        if (options[i].part == AFTER_COLON) { /* numbers are ids of a user and a group */
+            colon = memchr(from, ':', found);
+            found = colon && strspn(from, "0123456789:") < found ? found - (size_t)(colon + 1 - from) : 0;
+            from = colon + 1;
+        }
+        *value = from;
+        reading->programs &= ~(found ? UINT64_C(1) << i : 0); /* sshpass -p PASSWORD ssh -p 22 */
+    }
+    const char *name = memrchr(word, '/', length);
+    name = name ? name + 1 : word;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        size_t size = strlen(options[i].program);
+        if ((size_t)(word + length - name) == size && strncmp(name, options[i].program, size) == 0)
+            reading->programs |= UINT64_C(1) << i;
+    }
+    *reading = (struct hec_receipt_reading){reading->programs, word, length};
+    return found;
+}
+
 /* The value of a name that says so, within a text, such as a command for a shell, a header or JSON: name=value, "name": "value",
  * --name value. So many characters of it, and where it begins; 0: there is none. */
 static size_t value_at(const char *text, bool option, const char **value) {
@@ -105,8 +178,11 @@ static size_t value_at(const char *text, bool option, const char **value) {
     size_t name = strspn(text, NAME_CHARACTERS "_-.");
     const char *at = text + name;
     at += strspn(at, "\\\"'");
+    bool quoted = at > text + name;
+    at += quoted && *at == ']';
     const char *sign = at + strspn(at, " ");
-    bool assigned = *sign == '=' || *sign == ':', header = sign == text + name && sign[0] == ':' && sign[1] == ' ';
+    bool assigned = *sign == '=' || *sign == ':' || (quoted && *sign == ','),
+         header = sign == text + name && sign[0] == ':' && sign[1] == ' ';
     if (name == 0 || (!assigned && !(option && sign > at && *sign != '-')))
         return 0;
     at = sign + assigned;
@@ -124,16 +200,32 @@ static size_t value_at(const char *text, bool option, const char **value) {
 }
 
 char *hec_receipt_without_secrets(const char *value, int *withheld) {
+    struct hec_receipt_reading alone = {0, "", 0};
+    return hec_receipt_read_word(&alone, value, withheld);
+}
+
+char *hec_receipt_read_word(struct hec_receipt_reading *reading, const char *value, int *withheld) {
+    static const char between[] = " \t\n;|&()`'\"";
     struct hec_buf out;
     hec_buf_init(&out, 64u << 20);
     bool begins = true; /* a word */
-    const char *named = value;
+    const char *named = value, *of_value = value;
     size_t named_length = 0;
     for (const char *at = value; *at;) {
         bool in_url = at >= value + 3 && strncmp(at - 3, "://", 3) == 0;
         size_t secret = begins ? token_at(at) : 0, of_name;
-        const char *of_value;
         if (begins && at >= named + named_length && (of_name = value_at(at, at > value && at[-1] == '-', &of_value))) {
+            named = of_value;
+            named_length = of_name;
+        }
+        if (at == value || (strchr(between, at[-1]) && !strchr(between, *at))) {
+            of_name = option_value(reading, at, strcspn(at, between), at == value, &of_value);
+            if (of_name > 0 && at >= named + named_length) {
+                named = of_value;
+                named_length = of_name;
+            }
+        }
+        if (begins && (of_name = address_at(at, &of_value)) > 0) {
             named = of_value;
             named_length = of_name;
         }
