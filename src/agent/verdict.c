@@ -10,8 +10,6 @@
 #define HALF_NS (30 * HEC_NS_PER_S)
 #define THROTTLED_SHARE 0.5 /* of readings: for most of the time */
 #define SURE_READ 0.9       /* of what the driver says outright: reasons for low clocks, and that nothing ran */
-#define COPIES_REACH 0.79   /* of the link: pinned copies alone, measured on an H200 (limits.def, USE_TRANSFERS_LINK) */
-#define COPIES_EXPLAIN 0.5  /* of the idle time: the larger part */
 
 enum input { UTIL, ENGINE, SM, OCCUPANCY, TENSOR, RX, TX, POWER, SLOW, HELD, CLOCK };
 
@@ -88,14 +86,8 @@ static void fill(const struct hec_verdict *verdict, const struct hec_device *dev
     };
 }
 
-/* The bytes that crossed the bus take at least so much of the time, at the best rate that copies reach. */
-static double copies_take(const struct hec_device_summary *d) {
-    double bytes = fmax(d->activity.pcie_rx, d->activity.pcie_tx);
-    return bytes / (hec_use_transfers_from(&d->device) / HEC_USE_TRANSFERS_LINK * COPIES_REACH);
-}
-
 static double transfers(const struct hec_device_summary *d) {
-    return copies_take(d) >= COPIES_EXPLAIN * (1 - d->activity.engine) ? hec_use_transfers(d) : 0;
+    return hec_use_copies_explain(d) ? hec_use_transfers(d) : 0;
 }
 
 /* The device waits for its host: for what, counters do not say. Data on the bus may be copies that it waits for, or what a slow loader
@@ -105,7 +97,7 @@ static double starved(const struct hec_device_summary *d) {
         return 0;
     if (!d->activity.has_gpm)
         return hec_use_confidence(d);
-    return fmax(hec_use_waits(d), hec_use_transfers(d));
+    return hec_use_waits(d);
 }
 
 static int idle_verdict(const struct hec_verdict *verdict, const struct hec_device *device) {

@@ -437,10 +437,10 @@ TEST_WITH(test_without_a_trace, start, finish) {
     headline("no cause stands out: the engine of the H200 was active 100 % of the time in use, without a trace");
     find(HEC_CAUSE_HOST, 0.2, 0.4)->title = HEC_FACT(ENGINE_IDLE, 0.4);
     headline(
-        "waits for the host: the engine is idle 40 % of the time in use (without a trace, confidence 0.90); fixing it "
+        "probably starved: the engine is idle 40 % of the time in use (without a trace, confidence 0.90); fixing it "
         "would save about 20 % of the joules (16 to 24)");
     print();
-    SAYS("found      waits for the host: the engine is idle 40 %", "hec run --trace auto -- python train.py");
+    SAYS("found      probably starved: the engine is idle 40 %", "hec run --trace auto -- python train.py");
     summary.job.findings.count = 0;
     summary.devices[0].readings.activity.has_gpm = false;
     print();

@@ -605,10 +605,10 @@ TEST(test_telemetry) {
     static const struct {
         double engine, sm, occupancy, pcie, watts;
         enum hec_cause cause;
-    } cases[] = {{1, 0.95, 0.5, 1e8, 600, HEC_CAUSE_NONE},  {0.25, 0.1, 0.1, 3e10, 150, HEC_CAUSE_COPY},
-                 {0.25, 0, 0, 3e8, 121, HEC_CAUSE_LAUNCH},  {0.25, 0.2, 0.15, 1e8, 200, HEC_CAUSE_HOST},
-                 {0.001, 0, 0, 0, 82, HEC_CAUSE_IDLE},      {1, 0.6, 0.5, 1e8, 330, HEC_CAUSE_COUNT},
-                 {NAN, NAN, NAN, NAN, NAN, HEC_CAUSE_COUNT}};
+    } cases[] = {{1, 0.95, 0.5, 1e8, 600, HEC_CAUSE_NONE},    {0.25, 0.1, 0.1, 3e10, 150, HEC_CAUSE_COPY},
+                 {0.25, 0, 0, 3e8, 121, HEC_CAUSE_LAUNCH},    {0.25, 0.2, 0.15, 1e8, 200, HEC_CAUSE_HOST},
+                 {0.25, 0.2, 0.15, 5e9, 200, HEC_CAUSE_HOST}, {0.001, 0, 0, 0, 82, HEC_CAUSE_IDLE},
+                 {1, 0.6, 0.5, 1e8, 330, HEC_CAUSE_COUNT},    {NAN, NAN, NAN, NAN, NAN, HEC_CAUSE_COUNT}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         enum hec_cause cause = cases[i].cause;
         untraced(cases[i].engine, cases[i].sm, cases[i].occupancy, cases[i].pcie, cases[i].watts);

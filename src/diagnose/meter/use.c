@@ -62,19 +62,32 @@ double hec_use_transfers_from(const struct hec_device *device) {
     return link > 0 ? HEC_USE_TRANSFERS_LINK * link : HEC_USE_TRANSFERS_BYTES;
 }
 
-double hec_use_transfers(const struct hec_device_summary *d) {
+/* Much data, in one direction, while the SMs idle: so many times what is much; 0: it is not so. */
+static double crosses(const struct hec_device_summary *d) {
     const struct hec_use *a = &d->activity;
     double much = fmax(a->pcie_rx, a->pcie_tx) / hec_use_transfers_from(&d->device);
-    if (!is_used(d) || !(a->sm <= HEC_USE_TRANSFERS_SM) || !(much >= 1))
+    return is_used(d) && a->sm <= HEC_USE_TRANSFERS_SM && much >= 1 ? much : 0;
+}
+
+/* The bytes that cross the bus take so much of the time at least, at the best rate that copies reach. */
+bool hec_use_copies_explain(const struct hec_device_summary *d) {
+    double best = hec_use_transfers_from(&d->device) / HEC_USE_TRANSFERS_LINK * HEC_COPY_LINK_REACH;
+    return fmax(d->activity.pcie_rx, d->activity.pcie_tx) / best >= HEC_USE_COPIES_EXPLAIN * (1 - d->activity.engine);
+}
+
+double hec_use_transfers(const struct hec_device_summary *d) {
+    double much = crosses(d);
+    if (!much || (d->activity.engine <= HEC_USE_WAITS_ENGINE && !hec_use_copies_explain(d)))
         return 0;
-    return sure(d, fmin(toward(much, 1, HEC_USE_TRANSFERS_SURE), 2 * toward(-a->sm, -HEC_USE_TRANSFERS_SM, 0)));
+    return sure(d,
+                fmin(toward(much, 1, HEC_USE_TRANSFERS_SURE), 2 * toward(-d->activity.sm, -HEC_USE_TRANSFERS_SM, 0)));
 }
 
 double hec_use_thin(const struct hec_device_summary *d) {
     const struct hec_use *a = &d->activity;
     double least = a->has_gpm ? HEC_USE_THIN_ENGINE : HEC_USE_FULL_DRIVER, power = power_of(d);
     bool thin = !a->has_gpm || a->occupancy <= HEC_USE_THIN_OCCUPANCY * a->engine;
-    if (!is_used(d) || !(a->engine >= least) || !(power <= HEC_USE_THIN_POWER) || !thin || hec_use_transfers(d))
+    if (!is_used(d) || !(a->engine >= least) || !(power <= HEC_USE_THIN_POWER) || !thin || crosses(d))
         return 0;
     return sure(
         d, fmin(toward(a->engine, least, 2 * least), toward(-power, -HEC_USE_THIN_POWER, -HEC_USE_THIN_POWER_SURE)));

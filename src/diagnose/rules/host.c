@@ -19,6 +19,7 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
     hec_waits_report_use(f, true, out);
     hec_waits_report_cores(f, out);
     hec_finding_add(out, HEC_FACT(UNTRACED, NAN));
+    out->lever = HEC_ANSWER(TRACE_WAITS);
     out->confidence = fmin(HEC_HOST_TELEMETRY_CONFIDENCE, sure);
     hec_waits_save_telemetry(f, f->device->readings.activity.engine, HEC_HOST_TELEMETRY_GOES, out);
     return true;
