@@ -140,6 +140,20 @@ def test_a_full_disk_loses_nothing(world, place, verb):
     assert done.returncode not in (0, 124) and as_it_was(), done.stderr
 
 
+@pytest.mark.parametrize("verb", ["run", "gather", "report", "export csv", "ab", "check", "sweep"])
+def test_places_that_are_none(world, place, verb):
+    """One sentence before there is any work, with -f and without; nothing appears."""
+    (place / "folder").mkdir()
+    (place / "to-folder").symlink_to("folder")
+    before = state(place)
+    for path in ("place/folder", "place/folder/", "place/to-folder", "place/nowhere/x", "r.hec/x", "place/" + "a" * 300, "", "/proc/self/x"):
+        for force in ((), ("-f",)):
+            done = world.write(verb, path, *force)
+            said = [line for line in done.stderr.splitlines() if not line.startswith("hec: warning: ")]
+            assert 0 < done.returncode < 124 and len(said) == 1 and not done.stdout, (path, force, done.stderr, done.stdout)
+            assert state(place) == before, path
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes files of another user")
 def test_what_others_put_there_is_not_used(world, place):
     """A pipe that another user reads, or a link of another user, is refused with -f too."""

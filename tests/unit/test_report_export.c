@@ -556,8 +556,9 @@ TEST(csv) {
 
 /* No spreadsheet computes what a program calls itself. */
 TEST(formulas_in_csv) {
-    static const char *const formulas[] = {"=1",     "+1",      "-1",      "@A",      " =1",     "\"=1",    "'=1",
-                                           "  \"+1", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201", "\u22121", " \u22121"};
+    static const char *const formulas[] = {"=1",      "+1",       "-1",       "@A",        " =1",      "\"=1",
+                                           "'=1",     "  \"+1",   "\uff1d1",  "\uff0b1",   "\uff0d1",  "\uff201",
+                                           "\u22121", " \u22121", "\u00a0=1", "\u3000 =1", "\u2009'@A"};
     struct fake_timeline *t = &timeline;
     uint32_t thread = fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 11);
     for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++)

@@ -36,10 +36,23 @@ static int flush(struct csv *csv, size_t above) {
     return err;
 }
 
+/* Bytes of a blank or a quotation mark. */
+static size_t blank_at(const char *text) {
+    static const char *const blanks[] = {" ",      "\"",     "'",      "\n",     "\u00a0", "\u1680", "\u2000",
+                                         "\u2001", "\u2002", "\u2003", "\u2004", "\u2005", "\u2006", "\u2007",
+                                         "\u2008", "\u2009", "\u200a", "\u202f", "\u205f", "\u3000"};
+    for (size_t i = 0; i < sizeof blanks / sizeof blanks[0]; i++)
+        if (strncmp(text, blanks[i], strlen(blanks[i])) == 0)
+            return strlen(blanks[i]);
+    return 0;
+}
+
 /* Spreadsheets take what begins so, after what they leave out, for a formula; some the wide forms as well. */
 static bool is_formula(const char *text) {
     static const char *const wide[] = {"\uff1d", "\uff0b", "\uff0d", "\uff20", "\u2212"};
-    const char *begin = text + strspn(text, " \"'\n");
+    const char *begin = text;
+    for (size_t blank = 1; blank > 0; begin += blank)
+        blank = blank_at(begin);
     for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++)
         if (strncmp(begin, wide[i], strlen(wide[i])) == 0)
             return true;
