@@ -131,6 +131,7 @@ CUresult cuGraphCreate(CUgraph *graph, unsigned flags);
 CUresult cuGraphDestroy(CUgraph graph);
 CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
                               const CUDA_KERNEL_NODE_PARAMS *parameters);
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
 CUresult cuGraphExecDestroy(CUgraphExec exec);

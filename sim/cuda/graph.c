@@ -95,6 +95,17 @@ SIM_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const
     SIM_CU_LEAVE(result);
 }
 
+SIM_EXPORT CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
+    SIM_CU_ENTER(cuGraphGetNodes);
+    if (!graph || !count)
+        SIM_CU_LEAVE(SIM_CUDA_ERROR_INVALID_VALUE);
+    for (size_t i = 0; nodes && i < *count && i < graph->count; i++)
+        nodes[i] = (CUgraphNode)(uintptr_t)graph->work[i].node;
+    if (!nodes || *count > graph->count)
+        *count = graph->count;
+    SIM_CU_LEAVE(SIM_CUDA_SUCCESS);
+}
+
 SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *result, CUgraph graph, unsigned long long flags) {
     (void)flags;
     SIM_CU_ENTER(cuGraphInstantiateWithFlags);

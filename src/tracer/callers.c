@@ -26,6 +26,7 @@ static struct hec_caller nobody;        /* of threads that found no slot: asked 
 static uint64_t swept[HEC_CALLERS_MAX]; /* launches and graphs of a slot when its burst was last swept */
 static uint32_t left_out;
 static uint32_t names[HEC_TRAMPOLINES_MAX];
+static uint64_t graph_nodes; /* atomic: of the largest graph */
 
 /* ---- slots ---- */
 
@@ -69,6 +70,13 @@ void hec_caller_moved(void *context) {
         return;
     hec_caller_mine->context = context;
     hec_caller_mine->device = HEC_CALLER_DEVICE_ASK;
+}
+
+void hec_callers_graph_made(size_t nodes) {
+    uint64_t most = __atomic_load_n(&graph_nodes, __ATOMIC_RELAXED), count = nodes > 0 ? nodes : 1;
+    while (count > most &&
+           !__atomic_compare_exchange_n(&graph_nodes, &most, count, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
 }
 
 /* ---- whose the burst is ---- */
@@ -148,8 +156,10 @@ void hec_caller_leave(struct hec_caller *caller, uint64_t begin, uint64_t end, c
     end_burst(caller);
     add_to_total(copies ? &caller->copies : &caller->others, 1);
     __atomic_store_n(&caller->waiting_since, 0, __ATOMIC_RELAXED);
-    if (call->call_class == HEC_TRACE_CALL_SYNC || (copies && end - begin >= hec_callers_hot.limits.blocked))
+    if (call->call_class == HEC_TRACE_CALL_SYNC || (copies && end - begin >= hec_callers_hot.limits.blocked)) {
         add_to_total(&caller->waited_ticks, end - begin);
+        add_to_total(&caller->waits, 1);
+    }
     ended(caller, end);
     write_call(caller, begin, end, call);
 }
@@ -277,11 +287,13 @@ void hec_callers_read(struct hec_callers_totals *out) {
         out->launches += launches;
         out->graphs += graphs;
         out->copies += copies;
+        out->waits += __atomic_load_n(&c->waits, __ATOMIC_RELAXED);
         /* a thread that only waits holds up nobody who launches */
         if (launches + graphs > 0)
             waited += __atomic_load_n(&c->waited_ticks, __ATOMIC_RELAXED) + (since && now > since ? now - since : 0);
     }
     out->waited_ns = hec_ticks_ns(waited);
+    out->graph_nodes = __atomic_load_n(&graph_nodes, __ATOMIC_RELAXED);
 }
 
 uint32_t hec_callers_tid(uint32_t i, uint64_t *calls) {
@@ -367,4 +379,5 @@ void hec_callers_forget(void) {
     memset(swept, 0, sizeof swept);
     hec_caller_mine = NULL; /* of the one thread that is here */
     left_out = 0;
+    graph_nodes = 0;
 }

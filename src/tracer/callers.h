@@ -32,9 +32,9 @@ struct hec_caller {
         uint16_t graphs;
         uint16_t device;
     } burst;
-    uint64_t waiting_since;                /* tick at which the call under way began to wait; 0: in none */
-    uint64_t copies, others, waited_ticks; /* so far */
-    void *context;                         /* that the thread made current last; known with the device */
+    uint64_t waiting_since;                       /* tick at which the call under way began to wait; 0: in none */
+    uint64_t copies, others, waits, waited_ticks; /* so far */
+    void *context;                                /* that the thread made current last; known with the device */
 } __attribute__((aligned(128)));
 _Static_assert(offsetof(struct hec_caller, waiting_since) == 64, "a launch touches one line");
 
@@ -44,6 +44,9 @@ struct hec_callers_totals {
     uint64_t calls, launches, graphs, copies;
     /* waiting for the device, waits under way included: synchronising calls, and launches and copies of 50 us and more */
     int64_t waited_ns;
+    uint64_t waits; /* calls that return when the device has done what it was given: the next launch meets it idle */
+    uint64_t
+        graph_nodes; /* of the largest CUDA graph that was made or is being captured, at least 1; 0: there is none */
 };
 
 /* A call that has ended, as a trampoline reports it. */
@@ -101,6 +104,10 @@ void hec_caller_alone(struct hec_caller *caller, uint64_t begin, uint64_t end, c
 void hec_caller_leave(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call);
 /* A call that only its reporter saw (base/trace.h). */
 void hec_callers_reported(const struct hec_trace_reported *reported);
+/* More than any graph has: what is asked of a graph's size holds for none whose size is not known. */
+#define HEC_GRAPH_NODES_UNKNOWN ((size_t)1 << 40)
+/* A CUDA graph of so many nodes was made or is being captured (0), by any thread. */
+void hec_callers_graph_made(size_t nodes);
 /* The calling thread made this context current; NULL: which one is not known. */
 void hec_caller_moved(void *context);
 

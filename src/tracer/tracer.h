@@ -142,8 +142,13 @@ void hec_watch_sample(struct hec_watch *watch, const struct hec_callers_totals *
 /* 2 s after the first launch: whether over the last second the host waited for the device so much that what CUPTI costs
  * a launch is hidden behind it. stolen: share of the time that may have been no waiting, hec_delay_stolen. */
 bool hec_watch_may_look(const struct hec_watch *watch, int64_t now_ns, double stolen);
+/* Whether the program's CUDA graphs, as they were launched over the last second, bear what CUPTI leaves behind: their
+ * launches take longer for good, once it has been there. */
+bool hec_watch_graphs_bear(const struct hec_watch *watch);
 /* Whether since opened_ns the program launched as fast as in a stretch of the same length before. */
 bool hec_watch_free(const struct hec_watch *watch, int64_t opened_ns, int64_t now_ns);
+/* Whether it surely launches slower since: a look is over then. */
+bool hec_watch_slower(const struct hec_watch *watch, int64_t opened_ns, int64_t now_ns);
 
 /* ---- library.c and bind.c: the right libcupti ---- */
 

@@ -17,6 +17,7 @@ enum { TYPE_HOST = 1, TYPE_DEVICE = 2, TYPE_ARRAY = 3, TYPE_UNIFIED = 4 };
 static int (*pointer_attribute)(void *out, int attribute, uint64_t pointer);
 static int (*context_current)(void **context);
 static int (*context_device)(int *device);
+static int (*graph_nodes)(void *graph, void **nodes, size_t *count);
 
 static uint8_t memory_at(uint64_t address) {
     static const uint8_t kinds[] = {[TYPE_HOST] = HEC_TRACE_MEMORY_PINNED,
@@ -29,6 +30,14 @@ static uint8_t memory_at(uint64_t address) {
     if (pointer_attribute(&type, MEMORY_TYPE, address) != 0)
         return HEC_TRACE_MEMORY_PAGEABLE; /* the driver does not know it */
     return type < sizeof kinds ? kinds[type] : HEC_TRACE_MEMORY_UNKNOWN;
+}
+
+/* Those of a graph within it count as one. Of a graph that is still being captured there are none yet. */
+static size_t nodes_of(void *graph) {
+    size_t count = 0;
+    if (!graph)
+        return 0;
+    return graph_nodes && graph_nodes(graph, NULL, &count) == 0 ? count : HEC_GRAPH_NODES_UNKNOWN;
 }
 
 bool hec_trampolines_context(void) {
@@ -48,16 +57,19 @@ enum row {
 #define LAUNCH(name, ...) ROW_##name,
 #define CALL(name, ...) ROW_##name,
 #define MOVE(name, ...) ROW_##name,
+#define GRAPH(name, ...) ROW_##name,
 #include "tracer/trampolines.def"
 #undef LAUNCH
 #undef CALL
 #undef MOVE
+#undef GRAPH
     ROW_cuGetProcAddress,
     ROW_cuGetProcAddress_v2,
     ROW_GETTERS, /* from here on nothing stands in front */
     ROW_cuPointerGetAttribute = ROW_GETTERS,
     ROW_cuCtxGetCurrent,
     ROW_cuCtxGetDevice,
+    ROW_cuGraphGetNodes,
     ROWS
 };
 _Static_assert(ROWS <= HEC_TRAMPOLINES_MAX, "every row has a name in the ring");
@@ -115,10 +127,19 @@ static __attribute__((noinline, cold)) void alone(struct hec_caller *caller, uin
         hec_caller_moved(result == 0 ? (context_) : NULL);                                                             \
         return result;                                                                                                 \
     }
+#define GRAPH(name, parameters, arguments, graph_)                                                                     \
+    static int(*real_##name) parameters;                                                                               \
+    static int front_##name parameters {                                                                               \
+        int result = real_##name arguments;                                                                            \
+        if (result == 0)                                                                                               \
+            hec_callers_graph_made(nodes_of(graph_));                                                                  \
+        return result;                                                                                                 \
+    }
 #include "tracer/trampolines.def"
 #undef LAUNCH
 #undef CALL
 #undef MOVE
+#undef GRAPH
 
 /* ---- lookups ---- */
 
@@ -169,14 +190,17 @@ static const struct trampoline {
 #define LAUNCH(name, ...) [ROW_##name] = {#name, (void **)&real_##name, (void *)front_##name},
 #define CALL(name, ...) LAUNCH(name)
 #define MOVE(name, ...) LAUNCH(name)
+#define GRAPH(name, ...) LAUNCH(name)
 #include "tracer/trampolines.def"
     LAUNCH(cuGetProcAddress) LAUNCH(cuGetProcAddress_v2)
 #undef LAUNCH
 #undef CALL
 #undef MOVE
+#undef GRAPH
         [ROW_cuPointerGetAttribute] = {"cuPointerGetAttribute", (void **)&pointer_attribute, NULL},
     [ROW_cuCtxGetCurrent] = {"cuCtxGetCurrent", (void **)&context_current, NULL},
     [ROW_cuCtxGetDevice] = {"cuCtxGetDevice", (void **)&context_device, NULL},
+    [ROW_cuGraphGetNodes] = {"cuGraphGetNodes", (void **)&graph_nodes, NULL},
 };
 
 uint32_t hec_trampolines_count(void) {

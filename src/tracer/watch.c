@@ -6,9 +6,16 @@
 /* The start of a program says nothing of how it goes on: libraries are loaded, the first steps compile. */
 #define WARM_NS (2 * HEC_NS_PER_S)
 #define LOOK_NS (1 * HEC_NS_PER_S)
-/* What being attached costs the thread that launches (H200, CUPTI 13.0, bench/results/2026-11-21-h200-trace): */
+/* What being attached costs the thread that launches (H200, CUPTI 13.0, bench/results/2026-11-21-h200-trace), and each node
+ * of a graph (H100, bench/results/2026-11-26-h100-graphs: 0.7 to 1.0 us). */
 #define LAUNCH_COST_NS 650.0
-#define GRAPH_COST_NS 14000.0
+#define NODE_COST_NS 1000.0
+/* Of the device, while it looks; for that time, so much more of it may be used. */
+#define NODE_DEVICE_NS 150.0
+#define LOOK_SHARE 0.02
+/* Once CUPTI has recorded anything at all, each launch of a graph takes longer for the rest of the program, whether the graph
+ * was made before or after: by 0.2 to 0.35 us a node (there). Only cuptiFinalize ends that, and it can end the program. */
+#define NODE_AFTER_NS 350.0
 /* It is hidden where the host waits for the device, in a synchronising call or for room in the queue, for a tenth of the
  * time, and for twice what it costs. */
 #define WAITED_SHARE 0.1
@@ -16,6 +23,9 @@
 /* It stays where the launches are as fast as before: fewer by no more than this, at the upper end of a 95 % interval. */
 #define FREE_SHARE 0.005
 #define Z_95 1.96
+/* It leaves early where they surely come later by more than this. Asked every 50 ms, so three sigma. */
+#define SLOWER_SHARE 0.05
+#define Z_SURE 3.0
 
 static const struct hec_callers_totals *at(const struct hec_watch *watch, uint32_t back) {
     return &watch->samples[(watch->count - 1 - back) % HEC_WATCH_SAMPLES];
@@ -28,19 +38,49 @@ void hec_watch_sample(struct hec_watch *watch, const struct hec_callers_totals *
         watch->samples[watch->count++ % HEC_WATCH_SAMPLES] = *sample;
 }
 
-bool hec_watch_may_look(const struct hec_watch *watch, int64_t now_ns, double stolen) {
+/* The samples at both ends of the last second. False: there is less. */
+static bool last_second(const struct hec_watch *watch, const struct hec_callers_totals **first,
+                        const struct hec_callers_totals **last) {
     uint32_t kept = watch->count < HEC_WATCH_SAMPLES ? watch->count : HEC_WATCH_SAMPLES, back = 0;
-    if (watch->first_ns == 0 || now_ns - watch->first_ns < WARM_NS || kept < 2)
+    if (kept < 2)
         return false;
-    const struct hec_callers_totals *last = at(watch, 0);
-    while (back + 1 < kept && last->t_ns - at(watch, back)->t_ns < LOOK_NS)
+    *last = at(watch, 0);
+    while (back + 1 < kept && (*last)->t_ns - at(watch, back)->t_ns < LOOK_NS)
         back++;
-    const struct hec_callers_totals *first = at(watch, back);
+    *first = at(watch, back);
+    return (*last)->t_ns - (*first)->t_ns >= LOOK_NS;
+}
+
+/* Each launch as one of the largest graph. */
+static double nodes_of(uint64_t launches, const struct hec_callers_totals *last) {
+    return (double)launches * (double)last->graph_nodes;
+}
+
+/* What CUPTI leaves behind is the host's time. It counts where the device waits for it: at the first launch after a wait.
+ * How a graph that is not launched yet will be launched, nobody knows. */
+bool hec_watch_graphs_bear(const struct hec_watch *watch) {
+    const struct hec_callers_totals *first, *last;
+    if (watch->count == 0 || (at(watch, 0)->graphs == 0 && at(watch, 0)->graph_nodes == 0))
+        return true;
+    if (!last_second(watch, &first, &last))
+        return false;
+    uint64_t graphs = last->graphs - first->graphs, waits = last->waits - first->waits;
+    double ns = (double)(last->t_ns - first->t_ns);
+    return graphs > 0 && last->graph_nodes > 0 &&
+           nodes_of(graphs < waits ? graphs : waits, last) * NODE_AFTER_NS <= FREE_SHARE * ns &&
+           nodes_of(graphs, last) * NODE_DEVICE_NS <= LOOK_SHARE * ns;
+}
+
+bool hec_watch_may_look(const struct hec_watch *watch, int64_t now_ns, double stolen) {
+    const struct hec_callers_totals *first, *last;
+    if (watch->first_ns == 0 || now_ns - watch->first_ns < WARM_NS || !last_second(watch, &first, &last) ||
+        !hec_watch_graphs_bear(watch))
+        return false;
     double ns = (double)(last->t_ns - first->t_ns);
     double waited = (double)(last->waited_ns - first->waited_ns) - stolen * ns;
     double cost = (double)(last->launches - first->launches + last->copies - first->copies) * LAUNCH_COST_NS +
-                  (double)(last->graphs - first->graphs) * GRAPH_COST_NS;
-    return ns >= LOOK_NS && waited >= WAITED_SHARE * ns && waited >= WAITED_TIMES * cost;
+                  nodes_of(last->graphs - first->graphs, last) * NODE_COST_NS;
+    return waited >= WAITED_SHARE * ns && waited >= WAITED_TIMES * cost;
 }
 
 /* Mean and variance of the mean of the launches in each interval between samples of [from, to). */
@@ -62,13 +102,30 @@ static uint32_t rate(const struct hec_watch *watch, int64_t from_ns, int64_t to_
     return n;
 }
 
-bool hec_watch_free(const struct hec_watch *watch, int64_t opened_ns, int64_t now_ns) {
+/* By what part of their time launches come later since opened_ns, and the variance of that. False: too little to tell. */
+static bool later(const struct hec_watch *watch, int64_t opened_ns, int64_t now_ns, double *share, double *variance) {
     double before, during, v_before, v_during;
     uint32_t n = rate(watch, opened_ns - (now_ns - opened_ns), opened_ns, &before, &v_before);
     uint32_t m = rate(watch, opened_ns, now_ns, &during, &v_during);
     if (n < HEC_WATCH_FREE_SAMPLES || m < HEC_WATCH_FREE_SAMPLES || !(before > 0) || !(during > 0))
         return false;
-    double left = FREE_SHARE - (before / during - 1);
-    double variance = v_before / (before * before) + v_during / (during * during);
-    return left >= 0 && Z_95 * Z_95 * variance <= left * left; /* slower + z sigma <= FREE_SHARE, and no libm */
+    *share = before / during - 1;
+    *variance = v_before / (before * before) + v_during / (during * during);
+    return true;
+}
+
+bool hec_watch_free(const struct hec_watch *watch, int64_t opened_ns, int64_t now_ns) {
+    double share, variance;
+    if (!later(watch, opened_ns, now_ns, &share, &variance))
+        return false;
+    double left = FREE_SHARE - share;
+    return left >= 0 && Z_95 * Z_95 * variance <= left * left; /* later + z sigma <= FREE_SHARE, and no libm */
+}
+
+bool hec_watch_slower(const struct hec_watch *watch, int64_t opened_ns, int64_t now_ns) {
+    double share, variance;
+    if (!later(watch, opened_ns, now_ns, &share, &variance))
+        return false;
+    double over = share - SLOWER_SHARE;
+    return over > 0 && Z_SURE * Z_SURE * variance <= over * over;
 }

@@ -405,6 +405,20 @@ def test_auto_stays_away(hec, program):
     assert launched(hec, traced.path) == traced.truth["kernels"]
 
 
+def test_auto_stays_out_of_small_graphs(hec):
+    """Each launch of a graph is slower for good once CUPTI has been in the program (bench/results/2026-11-26-h100-graphs)."""
+    traced = Traced(hec, CUDA, "seconds=4", "graph=50", "ns=2000", "batch=10", mode="auto")
+    traced.is_whole()
+    assert traced.timeline is None and traced.trace["windows"] == 0 and traced.trace["library"] is None
+    assert traced.trace["why"].startswith("CUPTI stayed out: once it has been in a program, each launch of a CUDA graph")
+    assert traced.trace["why"] in traced.text
+
+
+def test_auto_looks_at_large_graphs(hec):
+    traced = Traced(hec, CUDA, "seconds=4.5", "graph=4", "ns=500000", "batch=10", mode="auto")
+    assert traced.trace["windows"] == 1 and traced.timeline["kernels"] > 100
+
+
 @pytest.mark.parametrize("case, looks", [("mixed", True), ("healthy-train", True), ("small-kernels", False), ("data-starved", False)])
 def test_auto_on_a_played_case(hec, case, looks):
     """The player tells its calls: a launch waits for room in the queue where it runs ahead of the device."""

@@ -75,12 +75,14 @@ static int measure(int count, const size_t *bytes) {
 #define LAUNCH(name, class, parameters, arguments, amount, stream) FAKE(name, parameters, arguments)
 #define CALL(name, class, parameters, arguments, amount, stream, from, to) FAKE(name, parameters, arguments)
 #define MOVE(name, parameters, arguments, context) FAKE(name, parameters, arguments)
+#define GRAPH(name, parameters, arguments, graph) FAKE(name, parameters, arguments)
 #include "tracer/trampolines.def"
 #undef LAUNCH
 #undef CALL
 #undef MOVE
+#undef GRAPH
 
-enum { MOVES = -1 };
+enum { NOTED = -1 }; /* nothing is recorded of it */
 static const struct {
     const char *name;
     void *driver, *measure;
@@ -88,11 +90,13 @@ static const struct {
 } rows[] = {
 #define LAUNCH(name, class, ...) {#name, (void *)driver_##name, (void *)measure_##name, HEC_TRACE_CALL_##class},
 #define CALL(name, class, ...) {#name, (void *)driver_##name, (void *)measure_##name, HEC_TRACE_CALL_##class},
-#define MOVE(name, ...) {#name, (void *)driver_##name, (void *)measure_##name, MOVES},
+#define MOVE(name, ...) {#name, (void *)driver_##name, (void *)measure_##name, NOTED},
+#define GRAPH(name, ...) MOVE(name)
 #include "tracer/trampolines.def"
 #undef LAUNCH
 #undef CALL
 #undef MOVE
+#undef GRAPH
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
@@ -106,6 +110,12 @@ static int get_device(int *device) {
 static int get_context(void **context) {
     *context = contexts ? &contexts : NULL;
     return 0;
+}
+
+static int get_nodes(void *graph, void **nodes, size_t *count) {
+    assert_null(nodes);
+    *count = (size_t)(uintptr_t)graph;
+    return graph == (void *)0xbad;
 }
 
 /* Pinned memory lies at one address; what the driver does not know is pageable. */
@@ -140,6 +150,7 @@ static int set_up(void **state) {
         hec_trampolines_set_real(hec_trampolines_row(rows[i].name), rows[i].driver);
     hec_trampolines_set_real(hec_trampolines_row("cuCtxGetDevice"), (void *)get_device);
     hec_trampolines_set_real(hec_trampolines_row("cuCtxGetCurrent"), (void *)get_context);
+    hec_trampolines_set_real(hec_trampolines_row("cuGraphGetNodes"), (void *)get_nodes);
     hec_trampolines_set_real(hec_trampolines_row("cuPointerGetAttribute"), (void *)get_attribute);
     hec_trampolines_set_real(hec_trampolines_row("cuGetProcAddress"), (void *)get_address_v1);
     hec_trampolines_set_real(hec_trampolines_row("cuGetProcAddress_v2"), (void *)get_address);
@@ -194,10 +205,10 @@ TEST(test_rows) {
         assert_int_equal(call_through(front), 1000 + (int)i);
         assert_went_through(i);
         most = got.count > most ? got.count : most;
-        calls += rows[i].call_class != MOVES;
+        calls += rows[i].call_class != NOTED;
         read_ring();
-        assert_int_equal(count(HEC_TRACE_CALL), rows[i].call_class != MOVES);
-        if (rows[i].call_class == MOVES)
+        assert_int_equal(count(HEC_TRACE_CALL), rows[i].call_class != NOTED);
+        if (rows[i].call_class == NOTED)
             continue;
         struct hec_trace_call call = payload(nth(HEC_TRACE_CALL, 0)).call;
         assert_int_equal(call.call_class, rows[i].call_class);
@@ -205,7 +216,7 @@ TEST(test_rows) {
         assert_int_equal(nth(HEC_TRACE_CALL, 0)->tid, syscall(SYS_gettid));
     }
     assert_int_equal(most, 11);
-    assert_int_equal(calls, ROWS - 3); /* three change the context */
+    assert_int_equal(calls, ROWS - 3 - 9); /* three change the context, nine make a graph */
     struct hec_callers_totals totals;
     hec_callers_read(&totals);
     assert_int_equal(totals.calls, calls);
@@ -272,6 +283,32 @@ TEST(test_what_is_recorded) {
     assert_true(hec_trampolines_context());
 }
 
+/* What of graphs is known after this call: which place is the graph's, and how many nodes it has. */
+static uint64_t nodes_after(const char *name, uint64_t graph, int result) {
+    struct hec_callers_totals totals;
+    memset(&got, 0, sizeof got);
+    got.result = result;
+    ((any)hec_trampolines_of(hec_trampolines_row(name)))(0x1000, graph, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    hec_callers_read(&totals);
+    return totals.graph_nodes;
+}
+
+TEST(test_graphs) {
+    struct hec_callers_totals totals;
+    hec_callers_read(&totals);
+    assert_int_equal(totals.graph_nodes, 0);
+    assert_int_equal(nodes_after("cuStreamBeginCapture_v2", 1, 900), 0); /* it failed */
+    assert_int_equal(nodes_after("cuStreamBeginCapture_v2", 1, 0), 1);
+    assert_int_equal(nodes_after("cuGraphInstantiateWithFlags", 70, 0), 70);
+    assert_int_equal(nodes_after("cuGraphInstantiate_v2", 60, 0), 70); /* of the largest */
+    assert_int_equal(nodes_after("cuGraphInstantiateWithParams", 80, 0), 80);
+    assert_int_equal(nodes_after("cuGraphInstantiateWithParams", 90, 1), 80);
+    assert_int_equal(nodes_after("cuGraphInstantiateWithParams", 0xbad, 0), HEC_GRAPH_NODES_UNKNOWN);
+    hec_callers_forget(); /* in a child */
+    hec_callers_read(&totals);
+    assert_int_equal(totals.graph_nodes, 0);
+}
+
 static void *looked_up(bool second, const char *symbol, int expected) {
     void *found = &contexts;
     int status = 99;
@@ -309,7 +346,7 @@ TEST(test_lookups) {
 }
 
 TEST(test_names) {
-    assert_int_equal(hec_trampolines_count(), ROWS + 5); /* lookups and getters */
+    assert_int_equal(hec_trampolines_count(), ROWS + 6); /* lookups and getters */
     for (uint32_t row = 0; row < hec_trampolines_count(); row++)
         assert_int_equal(hec_trampolines_row(hec_trampolines_name(row)), row);
     assert_string_equal(hec_trampolines_name(hec_trampolines_count()), "");

@@ -12,12 +12,14 @@ struct part {
     double launches, graphs, copies; /* a second */
     double waited;                   /* share */
     double stolen;                   /* of it, maybe */
+    uint64_t nodes;                  /* of the largest graph */
+    double waits;                    /* a second */
 };
 
 struct player {
     struct hec_watch watch;
     struct hec_callers_totals now;
-    double launches, graphs, copies, waited_ns;
+    double launches, graphs, copies, waited_ns, waits;
 };
 
 /* Samples as the tracer's thread takes them. Returns when it may look, ms after the start; 0: never. */
@@ -30,6 +32,8 @@ static int64_t play(struct player *p, const struct part *part, int64_t start_ns)
         p->now.graphs = (uint64_t)(p->graphs += part->graphs * s);
         p->now.copies = (uint64_t)(p->copies += part->copies * s);
         p->now.waited_ns = (int64_t)(p->waited_ns += part->waited * (double)tick);
+        p->now.waits = (uint64_t)(p->waits += part->waits * s);
+        p->now.graph_nodes = part->nodes;
         hec_watch_sample(&p->watch, &p->now);
         if (hec_watch_may_look(&p->watch, p->now.t_ns, part->stolen))
             return (p->now.t_ns - start_ns) / MS;
@@ -49,8 +53,22 @@ static const struct {
     {"so many launches that the wait hides no more", {{60000, 120000, 0, 0, 0.15}}, 0, 0},
     {"nearly as many", {{60000, 110000, 0, 0, 0.15}}, 2000, 2100},
     {"copies count as launches", {{60000, 60000, 0, 60000, 0.15}}, 0, 0},
-    {"graphs cost more", {{60000, 0, 6000, 0, 0.15}}, 0, 0},
-    {"fewer of them", {{60000, 0, 5000, 0, 0.15}}, 2000, 2100},
+    {"graphs of many small kernels, each waited for, are slower for good",
+     {{60000, 0, 1500, 0, 0.9, 0, 200, 1500}},
+     0,
+     0},
+    {"and where none is, the device would be slower meanwhile", {{60000, 0, 1500, 0, 0.9, 0, 200, 0}}, 0, 0},
+    {"so are larger ones, where one in five is waited for", {{60000, 0, 600, 0, 0.9, 0, 200, 120}}, 0, 0},
+    {"one in ten: the device has enough to do meanwhile", {{60000, 0, 600, 0, 0.9, 0, 200, 60}}, 2000, 2100},
+    {"but the host waits too little to hide the launches", {{60000, 0, 600, 0, 0.2, 0, 200, 60}}, 0, 0},
+    {"graphs of large kernels bear it", {{60000, 0, 70, 0, 0.9, 0, 200, 1000}}, 2000, 2100},
+    {"a few more do not", {{60000, 0, 75, 0, 0.9, 0, 200, 1000}}, 0, 0},
+    {"graphs of which nobody knows how large they are", {{60000, 1000, 10, 0, 0.9, 0, 0, 10}}, 0, 0},
+    {"graphs that are made, and not launched yet", {{60000, 1000, 0, 0, 0.9, 0, 1, 10}}, 0, 0},
+    {"graphs that are launched later",
+     {{9000, 1000, 0, 0, 0.9, 0, 50, 10}, {9000, 1000, 100, 0, 0.9, 0, 50, 10}},
+     9000,
+     9100},
     {"a full queue", {{60000, 20000, 0, 0, 0.97}}, 2000, 2100},
     {"nothing is launched", {{60000, 0, 0, 0, 0.5}}, 0, 0},
     {"a late start", {{30000, 0, 0, 0, 0}, {9000, 1000, 0, 0, 0.5}}, 32000, 32100},
@@ -73,8 +91,10 @@ TEST(test_looks) {
     }
 }
 
+typedef bool watch_question(const struct hec_watch *watch, int64_t opened_ns, int64_t now_ns);
+
 /* Launches a second in each of the intervals of 50 ms before CUPTI came and after, with a zigzag of so many. */
-static bool stays(double before, double after, double zigzag, int intervals) {
+static bool asked(watch_question *question, double before, double after, double zigzag, int intervals) {
     struct hec_watch watch = {0};
     struct hec_callers_totals now = {.t_ns = 1000 * S};
     double launches = 1;
@@ -86,7 +106,15 @@ static bool stays(double before, double after, double zigzag, int intervals) {
         launches += rate * (double)HEC_WATCH_SAMPLE_NS * 1e-9;
         now.t_ns += HEC_WATCH_SAMPLE_NS;
     }
-    return hec_watch_free(&watch, opened, opened + intervals * HEC_WATCH_SAMPLE_NS);
+    return question(&watch, opened, opened + intervals * HEC_WATCH_SAMPLE_NS);
+}
+
+static bool stays(double before, double after, double zigzag, int intervals) {
+    return asked(hec_watch_free, before, after, zigzag, intervals);
+}
+
+static bool slower(double before, double after, double zigzag, int intervals) {
+    return asked(hec_watch_slower, before, after, zigzag, intervals);
 }
 
 TEST(test_stays) {
@@ -103,6 +131,18 @@ TEST(test_stays) {
     assert_false(stays(1000000, 1000000, 0, HEC_WATCH_FREE_SAMPLES - 1));
     assert_true(stays(1000000, 1000000, 0, HEC_WATCH_FREE_SAMPLES));
     assert_false(stays(0, 0, 0, 40));
+}
+
+TEST(test_leaves_early) {
+    assert_true(slower(1000000, 900000, 0, HEC_WATCH_FREE_SAMPLES));
+    assert_false(slower(1000000, 900000, 0, HEC_WATCH_FREE_SAMPLES - 1));
+    assert_true(slower(1000000, 945000, 0, 40)); /* 5.8 % later */
+    assert_false(slower(1000000, 960000, 0, 40));
+    assert_false(slower(1000000, 1100000, 0, 40));
+    /* surely: +-30 % a sample is +-9.7 % of 10 and +-4.8 % of 40, for one side of the two */
+    assert_false(slower(1000000, 800000, 300000, HEC_WATCH_FREE_SAMPLES));
+    assert_true(slower(1000000, 700000, 300000, 40));
+    assert_false(slower(0, 0, 0, 40));
 }
 
 TEST(test_samples) {
