@@ -93,6 +93,34 @@ TEST(test_precision_in_a_glimpse) {
     }
 }
 
+/* No kernel was seen: FP32 pipes that work and tensor pipes that do not are products only in a network. */
+TEST(test_precision_unseen) {
+    static const struct {
+        enum hec_step_source steps;
+        const char *module;
+        double tensor, fp32;
+        bool fires;
+    } rows[] = {
+        {HEC_STEP_OPTIMIZER, "", 0.01, 0.25, true},  {HEC_STEP_NONE, "UNet", 0.01, 0.25, true},
+        {HEC_STEP_MODULE, "UNet", 0.01, 0.25, true}, {HEC_STEP_NONE, "", 0.01, 0.70, false}, /* n-body */
+        {HEC_STEP_NONE, "UNet", 0.03, 0.25, false},  {HEC_STEP_NONE, "UNet", 0.01, 0.14, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        world_begin(1);
+        w.summary.steps.source = rows[i].steps;
+        snprintf(w.summary.step_module, sizeof w.summary.step_module, "%s", rows[i].module);
+        world_counters(0, 0.95, 0.3, rows[i].tensor, rows[i].fp32, 0.2);
+        w.devices[0].timeline = NULL;
+        if (!rows[i].fires) {
+            silent(HEC_CAUSE_PRECISION);
+            continue;
+        }
+        fires(HEC_CAUSE_PRECISION);
+        assert_true(w.finding.confidence <= 0.5 && w.finding.joules.low <= 0);
+        near(w.finding.seconds.best, 0.8 * 0.25 / 0.75 * (1 - 67 / 494.5 / 0.75));
+    }
+}
+
 TEST(test_precision_conv_gains_less) {
     fp32(1);
     fires(HEC_CAUSE_PRECISION);

@@ -132,11 +132,11 @@ static struct candidate half_of_tf32(const struct hec_facts *f, double products)
         0};
 }
 
-/* Kernels that nobody saw, of a network that is trained: what keeps its FP32 pipes busy are products. Their share of compute, by what
- * products reach of those pipes. */
+/* Kernels that nobody saw, of a network (one that is trained, or whose modules were called): what keeps its FP32 pipes busy are
+ * products. Their share of compute, by what products reach of those pipes. */
 static double unseen_fp32(const struct hec_facts *f, const struct hec_compute *c) {
-    bool training = !c->traced && f->steps->source == HEC_STEP_OPTIMIZER;
-    return training && c->tensor <= HEC_PRECISION_TENSOR_IDLE && c->fp32 >= HEC_PRECISION_FP32_TRAINED
+    bool network = !c->traced && (f->steps->source == HEC_STEP_OPTIMIZER || f->summary->step_module[0]);
+    return network && c->tensor <= HEC_PRECISION_TENSOR_IDLE && c->fp32 >= HEC_PRECISION_FP32_TRAINED
                ? fmin(1, c->fp32 / HEC_PRECISION_FP32_REACHED)
                : 0;
 }
@@ -182,7 +182,7 @@ static int gather(const struct hec_facts *f, const struct hec_compute *c, struct
 static void describe(const struct hec_facts *f, const struct candidate *it, struct hec_finding *out) {
     switch (it->kind) {
     case FP32:
-        out->title = HEC_FACT(FP32_SHARE, it->share - it->changes);
+        out->title = HEC_FACT(FP32_SHARE, it->share - it->changes, !f->device->timeline);
         if (f->device->timeline)
             hec_finding_add(out, HEC_FACT(FP32_PRODUCTS, it->share - it->changes));
         if (tensor_cores_of(f) == TENSOR_FP16) /* bf16 and TF32 come with compute capability 8 */
