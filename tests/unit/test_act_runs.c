@@ -651,7 +651,7 @@ TEST(a_search_asks_the_quality_gate) {
                {2, log(0.5), 0, HEC_REASON_TRIAL_GRADIENTS, 0.5},
                {2, -30, 0, HEC_REASON_TRIAL_NO_GRADIENT, NAN}};
     usual.loss = 2;
-    usual.gradient = 0;
+    usual.gradient = 1.5;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         new_search("threads=3,huge_pages,channels_last,fused_optimizer,cudnn_benchmark");
         search.loss_steps = 32;
@@ -661,7 +661,7 @@ TEST(a_search_asks_the_quality_gate) {
         factor_of[4] = 0.5;
         planned[6] = usual; /* the last, after the base has come again */
         planned[6].loss = row[i].loss;
-        planned[6].gradient = row[i].gradient;
+        planned[6].gradient += row[i].gradient;
         assert_int_equal(run_search(), HEC_OK);
         const struct hec_searched *last = &found.trials[6];
         assert_int_equal(found.trials[5].set, 0);

@@ -209,6 +209,20 @@ static struct hec_power_machine fake_machine(const char *boot, unsigned limit) {
     return machine;
 }
 
+/* Restoring is done by a process of its own, of which nothing is left. */
+TEST(restoring_leaves_nothing_open) {
+    int before = 0, after = 0;
+    for (int round = 0; round < 4; round++) {
+        int *count = round ? &after : &before, left = -1;
+        assert_true(hec_power_restore(&left, &said, &why) >= 0);
+        assert_int_equal(left, 0);
+        *count = 0;
+        for (int fd = 0; fd < 1024; fd++)
+            *count += fcntl(fd, F_GETFD) >= 0;
+    }
+    assert_int_equal(after, before);
+}
+
 /* An entry that cannot be removed is no success: the next run would put back what is not there any more. */
 TEST(what_cannot_be_removed_is_said) {
     struct hec_power_entry entry = example();
