@@ -349,6 +349,13 @@ TEST(test_xid) {
     assert_true(hec_node_value_of(node, node->devices[0], HEC_GPU_XID, now_ns) == 0);
 }
 
+static int open_files(void) {
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
 /* Lists of processes that fail: the joules are still counted, and are nobody's. */
 TEST(test_no_lists) {
     int64_t since = now_ns;
@@ -456,6 +463,25 @@ TEST(test_instances) {
     assert_int_equal(device->instance_count, 1);
 }
 
+/* Between two readings of the counter an instance did the mean of its windows, by their length. */
+TEST(test_windows_of_an_instance) {
+    see(0, UUID);
+    mig_round(1000000, 1, 0);
+    mig_round(1080000, 1, 0);
+    now_ns += 2 * S;
+    instance(3, 2, 600, 600);
+    now_ns += 2 * S;
+    instance(3, 2, 300, 150);
+    now_ns += S;
+    instance(3, 1, 0, 0);
+    node->sink.sample(node, HEC_GPU_ENERGY, 0, now_ns, 2000000);
+    node->sink.sample(node, HEC_GPU_CONTEXTS, 0, now_ns, 1);
+    hec_node_tick(node, now_ns);
+    assert_int_equal(node->devices[0]->instances[0].sm_permille, 129); /* 3 of 7 slices of (2 x 600 + 2 x 150) / 5 */
+    assert_int_equal(node->devices[0]->instances[0].engine_permille,
+                     360); /* of its own engine: (2 x 600 + 2 x 300) / 5 */
+}
+
 /* ---- the state file ---- */
 
 static struct hec_state_file file;
@@ -475,6 +501,7 @@ static void open_file(void) {
 /* The wall clock is set by hours, forth and back, between two lives: time that the agent was away is the kernel's, not the
  * clock's; and a device that is not there now is not forgotten. */
 TEST(test_kept) {
+    int before = open_files();
     open_file();
     see(0, UUID);
     see(1, "GPU-two");
@@ -512,6 +539,7 @@ TEST(test_kept) {
     node->sink.sample(node, HEC_RAPL_PACKAGE_ENERGY, 0, now_ns, 9000); /* a recorder's first reading adds nothing */
     assert_int_equal(node->domains[0].total_uj, 1000);
     hec_state_file_close(&file);
+    assert_int_equal(open_files(), before);
 }
 
 /* Every byte that is changed, and every length: never believed, never a crash; the other file is read instead. */

@@ -330,11 +330,15 @@ TEST(test_events_are_bounded) {
     run_begin(1);
     for (int i = 0; i < 99; i++)
         fake_event(&run, HEC_EVENT_KNOB, HEC_DEVICE_NONE, i, "batch=32");
-    fake_event(&run, HEC_EVENT_DEVICE_LOST, 0, 99, "lost");
+    fake_event(&run, HEC_EVENT_DEVICE_LOST, 0, 750000000, "lost");
     summarise();
     assert_int_equal(summary.event_count, HEC_SUMMARY_EVENTS_MAX);
     assert_int_equal(summary.events_omitted, 100 - HEC_SUMMARY_EVENTS_MAX);
     assert_int_equal(summary.events[HEC_SUMMARY_EVENTS_MAX - 1].kind, HEC_EVENT_DEVICE_LOST);
+    assert_int_equal(summary.events[HEC_SUMMARY_EVENTS_MAX - 1].device, 0);
+    assert_string_equal(summary.events[HEC_SUMMARY_EVENTS_MAX - 1].text, "lost");
+    assert_near(summary.events[HEC_SUMMARY_EVENTS_MAX - 1].t_s, 0.75, 1e-9);
+    assert_near(summary.events[1].t_s, 1e-9, 1e-12);
 }
 
 TEST(test_gpu_hours) {

@@ -300,6 +300,7 @@ TEST(writing_reads_back) {
     assert_int_equal(hec_power_device_write(&machine, &device, HEC_POWER_CAP, 250000, true, &why), HEC_OK);
     fake.wrong = 5000; /* a driver that takes what it likes */
     assert_int_equal(hec_power_device_write(&machine, &device, HEC_POWER_CAP, 400000, false, &why), HEC_ERR_FAILED);
+    assert_non_null(strstr(why.text, " was set to 400 W, and says 405 W"));
     assert_int_equal(hec_power_devices(&machine, "1", &device, &why), HEC_ERR_NOTFOUND);
 }
 
