@@ -89,7 +89,7 @@ class Samples(torch.utils.data.Dataset):
     def __getitem__(self, index):
         total = 0
         for _ in range(self.times):
-            for token in self.rows:
+            for token in self.rows:  # planted
                 total += token  # planted
         return torch.full((4,), float(total))
 
