@@ -21,6 +21,7 @@ struct joining {
     const struct hec_sink *sink;
     struct hec_device devices[HEC_DEVICE_MAX]; /* of the joined run */
     int device_count;
+    int seen_by[HEC_DEVICE_MAX];               /* the first run that has seen each */
     int to[HEC_JOIN_MAX][HEC_DEVICE_MAX];      /* index of a run's device in the joined one; -1: it has none */
     uint64_t uses[HEC_JOIN_MAX];               /* bits (1 << index there) of devices that a run's processes use */
     int reads[HEC_DEVICE_MAX];                 /* the run that has the readings of a joined device */
@@ -46,9 +47,17 @@ static int device_of(const struct joining *j, int device) {
 
 /* ---- devices ---- */
 
+static const char *host_of(const struct joining *j, int run) {
+    const char *host = hec_reader_meta(j->runs[run].reader, "hostname");
+    return host ? host : "";
+}
+
+/* The same UUID on the same host. Names that hec gather hides are those of others as well. */
 static int same(const struct joining *j, const struct hec_device *device) {
     int at = 0;
-    while (at < j->device_count && !(device->uuid[0] && strcmp(j->devices[at].uuid, device->uuid) == 0))
+    bool named = device->uuid[0] && strcmp(host_of(j, j->at), "host") != 0;
+    while (at < j->device_count && !(named && strcmp(j->devices[at].uuid, device->uuid) == 0 &&
+                                     strcmp(host_of(j, j->seen_by[at]), host_of(j, j->at)) == 0))
         at++;
     return at;
 }
@@ -80,7 +89,7 @@ static int find_device(void *context, const struct hec_device *device) {
             return hec_fail(j->why, HEC_ERR_LIMIT, "more than %d devices in all runs together", HEC_DEVICE_MAX);
         j->devices[at] = *device;
         j->devices[at].index = index;
-        j->reads[index] = j->at;
+        j->reads[index] = j->seen_by[at] = j->at;
         j->device_count++;
     }
     int index = j->devices[at].index;
