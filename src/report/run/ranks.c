@@ -10,7 +10,6 @@
 
 #define ROWS_SHOWN 16 /* of many ranks the first ones, and those that others wait for */
 #define HELD_SHOWN 0.05
-#define WAITS_SHOWN 0.05 /* of the loop */
 #define LINE_COLUMNS 40
 
 const struct hec_device_diagnosis *hec_rank_device(const struct hec_summary *s, const struct hec_rank *rank) {
@@ -131,11 +130,8 @@ static void words_of(const struct hec_summary *s, char *text, size_t size) {
 /* Where ranks hardly wait there is nothing to see in the rows. */
 static bool telling(const struct hec_summary *s) {
     bool any = s->job.joined > 0;
-    for (int i = 0; i < s->job.rank_count; i++) {
-        const struct hec_device_diagnosis *d = hec_rank_device(s, &s->job.ranks[i]);
-        if (d && d->steady)
-            any = any || s->job.ranks[i].waited_s >= WAITS_SHOWN * (double)d->steady->window_ns / 1e9;
-    }
+    for (int i = 0; i < s->job.findings.count; i++)
+        any = any || (s->job.findings.list[i].cause == HEC_CAUSE_STRAGGLER && s->job.findings.list[i].actionable);
     return any;
 }
 
