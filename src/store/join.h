@@ -12,8 +12,8 @@ struct hec_join_run {
     int64_t shift_ns; /* added to its times; none becomes less than 0 */
 };
 
-/* Writes a run file at path, which must not exist. A device that several runs of a host have seen, known by its UUID, is one; its readings are those
- * of the run whose processes use it. Facts are those of the first run, but for those of each (ranks, hosts, whether it is complete), and
+/* Writes a run file at path, which must not exist. A device that several runs of a host have seen, known by its UUID, is one; its readings
+ * are those of the run whose processes use it. Facts are those of the first run, but for those of each (ranks, hosts, whether it is complete), and
  * `facts`: keys and values, ended by NULL. HEC_ERR_LIMIT: there are more devices than a run can have. */
 int hec_store_join(const struct hec_join_run *runs, int count, const char *const *facts, const char *path,
                    struct hec_why *why);
