@@ -13,7 +13,7 @@ struct hec_join_run {
 };
 
 /* Writes a run file at path, which must not exist. A device that several runs of a host have seen, known by its UUID, is one; its readings
- * are those of the run whose processes use it. Facts are those of the first run, but for those of each (ranks, hosts, whether it is complete), and
- * `facts`: keys and values, ended by NULL. HEC_ERR_LIMIT: there are more devices than a run can have. */
+ * are those of the run whose processes use it. Facts are those of the first run, but for those of each (ranks, hosts, whether it is
+ * complete), and `facts`: keys and values, ended by NULL. HEC_ERR_LIMIT: there are more devices than a run can have. */
 int hec_store_join(const struct hec_join_run *runs, int count, const char *const *facts, const char *path,
                    struct hec_why *why);
