@@ -2,8 +2,8 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 JOBS ?= $(shell nproc)
-# tests at a time: a core counts as two, of which those that compute take both (tests/CMakeLists.txt)
-TESTS = $(shell expr 2 \* $(JOBS))
+# tests at a time: a core counts as four, of which those that compute take all (tests/CMakeLists.txt)
+TESTS = $(shell expr 4 \* $(JOBS))
 # more settings for CMake, as in: make test CMAKE_FLAGS=-DHEC_WERROR=ON
 CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 600

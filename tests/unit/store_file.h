@@ -84,15 +84,18 @@ static inline void store_limit(rlim_t bytes) {
 struct store_values {
     int64_t *t_ns, *value;
     uint8_t *valid;
-    size_t count, chunks, largest;
+    size_t count, capacity, chunks, largest;
 };
 
 static inline int store_collect(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid,
                                 size_t count) {
     struct store_values *v = context;
-    v->t_ns = realloc(v->t_ns, (v->count + count) * sizeof *v->t_ns);
-    v->value = realloc(v->value, (v->count + count) * sizeof *v->value);
-    v->valid = realloc(v->valid, v->count + count);
+    if (v->count + count > v->capacity) { /* each is a copy where a sanitizer allocates */
+        v->capacity = 2 * (v->count + count);
+        v->t_ns = realloc(v->t_ns, v->capacity * sizeof *v->t_ns);
+        v->value = realloc(v->value, v->capacity * sizeof *v->value);
+        v->valid = realloc(v->valid, v->capacity);
+    }
     memcpy(v->t_ns + v->count, t_ns, count * sizeof *t_ns);
     memcpy(v->value + v->count, value, count * sizeof *value);
     memcpy(v->valid + v->count, valid, count);

@@ -1,10 +1,8 @@
-/* The timeline at its limits: a full disk, more than memory is for, many threads, and bytes from anywhere. */
+/* The timeline at its limits: a full disk, more than memory is for, and bytes from anywhere. */
 #include "store_activities.h"
 
 #include "store/activity_pack.h"
 #include "store/definitions.h"
-
-#include <pthread.h>
 
 static void add_kernels(const struct hec_sink *s, struct store_list *list, int64_t from, int64_t to) {
     for (int64_t i = from; i < to; i++) {
@@ -149,64 +147,6 @@ TEST(tables_end) {
     assert_int_equal(names, 2 + 32);
     free(text);
     hec_definitions_free(&d);
-}
-
-struct worker {
-    const struct hec_sink *sink;
-    int number;
-};
-
-static void *work(void *argument) {
-    const struct worker *w = argument;
-    const struct hec_sink *s = w->sink;
-    struct hec_track own = {.kind = HEC_TRACK_THREAD, .pid = 1, .rank = -1, .device = -1, .stream = w->number};
-    struct hec_track shared = {.kind = HEC_TRACK_STREAM, .pid = 1, .rank = -1, .context = 1, .stream = 7};
-    for (int i = 0; i < 4000; i++) {
-        char text[32];
-        snprintf(text, sizeof text, "name %d", i % 100);
-        uint32_t name = s->trace_name(s->context, text);
-        snprintf(shared.name, sizeof shared.name, "thread %d", w->number);
-        uint32_t kernel = s->trace_kernel(s->context, &(struct hec_kernel){.name = name, .grid = {i % 10, 1, 1}});
-        uint32_t frame = s->trace_frame(s->context, &(struct hec_frame){.file = name, .line = i % 50});
-        struct hec_activity a[3] = {{.kind = HEC_ACTIVITY_KERNEL, .name = kernel},
-                                    {.kind = HEC_ACTIVITY_STACK, .name = frame},
-                                    {.kind = HEC_ACTIVITY_API, .name = name}};
-        a[0].track = s->trace_track(s->context, &shared);
-        a[1].track = a[2].track = s->trace_track(s->context, &own);
-        for (int k = 0; k < 3; k++)
-            a[k].start_ns = a[k].end_ns = i * 4000 + w->number * 1000;
-        s->trace_activities(s->context, a, 3);
-    }
-    return NULL;
-}
-
-TEST(many_threads) {
-    STORE_BEGIN("threads.hec", 0);
-    pthread_t threads[4];
-    struct worker workers[4];
-    for (int i = 0; i < 4; i++) {
-        workers[i] = (struct worker){s, i};
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-    }
-    for (int i = 0; i < 30; i++) {
-        assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
-        if (i % 10 != 5)
-            continue;
-        /* whatever is committed refers to what is there */
-        struct hec_reader *reader = store_open(path);
-        int64_t values;
-        if (store_read_all(reader, &values, &why) != HEC_OK)
-            fail_msg("%s", why.text);
-        hec_reader_close(reader);
-    }
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
-    store_close(writer);
-    struct hec_reader *reader = store_open(path);
-    size_t count = 0;
-    assert_int_equal(hec_reader_activities(reader, HEC_ACTIVITY_ALL, store_count, &count, NULL), 0);
-    assert_int_equal(count, 4 * 4000 * 3);
-    hec_reader_close(reader);
 }
 
 /* Blocks with any bytes changed, cut off or added: unpacked to what keeps all promises, or refused. */

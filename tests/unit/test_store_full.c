@@ -1,7 +1,5 @@
-/* A disk that is full, by a limit on the size of files, and data from many threads. */
+/* A disk that is full, by a limit on the size of files. */
 #include "store_file.h"
-
-#include <pthread.h>
 
 static void add_power(const struct hec_sink *s, int64_t from, int64_t to) {
     for (int64_t i = from; i < to; i++)
@@ -243,67 +241,5 @@ TEST(locked_by_another) {
     assert_int_equal(v.count, 100);
     assert_string_equal(hec_reader_meta(reader, "store_closed"), "1");
     assert_false(hec_reader_live(reader));
-    hec_reader_close(reader);
-}
-
-struct worker {
-    const struct hec_sink *sink;
-    int number;
-};
-
-static void *work(void *argument) {
-    const struct worker *w = argument;
-    const struct hec_sink *s = w->sink;
-    for (int i = 0; i < 20000; i++) {
-        s->sample(s->context, HEC_STEP_UNITS, w->number, i * 1000, i);
-        s->sample(s->context, HEC_TREE_CPU, 0, i * 4000 + w->number * 1000, i);
-        if (i % 100 == 0) {
-            s->units(s->context, "step", 100);
-            s->meta(s->context, "last", "x");
-            s->event(s->context, HEC_EVENT_NOTE, -1, i, "note");
-        }
-    }
-    return NULL;
-}
-
-static int count_units(void *context, const char *name, double count) {
-    assert_string_equal(name, "step");
-    *(double *)context = count;
-    return 0;
-}
-
-TEST(many_threads) {
-    STORE_BEGIN("threads.hec", 0);
-    pthread_t threads[4];
-    struct worker workers[4];
-    for (int i = 0; i < 4; i++) {
-        workers[i] = (struct worker){s, i};
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-    }
-    for (int i = 0; i < 30; i++)
-        assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
-    int64_t lost = -1;
-    assert_int_equal(hec_writer_close(writer, &lost, &why), HEC_OK);
-    struct hec_reader *reader = store_open(path);
-    size_t kept = 0;
-    for (int i = 0; i < 4; i++) {
-        struct store_values v = store_series(reader, HEC_STEP_UNITS, i);
-        kept += v.count;
-    }
-    struct store_values v = store_series(reader, HEC_TREE_CPU, 0);
-    kept += v.count;
-    for (size_t i = 1; i < v.count; i++)
-        assert_true(v.t_ns[i] >= v.t_ns[i - 1]);
-    /* samples, units, meta and events: what is not there was counted */
-    if (lost == 0) {
-        double units = 0;
-        assert_int_equal(kept, 8 * 20000);
-        assert_int_equal(hec_reader_units(reader, count_units, &units, NULL), 0);
-        assert_true(units == 4 * 20000);
-    } else {
-        assert_true(kept <= 8 * 20000 && kept + (size_t)lost >= 8 * 20000);
-    }
     hec_reader_close(reader);
 }
