@@ -189,6 +189,25 @@ TEST(test_worth_of_a_step) {
     }
 }
 
+/* What is compiled again and again is part of the steps; what is loaded now and then is not. */
+TEST(test_compiling_is_of_a_step) {
+    double of_step[2], of_run[2];
+    for (int recurs = 0; recurs < 2; recurs++) {
+        healthy(1);
+        world_kernel(0, SGEMM, 1, 500);
+        world_state(0, HEC_STATE_STARTUP, 20, 120);
+        w.devices[0].gaps = &w.of[0].gaps;
+        w.of[0].gaps.owned_s[HEC_STATE_STARTUP][HEC_CAUSE_COMPILE] = 20;
+        w.of[0].gaps.loads_recur = recurs;
+        build();
+        const struct hec_finding *f = &found.list[place_of(HEC_CAUSE_PRECISION, 0)];
+        of_step[recurs] = f->step_seconds.best;
+        of_run[recurs] = f->seconds.best;
+    }
+    assert_true(of_step[0] > 0 && of_step[1] < 0.95 * of_step[0]);
+    assert_near(of_run[1], of_run[0], 1e-12);
+}
+
 TEST(test_hints_go_after_healthy) {
     world_kernel(0, "cutlass_80_tensorop_s1688gemm_128x128_16x4_nt_align4", 4, 500);
     build();

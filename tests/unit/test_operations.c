@@ -17,7 +17,7 @@ static int begin(void **state) {
     return 0;
 }
 
-/* A stack that lies at that line of the program, and in these frames of JAX, the innermost last; "": in none. *line: the program's frame. */
+/* A stack that lies at that line of the program, and in a frame of JAX; "": in none. *at: the program's frame. */
 static uint32_t stack(int line, const char *file, const char *function, uint32_t *at) {
     uint32_t id = *at = fake_tl_frame(&t, "/home/ann/program.py", "main", line);
     if (file[0]) {

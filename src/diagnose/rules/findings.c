@@ -195,7 +195,7 @@ static void bound(const struct hec_facts *facts, double steady_s, double steady_
 static double steady_seconds(const struct hec_facts *facts, const struct hec_ledger_device *steady, int state) {
     const struct hec_ledger_row *row = &steady->rows[state];
     const struct hec_gap_facts *gaps = facts->device->gaps;
-    bool recurs = state == HEC_STATE_STARTUP && gaps && row->traced_ns > 0;
+    bool recurs = state == HEC_STATE_STARTUP && gaps && gaps->loads_recur && row->traced_ns > 0;
     double again = recurs ? gaps->owned_s[state][HEC_CAUSE_COMPILE] * 1e9 / (double)row->traced_ns : 0;
     return row->seconds * (state == HEC_STATE_STARTUP ? fmin(1, again) : state == HEC_STATE_TAIL ? 0 : 1);
 }
