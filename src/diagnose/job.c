@@ -54,7 +54,7 @@ static int take_said(void *context, int32_t pid, const char *text) {
     for (int i = 0; i < job->rank_count && !rank; i++)
         rank = job->ranks[i].pid == pid ? &job->ranks[i] : NULL;
     for (int i = 0; i < job->rank_count && !rank; i++) /* a loader's worker, or another that has its environment */
-        if (job->ranks[i].number == named.number && (i < said->with_streams || job->ranks[i].pid < pid))
+        if (job->ranks[i].number == named.number && (job->ranks[i].pid < pid || i < said->with_streams))
             return 0;
         else if (job->ranks[i].number == named.number)
             rank = &job->ranks[i];

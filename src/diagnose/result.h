@@ -55,8 +55,9 @@ struct hec_device_diagnosis {
             double step_joules, step_joules_low, step_joules_high; /* by the watts of their classes; NAN unknown */
         } part[HEC_STEP_PARTS + 1];                                /* the last: launched in none of them */
     } parts;
-    double mfu;         /* of the loop, by the FLOPs of the model that the hooks counted; NAN unknown */
-    double loop_tensor; /* share of the loop in which its tensor pipes were active; NAN unknown */
+    double mfu; /* of the loop, by the FLOPs of the model that the hooks counted; NAN unknown */
+    double
+        loop_tensor; /* of the dense peak, at most: tensor pipes active in the loop, at the highest clock; NAN unknown */
     double launching_s; /* that it waited for a framework's own code, by stacks, 0.2 ms and more; of the whole run */
     double compiling_s; /* that it waited while the program compiled, by its stacks; of the whole run */
     struct hec_source_modules modules; /* what launched compute; empty where no ranges or operators are known */

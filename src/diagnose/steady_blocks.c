@@ -6,6 +6,7 @@
 #include "diagnose/timeline/pass.h"
 #include "diagnose/result.h"
 #include "diagnose/states/steady.h"
+#include "model/part.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -328,9 +329,16 @@ static int tensor_in_loop(struct hec_meter *meter, struct hec_device_diagnosis *
                           struct hec_why *why) {
     struct mean mean = {.from_ns = part->edge[HEC_RUN_LOOP], .to_ns = part->edge[HEC_RUN_LOOP + 1]};
     int err = hec_meter_steps(meter, HEC_GPM_TENSOR_ACTIVE, d->readings.device.index, add_to_mean, &mean, NULL, why);
-    if (!err && (double)mean.length_ns >= TENSOR_COVERAGE_MIN * (double)(mean.to_ns - mean.from_ns))
-        d->loop_tensor = mean.sum / (double)mean.length_ns / 1000;
-    return err;
+    if (err || (double)mean.length_ns < TENSOR_COVERAGE_MIN * (double)(mean.to_ns - mean.from_ns))
+        return err;
+    /* Pipes that are active all the time do more than the peak where the clock is higher than the peak's. */
+    const struct hec_device *device = &d->readings.device;
+    const struct hec_part *part_of = hec_part_find(device->name);
+    double peak_mhz = part_of ? hec_part_peak_mhz(part_of, device->cuda_major, device->cuda_minor) : NAN;
+    double clock_mhz = d->readings.metric[HEC_GPU_SM_CLOCK].maximum;
+    if (peak_mhz > 0 && clock_mhz > 0)
+        d->loop_tensor = mean.sum / (double)mean.length_ns / 1000 * fmax(1, clock_mhz / peak_mhz);
+    return 0;
 }
 
 /* Without steps: from the first to the last of what the devices' calls show, where they show it of all that are used. */

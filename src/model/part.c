@@ -87,6 +87,17 @@ const struct hec_part *hec_part_find(const char *name) {
     return NULL;
 }
 
+double hec_part_peak_mhz(const struct hec_part *part, int cuda_major, int cuda_minor) {
+    static const struct {
+        int major, minor; /* -1: any */
+        double flop;      /* of an SM a clock, dense */
+    } rows[] = {{7, -1, 1024}, {8, 0, 2048}, {8, -1, 1024}, {9, -1, 4096}, {10, -1, 8192}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].major == cuda_major && (rows[i].minor < 0 || rows[i].minor == cuda_minor))
+            return part->peak_tflops[HEC_PRECISION_FP16] * 1e6 / (part->sms * rows[i].flop);
+    return NAN;
+}
+
 const char *hec_part_class_name(enum hec_part_class workload) {
     static const char *const names[HEC_PART_CLASS_COUNT] = {"training", "inference", "edge", "workstation"};
     return names[workload];

@@ -287,7 +287,9 @@ def test_hostile_peers(tmp_path):
             fd = ring()
             hand_over(kept.socket, TRACE, fd)
             os.close(fd)
-        after = kept.state(lambda line: line["silent"] >= 100 and line["refused"] >= 6 and line["rings"] >= before["rings"] + 300)
+        # on a busy machine some come faster than one user's may, and are refused
+        after = kept.state(lambda line: line["silent"] >= 100 and line["refused"] >= 6 and
+                           line["rings"] + line["refused"] >= before["rings"] + 306)
         assert sorted(entry["rings"] for entry in after["jobs"]) in ([1, 4], [2, 4])
         flood = next(entry for entry in after["jobs"] if entry["rings"] == 4)
         assert flood["processes"] == 1

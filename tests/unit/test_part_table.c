@@ -125,6 +125,21 @@ TEST(flop_per_joule_is_peak_over_power) {
     assert_true(isnan(hec_part_flop_per_joule(t4, HEC_PRECISION_FP64))); /* unknown stays unknown */
 }
 
+/* NVIDIA's data sheets: boost clocks. */
+TEST(the_clock_of_the_peak) {
+    static const struct {
+        const char *name;
+        int major, minor;
+        double mhz;
+    } rows[] = {{"Tesla V100-SXM2-32GB", 7, 0, 1530},  {"Tesla T4", 7, 5, 1590},
+                {"NVIDIA A100-SXM4-80GB", 8, 0, 1410}, {"NVIDIA H100 80GB HBM3", 9, 0, 1830},
+                {"NVIDIA H200", 9, 0, 1830},           {"NVIDIA L40S", 8, 9, 2490}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_true(fabs(hec_part_peak_mhz(hec_part_find(rows[i].name), rows[i].major, rows[i].minor) - rows[i].mhz) <
+                    10);
+    assert_true(isnan(hec_part_peak_mhz(hec_part_find("NVIDIA H200"), 99, 0)));
+}
+
 /* What users must find: a training, an inference and an edge class, and in each of these rows what a comparison of a
  * measured run needs. */
 TEST(the_classes_are_there) {

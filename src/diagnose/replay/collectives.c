@@ -144,8 +144,10 @@ static double usual_host(const struct hec_schedule *s, const struct share *share
     for (int p = 0; p < s->process_count; p++)
         if (shares[p].joins)
             list[count++] = (int64_t)shares[p].host_ns;
+    if (count == 0)
+        return 0;
     qsort(list, count, sizeof *list, hec_by_int64);
-    return count ? (double)list[(count - 1) / 2] : 0;
+    return (double)list[(count - 1) / 2];
 }
 
 /* The devices' work is made even; where that does not explain most of the difference, so is what the hosts do. */
