@@ -260,6 +260,19 @@ static void forget_waits(struct hec_job_diagnosis *job) {
     }
 }
 
+/* Of the device that has most of them, where the steps are known that its kernels are of. */
+static double kernels_a_step(const struct hec_summary *s) {
+    double most = 0;
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_diagnosis *d = &s->devices[i];
+        int64_t count = 0;
+        for (int k = 0; d->timeline && k < d->timeline->row_count; k++)
+            count += d->timeline->rows[k].kernel_class == HEC_KERNEL_CLASS_COMM ? d->timeline->rows[k].count : 0;
+        most = d->parts.steps > 0 ? fmax(most, (double)count / d->parts.steps) : most;
+    }
+    return most;
+}
+
 static void find_collectives(const struct hec_summary *s, const struct hec_schedule *schedule,
                              struct hec_job_diagnosis *job) {
     const struct hec_collectives none = {.slowest = HEC_DEVICE_NONE,
@@ -269,6 +282,7 @@ static void find_collectives(const struct hec_summary *s, const struct hec_sched
                                          .host_s = NAN};
     struct hec_collectives *out = &job->collectives, matched;
     *out = none;
+    out->a_step = kernels_a_step(s);
     find_by_share(s, out);
     matched = *out;
     memset(matched.waited_s, 0, sizeof matched.waited_s);
@@ -277,6 +291,8 @@ static void find_collectives(const struct hec_summary *s, const struct hec_sched
         charge(job);
     } else {
         forget_waits(job);
+        if (hec_job_infer(s, job, out))
+            return;
     }
     for (int i = 0; i < s->device_count && out->count; i++)
         if (communicates(s->devices[i].steady))
@@ -284,12 +300,23 @@ static void find_collectives(const struct hec_summary *s, const struct hec_sched
                 out->waited_s[s->devices[i].readings.device.index] * comm_watts(&s->devices[i], &out->estimated);
 }
 
+/* Its kernels were recorded on one of these devices, or nothing at all is known of them. */
+static bool is_seen(const struct hec_summary *s, const struct hec_rank *rank, uint64_t devices) {
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_diagnosis *d = &s->devices[i];
+        if (rank->devices & devices & hec_device_bit(d->readings.device.index) &&
+            !(d->steady && d->steady->basis == HEC_LEDGER_CALLS))
+            return true;
+    }
+    return false;
+}
+
 bool hec_job_waits_seen(const struct hec_summary *s, int device) {
     const struct hec_job_diagnosis *job = &s->job;
     uint64_t with = device >= 0 && device < HEC_DEVICE_MAX ? job->with[device] : 0;
     int ranks = 0;
     for (int i = 0; i < job->rank_count; i++)
-        ranks += (job->ranks[i].devices & with) != 0;
+        ranks += is_seen(s, &job->ranks[i], with);
     if (job->size <= 1 && __builtin_popcountll(with) <= 1)
         return true;
     if (job->collectives.matched && ranks >= job->size)
@@ -301,6 +328,16 @@ bool hec_job_waits_seen(const struct hec_summary *s, int device) {
             return false;
     }
     return ranks >= job->size;
+}
+
+/* A rank whose kernels were not recorded has no streams; its steps say which device is its. */
+static void find_devices(const struct hec_summary *s, struct hec_job_diagnosis *job) {
+    for (int r = 0; r < job->rank_count; r++) {
+        struct hec_rank *rank = &job->ranks[r];
+        for (int i = 0; i < s->device_count && !rank->devices; i++)
+            if (s->devices[i].steps.count && s->devices[i].steps.pid == rank->pid)
+                rank->devices = hec_device_bit(s->devices[i].readings.device.index);
+    }
 }
 
 void hec_job_find(const struct hec_summary *summary, const struct hec_schedule *schedule,
@@ -315,5 +352,6 @@ void hec_job_find(const struct hec_summary *summary, const struct hec_schedule *
                 with |= hec_device_bit(summary->devices[k].readings.device.index);
         job->with[one->readings.device.index] = with;
     }
+    find_devices(summary, job);
     find_collectives(summary, schedule, job);
 }

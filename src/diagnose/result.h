@@ -69,9 +69,9 @@ struct hec_rank {
     int32_t pid;
     int32_t number;              /* of the job, as its environment or the imported trace says; -1: neither does */
     int32_t local;               /* of its host; -1 unknown */
-    uint64_t devices;            /* bits (1 << hec_device.index) of those it has streams on */
+    uint64_t devices;            /* bits (1 << hec_device.index) of those it has streams on, or whose steps are its */
     char launcher[16], host[64]; /* what started it ("torchrun"), and where; empty: unknown */
-    /* In collectives that were matched across ranks, of the loop: NAN unknown */
+    /* In collectives that were matched across ranks, or as it was inferred, of the loop: NAN unknown */
     double waited_s, waited_j; /* for others, with nothing else to do */
     double held_s, held_j;     /* that others waited for it, each of them counted */
     int64_t collectives, last; /* that it took part in, and those to which it came last; 0 unknown */
@@ -81,7 +81,8 @@ int hec_rank_of(const struct hec_rank *ranks, int count, int device);
 
 /* Devices that communicate wait for each other inside communication kernels. Where these were matched across ranks, a device waits from
  * its own begin until the last rank has begun; where they were not, the least communication of all is what the transfers take, and what a
- * device has more of is waiting. Of the steady part (steady.h): ranks set themselves up side by side. */
+ * device has more of is waiting. Where kernels of some ranks alone were recorded, it is inferred from what a rank does that the others do
+ * not (job_inferred.c). Of the steady part (steady.h): ranks set themselves up side by side. */
 struct hec_collectives {
     int count;                       /* devices that communicate; 0: all else is none */
     uint64_t devices;                /* bits (1 << hec_device.index) of those */
@@ -91,6 +92,8 @@ struct hec_collectives {
     double waiting_j;                /* of all of them, at each one's watts in communication; NAN unknown */
     double slowest_share;            /* of all waiting: for the slowest; NAN: it was not matched */
     bool estimated;                  /* some of those watts are the device's mean */
+    bool inferred;                   /* who waits for whom */
+    double a_step;                   /* that were recorded of a rank, matched or not: of a step. 0 unknown */
     int64_t matched, alone;          /* collectives; kernels whose counterparts of other ranks were not recorded */
     double met_s;                    /* time in which the matched ones lie; of it shares were made */
     double transfer_s;               /* of a matched one, from the last begin to its end: the mean. NAN unknown */

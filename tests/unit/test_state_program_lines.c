@@ -43,6 +43,23 @@ TEST(by_the_time_that_samples_stand_for) {
     assert_int_equal(out.count, 1);
 }
 
+/* Of two processes one is in a line for three quarters of the time, and alone in another. */
+TEST(whose_lines_they_are) {
+    uint32_t other = fake_tl_track(&t, HEC_TRACK_THREAD, 99, -1, 99);
+    uint32_t both = fake_tl_frame(&t, "/home/ann/train.py", "step", 9),
+             one = fake_tl_frame(&t, "/home/ann/train.py", "late", 8);
+    int32_t pid = t.tracks[thread].pid;
+    sample(thread, 10, 10, both);
+    sample(other, 12, 10, one);
+    sample(other, 30, 30, both);
+    assert_int_equal(lines(9), 0);
+    assert_int_equal(out.count, 2);
+    assert_true(out.lines[0].pid == 99 && pid != 99);
+    near(out.lines[0].lead, 0.5);
+    assert_true(out.lines[1].pid == 99);
+    near(out.lines[1].lead, 1);
+}
+
 TEST(no_samples) {
     assert_int_equal(lines(9), 0);
     assert_int_equal(out.count, 0);

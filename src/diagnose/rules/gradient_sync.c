@@ -12,7 +12,8 @@ bool hec_judge_gradient_sync(const struct hec_facts *f, struct hec_finding *out)
         !steady->rows[HEC_STATE_COMM].ns)
         return false;
     double in_use = hec_ledger_work(steady) + steady->rows[HEC_STATE_COMM].seconds;
-    double goes = 1 - 1 / syncs, share = steady->rows[HEC_STATE_COMM].seconds / in_use;
+    double goes = 1 - 1 / syncs, share = steady->rows[HEC_STATE_COMM].seconds / in_use,
+           of_run = share * in_use / f->run_s;
     out->title = HEC_FACT(SYNCS, syncs, goes * share);
     hec_finding_add(out, HEC_FACT(SYNC_PASSES, (double)g->passes / (double)g->steps, syncs));
     hec_finding_add(out, HEC_FACT(COMM_TIME, steady->rows[HEC_STATE_COMM].seconds, in_use));
@@ -20,7 +21,7 @@ bool hec_judge_gradient_sync(const struct hec_facts *f, struct hec_finding *out)
         hec_finding_add(out, HEC_FACT(SYNC_BYTES, g->bytes, syncs));
     out->confidence = HEC_GRADIENT_SYNC_CONFIDENCE;
     out->edit_value = 1 / syncs;
-    out->seconds = hec_saving_scaled((struct hec_saving){share, share, share}, HEC_GRADIENT_SYNC_GOES_LOW * goes,
+    out->seconds = hec_saving_scaled((struct hec_saving){of_run, of_run, of_run}, HEC_GRADIENT_SYNC_GOES_LOW * goes,
                                      HEC_GRADIENT_SYNC_GOES * goes, goes);
     const struct hec_ledger_row *row = &f->device->ledger->rows[HEC_STATE_COMM];
     double joules = isfinite(row->watts) && f->run_j > 0 ? row->joules / f->run_j : NAN;

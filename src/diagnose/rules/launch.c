@@ -1,4 +1,5 @@
 /* Launch: launching takes longer than what is launched. */
+#include "diagnose/rules/buckets.h"
 #include "diagnose/rules/compute.h"
 #include "diagnose/rules/waits.h"
 
@@ -32,6 +33,7 @@ static void compile_operations(const struct hec_facts *f, struct hec_finding *ou
 
 bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
+    struct hec_buckets b;
     if (!hec_waits_claim(f, HEC_LAUNCH_LEAST, &w, out))
         return !w.known && judge_telemetry(f, out);
     /* a step in one graph runs none of the program's own code either, which is a cause of its own where there is much of it */
@@ -44,6 +46,8 @@ bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
     hec_waits_save(f, &w, out->cause, goes->low, goes->best * (1 + hidden), 1 + fmax(code_s / owned_s, hidden), out);
     if (f->device->gaps && f->device->gaps->operations_s > HEC_OPERATIONS_LEAST * w.owned_s[HEC_CAUSE_LAUNCH])
         compile_operations(f, out);
+    if (hec_buckets_gather(f, &b)) /* each ends what compilers and graphs launch at once */
+        out->confidence *= HEC_LAUNCH_MANY_COLLECTIVES;
     if (w.launches > 0)
         hec_finding_add(out, HEC_FACT(LAUNCHES, w.launches, w.compute_s / w.launches));
     if (f->device->timeline && f->device->timeline->kernel.median > 0)

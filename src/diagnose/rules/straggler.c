@@ -32,7 +32,8 @@ static struct excess excess_of(const struct hec_summary *s, const struct hec_dev
 
 static const struct hec_rank *rank_on(const struct hec_summary *s, int device) {
     for (int i = 0; i < s->job.rank_count; i++)
-        if (s->job.ranks[i].devices & hec_device_bit(device) && s->job.ranks[i].collectives)
+        if (s->job.ranks[i].devices & hec_device_bit(device) &&
+            (s->job.ranks[i].collectives || s->job.collectives.inferred))
             return &s->job.ranks[i];
     return NULL;
 }
@@ -72,9 +73,12 @@ bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
         all += c->waited_s[i];
     bool late = one && slow_compute_s - compute_s < HEC_STRAGGLER_EXPLAINED * waiting;
     struct excess e = excess_of(f->summary, f->device, c->devices);
-    out->title = one ? HEC_FACT(RANK_WAITS, waiting / in_use, c->slowest, c->waits_most)
-                     : HEC_FACT(RANKS_IN_TURN, all / c->count / in_use);
-    if (rank)
+    out->title = c->inferred ? HEC_FACT(RANK_LIKELY, waiting / in_use, c->slowest, c->waits_most)
+                 : one       ? HEC_FACT(RANK_WAITS, waiting / in_use, c->slowest, c->waits_most)
+                             : HEC_FACT(RANKS_IN_TURN, all / c->count / in_use);
+    if (rank && c->inferred)
+        hec_finding_add(out, HEC_FACT(RANK_UNSEEN, rank->held_s, c->slowest, rank->held_j));
+    else if (rank)
         hec_finding_add(out, HEC_FACT(RANK_LAST, (double)rank->last, c->slowest, (double)rank->collectives,
                                       rank->held_s, rank->held_j));
     if (late && e.own_s - e.others_s >= HEC_STRAGGLER_EXPLAINED * waiting)
@@ -87,7 +91,9 @@ bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
     if (late)
         out->lever = HEC_ANSWER(SLOW_HOST, c->slowest);
     report_clocks(f, waits, out);
-    out->confidence = c->matched ? HEC_STRAGGLER_CONFIDENCE_MATCHED : HEC_STRAGGLER_CONFIDENCE;
+    out->confidence = c->inferred  ? HEC_STRAGGLER_CONFIDENCE_INFERRED
+                      : c->matched ? HEC_STRAGGLER_CONFIDENCE_MATCHED
+                                   : HEC_STRAGGLER_CONFIDENCE;
     out->devices = c->devices;
     /* Even shares: all take the mean. Work moves and is still paid for, and so is what a rank alone does for no work; the waiting of all
      * devices goes. */

@@ -16,6 +16,8 @@ struct weight {
     uint8_t state;
     uint32_t frame; /* blamed: the first with that place */
     int64_t ns, samples;
+    int32_t pid; /* whose time is more than that of all others by lead_ns: the majority vote of Boyer and Moore */
+    int64_t lead_ns;
 };
 
 struct hec_source_builder {
@@ -113,6 +115,14 @@ static int grow(struct hec_source_builder *b) {
     return 0;
 }
 
+static void vote(struct weight *w, const struct hec_state_sample *sample) {
+    w->lead_ns += sample->pid == w->pid ? sample->period_ns : -sample->period_ns;
+    if (w->lead_ns < 0) {
+        w->pid = sample->pid;
+        w->lead_ns = -w->lead_ns;
+    }
+}
+
 int hec_source_sample(struct hec_source_builder *b, int device, const struct hec_state_sample *sample) {
     bool after = sample->state == HEC_STATE_SYNC && !sample->waiting;
     struct weight key = {
@@ -128,6 +138,7 @@ int hec_source_sample(struct hec_source_builder *b, int device, const struct hec
     }
     w->ns += sample->period_ns;
     w->samples++;
+    vote(w, sample);
     return 0;
 }
 
@@ -162,6 +173,8 @@ static void line_of(const struct hec_source_builder *b, const struct weight *w, 
         .state = (enum hec_state)w->state,
         .line = f->line,
         .samples = w->samples,
+        .pid = w->pid,
+        .lead = (double)w->lead_ns / (double)w->ns,
         .share = share,
         .seconds = row ? share * row->seconds : NAN,
         .joules = row ? share * row->joules : NAN,

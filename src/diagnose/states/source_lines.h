@@ -19,6 +19,10 @@ struct hec_source_line {
     char file[256], function[128]; /* as recorded, cut; any bytes */
     int32_t line;                  /* 0 unknown */
     int64_t samples;
+    /* Of program lines (program_lines.h): the process that was there most, and by how much of all of the time it was there more than the
+     * others together, at the least; exact where one or two were. */
+    int32_t pid;
+    double lead;
     double share;           /* of the state's time on this device */
     double seconds, joules; /* that share of the ledger's row; joules NAN where that is */
 };

@@ -93,6 +93,7 @@ struct hec_state_sample {
     uint32_t frame;
     uint8_t state;
     bool waiting;
+    int32_t pid; /* of program lines alone; else 0 */
 };
 
 /* Members may be NULL. They return 0 to go on; anything else stops all and is returned. */

@@ -124,7 +124,9 @@ static void words_of(const struct hec_summary *s, char *text, size_t size) {
                  "; %lld collectives seen in all of them, %s from the last begin to the end", (long long)c->matched,
                  hec_format_si(mean, c->transfer_s, 3, "s"));
     else
-        snprintf(text + length, size - (size_t)length, "; for whom they wait was not seen");
+        snprintf(text + length, size - (size_t)length,
+                 c->inferred ? "; for whom they wait is inferred from calls, stacks and telemetry"
+                             : "; for whom they wait was not seen");
 }
 
 /* Where ranks hardly wait there is nothing to see in the rows. */
