@@ -1,7 +1,7 @@
 """All attacks of attacks.py at once, against an agent that watches 8 GPUs at work. First in simulated time: agent and machine go by the
 virtual clock, the attackers do not; they come for a second of real time, go, and come again after half a simulated hour: nothing is
-lost, nothing grows. Then in real time: how long others wait, with the agent started as its unit for systemd starts it. HEC_SOAK_HOURS: of simulated time; with it, the waits are judged too
-(`make soak`)."""
+lost, nothing grows. Then in real time: how long others wait, with the agent started as its unit for systemd starts it.
+HEC_SOAK_HOURS: of simulated time; with it, the waits are judged too (`make soak`)."""
 import contextlib
 import math
 import multiprocessing
@@ -78,11 +78,14 @@ def size_of(agent, folder):
             return next((int(line.split()[1]) for line in lines if line.startswith(name)), 0)
         return 0
     pid = agent.process.pid
-    door = [child for child in agent_common.children(pid) if comm(child) == "hec-door"]
-    opened = min(len(os.listdir(f"/proc/{pid}/fd")) for _ in range(20) if not time.sleep(0.01))  # without connections that are just ending
+    looks = []
+    for _ in range(20):  # connections may just be ending, and the door is made anew when somebody held it up
+        time.sleep(0.01)
+        door = [child for child in agent_common.children(pid) if comm(child) == "hec-door"]
+        looks.append((len(os.listdir(f"/proc/{pid}/fd")), sum(of(one, "RssAnon:") for one in [pid, *door]) / 1024))
+    opened, used = zip(*looks)
     files = [path for path in (folder / "state").rglob("*") if path.is_file()]
-    return {"MB": sum(of(one, "RssAnon:") for one in [pid, *door]) / 1024, "descriptors": opened,
-            "threads": of(pid, "Threads:"), "files": len(files), "kB": sum(path.stat().st_size for path in files) / 1024}
+    return {"MB": max(used), "descriptors": min(opened), "threads": of(pid, "Threads:"), "files": len(files), "kB": sum(path.stat().st_size for path in files) / 1024}
 
 
 def seconds_of(page):
