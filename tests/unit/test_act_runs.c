@@ -648,7 +648,7 @@ TEST(a_search_asks_the_quality_gate) {
     } row[] = {{2, 0, 0, HEC_REASON_NONE, 0},
                {9, 0, 0, HEC_REASON_TRIAL_LOSSES, 6.47}, /* of what the base's losses fall by */
                {2.1, 0, 0.3, HEC_REASON_NONE, 0},
-               {2, log(0.5), 0, HEC_REASON_TRIAL_GRADIENTS, 0.5},
+               {2, -0.69314718055994531, 0, HEC_REASON_TRIAL_GRADIENTS, 0.5},
                {2, -30, 0, HEC_REASON_TRIAL_NO_GRADIENT, NAN}};
     usual.loss = 2;
     usual.gradient = 1.5;
