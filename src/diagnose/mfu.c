@@ -61,12 +61,15 @@ static double peak_seconds(const struct hec_model_flops *flops, const struct hec
  * and of all where they are the ranks of a job. */
 static int devices_of_process(const struct hec_summary *s, int index) {
     const struct hec_job_diagnosis *job = &s->job;
-    int used = 0, rank = hec_rank_of(job->ranks, job->rank_count, index);
+    int used = 0, number = hec_rank_of(job->ranks, job->rank_count, index);
     for (int i = 0; i < s->device_count; i++)
         used += s->devices[i].readings.used;
     if (job->rank_count <= 1 && job->size <= 1)
         return used;
-    return rank >= 0 && job->rank_count <= job->size ? __builtin_popcountll(job->ranks[rank].devices) : 0;
+    for (int i = 0; number >= 0 && job->rank_count <= job->size && i < job->rank_count; i++)
+        if (job->ranks[i].number == number)
+            return __builtin_popcountll(job->ranks[i].devices);
+    return 0;
 }
 
 void hec_mfu_find(struct hec_summary *s) {
