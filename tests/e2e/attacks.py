@@ -4,6 +4,7 @@ import array
 import contextlib
 import ctypes
 import fcntl
+import itertools
 import mmap
 import os
 import resource
@@ -332,8 +333,8 @@ def wrong_passwords(place):
 
 
 def start(name, place, uid, again=None, group=None):
-    """The attacker's process; again: so many seconds between one time and the next, else once. The parent must be root. group: the file
-    that takes it into a control group."""
+    """The attacker's process, which writes a line to place.done after its first time. again: so many seconds between one time and the
+    next, else there is no other. The parent must be root. group: the file that takes it into a control group."""
     pid = os.fork()
     if pid:
         return pid
@@ -350,14 +351,15 @@ def start(name, place, uid, again=None, group=None):
         libc.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
         libc.prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: its own files in /proc are its user's
         held = []
-        while True:
+        for time_number in itertools.count():
             try:
                 held = [held[-1:], ATTACKS[name](place)]
-                said = b"done"
+                said = "done"
             except OSError as error:  # it has been shut out
-                said = repr(error).encode()
+                said = repr(error)
+            if time_number == 0:
+                os.write(place.done, f"{name}: {said}\n".encode())
             if again is None:
-                os.write(place.done, said)
                 signal.pause()
             time.sleep(again)
     finally:

@@ -50,7 +50,7 @@ def test_an_attack(node, name):
     agent, place, read = node
     lost = agent.page().sum("hec_device_state_seconds_total", state="unobserved")
     attacker = attacks.start(name, place, ATTACKER)
-    assert os.read(read, 1000) == b"done"
+    assert os.read(read, 1000).decode() == f"{name}: done\n"
     done = victim(place)
     assert (done.returncode, done.stdout, done.stderr) == (0, "no job of yours reports to the agent\n", ""), done
     page = agent.page()

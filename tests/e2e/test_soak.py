@@ -1,5 +1,5 @@
 """All attacks of attacks.py at once, against an agent that watches 8 GPUs at work. First in simulated time: agent and machine go by the
-virtual clock, the attackers do not; they come for a second of real time, go, and come again after half a simulated hour: nothing is
+virtual clock, the attackers do not; all come, go after a second of real time, and come again after half a simulated hour: nothing is
 lost, nothing grows. Then in real time: how long others wait, with the agent started as its unit for systemd starts it.
 HEC_SOAK_HOURS: of simulated time; with it, the waits are judged too (`make soak`)."""
 import contextlib
@@ -58,8 +58,16 @@ class Attackers:
     """Each attack by a user of its own, without end."""
 
     def __init__(self, agent, folder, group=None):
-        place = types.SimpleNamespace(socket=f"{folder}/agent.sock", port=agent.port, file=f"{folder}/attackers", done=None)
+        self.came, done = os.pipe()
+        place = types.SimpleNamespace(socket=f"{folder}/agent.sock", port=agent.port, file=f"{folder}/attackers", done=done)
         self.groups = [attacks.start(name, place, ATTACKERS + i, again=0.5, group=group) for i, name in enumerate(attacks.ATTACKS)]
+        os.close(done)
+
+    def until_all_came(self):
+        """However busy the machine is: each has done once what it does."""
+        with open(self.came, encoding="utf-8", closefd=False) as lines:
+            came = {next(lines).partition(":")[0] for _ in attacks.ATTACKS}
+        assert came == set(attacks.ATTACKS)
 
     def __enter__(self):
         return self
@@ -68,13 +76,14 @@ class Attackers:
         for group in self.groups:
             os.killpg(group, signal.SIGKILL)
             os.waitpid(group, 0)
+        os.close(self.came)
 
 
 def size_of(agent, folder):
-    """What may not grow: MB of memory, descriptors, threads, files of the state and their kB."""
-    def of(pid, name):
+    """What may not grow: MB of memory (what agent and door share counts once), descriptors, threads, files of the state and their kB."""
+    def of(pid, name, file="status"):
         with contextlib.suppress(OSError):  # it has ended
-            lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+            lines = pathlib.Path(f"/proc/{pid}/{file}").read_text().splitlines()
             return next((int(line.split()[1]) for line in lines if line.startswith(name)), 0)
         return 0
     pid = agent.process.pid
@@ -82,7 +91,7 @@ def size_of(agent, folder):
     for _ in range(20):  # connections may just be ending, and the door is made anew when somebody held it up
         time.sleep(0.01)
         door = [child for child in agent_common.children(pid) if comm(child) == "hec-door"]
-        looks.append((len(os.listdir(f"/proc/{pid}/fd")), sum(of(one, "RssAnon:") for one in [pid, *door]) / 1024))
+        looks.append((len(os.listdir(f"/proc/{pid}/fd")), sum(of(one, "Pss_Anon:", "smaps_rollup") for one in [pid, *door]) / 1024))
     opened, used = zip(*looks)
     files = [path for path in (folder / "state").rglob("*") if path.is_file()]
     return {"MB": max(used), "descriptors": min(opened), "threads": of(pid, "Threads:"), "files": len(files), "kB": sum(path.stat().st_size for path in files) / 1024}
@@ -98,7 +107,8 @@ def visits(agent, folder):
     first = last = agent.page()
     assert seconds_of(first) > 0
     for visit in range(1, VISITS + 1):
-        with Attackers(agent, folder):
+        with Attackers(agent, folder) as attackers:
+            attackers.until_all_came()
             time.sleep(1)
             under_attack = size_of(agent, folder)
         assert all(under_attack[what] <= most for what, most in UNDER_ATTACK.items()), under_attack
