@@ -105,7 +105,7 @@ void hec_peer_end(struct hec_peers *peers, struct hec_peer *peer, int64_t end_ns
     if (peer->bad > 0)
         hec_reporter_event(peers->reporter, HEC_EVENT_NOTE, end_ns, "process %d: %" PRIu64 " invalid %s left out%s",
                            pid, peer->bad, records, untimely);
-    if (peer->late > 0)
+    if (peer->late > 0 && !peer->ring.borrowed) /* a program of which a window is recorded goes on */
         hec_reporter_event(peers->reporter, HEC_EVENT_NOTE, end_ns,
                            "process %d: %" PRIu64 " %s after the end of the run left out", pid, peer->late, records);
     release(peers, peer);
