@@ -1,0 +1,191 @@
+/* The rules about jobs of several ranks, on facts built by hand: they fire with the right numbers, and not just below their
+ * thresholds. */
+#include "rule_checks.h"
+
+#define BF16 "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT"
+#define ALL_REDUCE "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+/* ---- comm, straggler ---- */
+
+static void ranks(double own_work, double own_comm, double other_work, double other_comm) {
+    world_begin(2);
+    world_state(0, HEC_STATE_COMPUTE, own_work, 600);
+    world_state(0, HEC_STATE_COMM, own_comm, 240);
+    world_state(1, HEC_STATE_COMPUTE, other_work, 600);
+    world_state(1, HEC_STATE_COMM, other_comm, 240);
+    w.of[0].timeline.comm_overlap = w.of[1].timeline.comm_overlap = 0.1;
+    world_kernel(0, BF16, 0.5, 500);
+    world_kernel(0, ALL_REDUCE, 0.2, 800);
+}
+
+TEST(test_comm) {
+    ranks(60, 20, 60, 20);
+    saves(HEC_CAUSE_COMM, 0.2 * 0.25);
+    near(w.finding.joules.best, 20 * 240 / RULE_WORLD_RUN_J * 0.25 * 0.5);
+    assert_true(w.finding.states == 1u << HEC_STATE_COMM);
+    ranks(60, 3.3, 60, 3.3);
+    silent(HEC_CAUSE_COMM);
+    ranks(10, 40, 10, 40); /* there is little to hide it behind */
+    saves(HEC_CAUSE_COMM, 0.4 * 0.25 * 0.2);
+    world_state(0, HEC_STATE_COMM, 40, NAN);
+    fires(HEC_CAUSE_COMM);
+    assert_true(w.finding.estimated);
+    world_untraced();
+    silent(HEC_CAUSE_COMM);
+}
+
+/* An interval that the unmixing left open ends at what a device can draw. */
+TEST(test_watts_have_an_end) {
+    ranks(60, 20, 60, 20);
+    w.of[0].ledger.rows[HEC_STATE_COMM].watts_high = 5000;
+    w.of[0].ledger.rows[HEC_STATE_COMM].watts_low = NAN;
+    fires(HEC_CAUSE_COMM);
+    near(w.finding.joules.high, 20 * 1.25 * 700 / RULE_WORLD_RUN_J * 0.95);
+}
+
+TEST(test_comm_small_messages) {
+    ranks(60, 20, 60, 20);
+    w.of[0].rows[1].count = llround(w.of[0].rows[1].seconds * 1e6 / 30);
+    fires(HEC_CAUSE_COMM);
+    assert_true(answers(&w.finding, HEC_LEVER_LARGER_MESSAGES, 0));
+}
+
+TEST(test_straggler) {
+    ranks(20, 62, 60, 22); /* device 0 waits 40 s for device 1 */
+    assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
+    assert_true(shows(&w.finding, HEC_EVIDENCE_RANK_WAITS, 40.0 / 87)); /* of 25 s of work and 62 s of communication */
+    assert_true(w.finding.title.value[1] == 1 && w.finding.title.value[2] == 0);
+    near(w.finding.seconds.best, 0.95 * 0.2); /* both would need 40 s */
+    near(w.finding.joules.best, 0.95 * 40 * 240 / (2 * RULE_WORLD_RUN_J));
+    silent(HEC_CAUSE_STRAGGLER); /* nobody waits for it */
+    fires(HEC_CAUSE_COMM);       /* claims what the quickest needs, no more */
+    near(w.finding.seconds.best, 0.62 * 22 / 62 * 0.25 * (0.8 * 20 / 22));
+    ranks(57, 24, 63, 18);
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
+    ranks(20, 62, 60, 22); /* set-up of different length is no work */
+    w.of[0].ledger.rows[HEC_STATE_HOST].seconds = 40;
+    assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
+    ranks(60, 40, 60, 20); /* not explained by work */
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
+    world_begin(1);
+    world_state(0, HEC_STATE_COMM, 20, 240);
+    silent(HEC_CAUSE_STRAGGLER);
+}
+
+TEST(test_straggler_slow_device) {
+    ranks(20, 62, 60, 22);
+    d->metric[HEC_GPU_SM_CLOCK].maximum = 1980;
+    w.devices[1].readings.metric[HEC_GPU_SM_CLOCK].maximum = 1200;
+    assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
+    assert_true(answers(&w.finding, HEC_LEVER_SLOW_DEVICE, 1));
+}
+
+/* Kernels of the first rank alone were recorded. The second one's device idles own_s seconds in a state of a cause at one line of the
+ * program; lead: by how much its process is there more than the other. */
+static struct hec_source_line line_of_all;
+static struct hec_rank two_ranks[2];
+
+static void half_seen(enum hec_state state, enum hec_cause cause, double own_s, double comm_s, double lead) {
+    ranks(40, comm_s, 40, 0);
+    world_state(1, state, own_s + 5, 120);
+    w.devices[1].timeline = NULL;
+    w.devices[1].gaps = &w.of[1].gaps;
+    w.of[1].gaps.owned_s[state][cause] = own_s;
+    w.of[1].steady.basis = w.of[1].ledger.basis = HEC_LEDGER_CALLS;
+    line_of_all = (struct hec_source_line){
+        .device = 1, .state = state, .file = "train.py", .function = "step", .line = 73, .seconds = own_s};
+    w.of[1].lines[0] = line_of_all;
+    w.devices[1].steady_source.count = 1;
+    line_of_all.pid = 8;
+    line_of_all.lead = lead;
+    w.summary.lines = (struct hec_source_lines){&line_of_all, 1};
+    for (int i = 0; i < 2; i++) {
+        w.devices[i].steps = (struct hec_step_summary){
+            .source = HEC_STEP_OPTIMIZER, .count = 100, .duration = {.mean = 0.8, .median = 0.8}, .pid = 7 + i};
+        two_ranks[i] =
+            (struct hec_rank){.pid = 7 + i, .number = i, .devices = i ? 0 : 1, .waited_s = NAN, .held_s = NAN};
+    }
+    w.summary.job.size = w.summary.job.rank_count = 2;
+    w.summary.job.ranks = two_ranks;
+}
+
+TEST(test_straggler_inferred) {
+    half_seen(HEC_STATE_HOST, HEC_CAUSE_HOST, 30, 32, 1);
+    assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
+    assert_true(shows(&w.finding, HEC_EVIDENCE_RANK_LIKELY, 30.0 / 77)); /* of 45 s of work and 32 s of communication */
+    assert_true(w.finding.title.value[1] == 1 && w.finding.title.value[2] == 0);
+    assert_true(shows(&w.finding, HEC_EVIDENCE_RANK_UNSEEN, 30) && answers(&w.finding, HEC_LEVER_SLOW_HOST, 1));
+    assert_true(w.finding.devices == 3 && w.finding.states == 1u << HEC_STATE_HOST && w.finding.estimated);
+    near(w.finding.seconds.best, 0.95 * 0.3);
+    near(w.finding.joules.best, 0.95 * 30 * (240 + 120) / (2 * RULE_WORLD_RUN_J)); /* of both devices */
+    near(two_ranks[0].waited_s, 30);
+    near(two_ranks[1].held_j, 30 * 240);
+    assert_true(two_ranks[1].devices == 2); /* by its steps */
+    silent(HEC_CAUSE_STRAGGLER);
+    half_seen(HEC_STATE_DATA, HEC_CAUSE_DATA, 30, 32, 1);
+    assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
+    half_seen(HEC_STATE_HOST, HEC_CAUSE_HOST, 30, 32, 1); /* spinning was not told from computing */
+    w.of[0].ledger.rows[HEC_STATE_COMM].watts_low = 100, w.of[0].ledger.rows[HEC_STATE_COMM].watts_high = 900;
+    w.of[0].ledger.rows[HEC_STATE_HOST].watts = 120;
+    assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
+    near(two_ranks[0].waited_j, 30 * 180);
+}
+
+TEST(test_straggler_not_inferred) {
+    half_seen(HEC_STATE_HOST, HEC_CAUSE_HOST, 30, 32,
+              0.1); /* the other rank runs that line as well: it is ahead, no more */
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
+    half_seen(HEC_STATE_HOST, HEC_CAUSE_LAUNCH, 30, 32, 1); /* all that launches is alike in all ranks */
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
+    half_seen(HEC_STATE_HOST, HEC_CAUSE_HOST, 30, 2, 1); /* the other one does not wait */
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
+    half_seen(HEC_STATE_HOST, HEC_CAUSE_HOST, 30, 32, 1);
+    w.of[1].steady.rows[HEC_STATE_COMPUTE].seconds = 70; /* it is as busy as the other */
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
+    half_seen(HEC_STATE_HOST, HEC_CAUSE_HOST, 30, 32, 1);
+    w.of[1].steady.basis = HEC_LEDGER_MEASURED; /* then matching says it, or nothing */
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
+    half_seen(HEC_STATE_HOST, HEC_CAUSE_HOST, 30, 32, 1);
+    w.summary.job.size = 1;
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
+}
+
+/* 200 of half a megabyte a step, in the glimpse of one of two ranks. */
+TEST(test_buckets_by_bytes) {
+    half_seen(HEC_STATE_LAUNCH, HEC_CAUSE_LAUNCH, 30, 32, 0);
+    w.devices[0].parts.steps = 10;
+    w.of[0].rows[1].count = 2000;
+    w.summary.job.gradients = (struct hec_gradient_syncs){100, 100, 100, 1e8, 1e5};
+    fires(HEC_CAUSE_BUCKETS);
+    assert_true(shows(&w.finding, HEC_EVIDENCE_MANY_LIKELY, 200) &&
+                shows(&w.finding, HEC_EVIDENCE_COLLECTIVE_COST_USUAL, 1e-4));
+    assert_true(w.finding.devices == 3 && w.finding.estimated);
+    near(w.finding.edit_value, 5.0 / 200);
+    near(w.finding.seconds.best,
+         0.7 * (195 * 1e-4 / 0.8) * 77 / 100); /* of a step of 0.8 s, in 77 s of the run's 100 */
+    near(w.finding.joules.best, w.finding.seconds.best * (240 + 120) / (2 * RULE_WORLD_RUN_J / RULE_WORLD_RUN_S));
+    w.summary.job.gradients.bytes = 1e9; /* five megabytes each */
+    silent(HEC_CAUSE_BUCKETS);
+    w.summary.job.gradients.bytes = 0;
+    silent(HEC_CAUSE_BUCKETS);
+}
+
+/* ---- gradients ---- */
+
+TEST(test_gradient_sync) {
+    ranks(60, 20, 60, 20);
+    w.summary.job.gradients = (struct hec_gradient_syncs){160, 160, 10, 4e8, 25e6};
+    fires(HEC_CAUSE_GRADIENT_SYNC);
+    assert_true(shows(&w.finding, HEC_EVIDENCE_SYNCS, 16) && answers(&w.finding, HEC_LEVER_SYNC_ONCE, 0));
+    near(w.finding.seconds.best, 20.0 / 100 * 15 / 16 * 0.8); /* of the run's 100 s */
+    near(w.finding.edit_value, 1.0 / 16);
+    w.summary.job.gradients.syncs = 14; /* a scaler left out some steps */
+    silent(HEC_CAUSE_GRADIENT_SYNC);
+    w.summary.job.gradients = (struct hec_gradient_syncs){64, 64, 4, 0, 0}; /* a warm-up */
+    silent(HEC_CAUSE_GRADIENT_SYNC);
+    ranks(60, 0, 60, 0);
+    w.summary.job.gradients = (struct hec_gradient_syncs){160, 160, 10, 0, 0};
+    silent(HEC_CAUSE_GRADIENT_SYNC); /* nothing was seen to communicate */
+}
+
+EACH_TEST(before_each, NULL)
