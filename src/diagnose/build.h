@@ -139,7 +139,7 @@ void hec_job_find(const struct hec_summary *summary, const struct hec_schedule *
                   struct hec_job_diagnosis *job);
 
 /* job_inferred.c: where kernels of some ranks alone were recorded, whom the ones that communicate wait for. True, with what it means in
- * ranks and in *out, where it can be told; *out is what the ledgers alone say. */
+ * ranks and in *out, where it is known; *out is what the ledgers alone say. */
 bool hec_job_infer(const struct hec_summary *summary, struct hec_job_diagnosis *job, struct hec_collectives *out);
 
 /* ---- others.c ----

@@ -60,11 +60,11 @@ static bool as_many_steps(const struct hec_device_diagnosis *one, const struct h
     return one->steps.count > 0 && more <= 1 + HEC_FINDING_IN_STEP * (double)one->steps.count;
 }
 
-/* While it spins: where that was not told from computing, in the middle of what it draws idle and what it draws busy. */
+/* While it spins: where that could not be separated from computing, the middle of what it draws idle and what it draws busy. */
 static double spinning_watts(const struct hec_device_diagnosis *d) {
     const struct hec_ledger_row *comm = &d->ledger->rows[HEC_STATE_COMM], *idle = &d->ledger->rows[HEC_STATE_HOST];
-    bool told = comm->watts_high - comm->watts_low <= comm->watts;
-    return told || !(idle->watts < comm->watts) ? comm->watts : (idle->watts + comm->watts) / 2;
+    bool known = comm->watts_high - comm->watts_low <= comm->watts;
+    return known || !(idle->watts < comm->watts) ? comm->watts : (idle->watts + comm->watts) / 2;
 }
 
 static struct hec_rank *rank_of(struct hec_job_diagnosis *job, int device) {

@@ -12,9 +12,9 @@
 #define WATCH_TICK_NS HEC_WATCH_SAMPLE_NS  /* until mode auto has had its look, and during it */
 #define DEVICE_TICK_NS (5 * HEC_NS_PER_MS) /* until cuInit is through */
 #define GLIMPSE_NS (2 * HEC_NS_PER_S)
-#define GRAPHS_LATE                                                                                                         \
-    "the program makes CUDA graphs since CUPTI looked at the device: each of their launches may take up to 0.35 us a node " \
-    "longer than without hec"
+#define GRAPHS_LATE                                                                                                              \
+    "CUDA graphs were made or launched more often after CUPTI had looked at the device: each launch of one may take up to 0.35 " \
+    "us a node longer than without hec"
 /* Tables of runtimes that look functions up about now: looked at again so long after cuInit. */
 static const int64_t again_ns[] = {100 * HEC_NS_PER_MS, HEC_NS_PER_S, 5 * HEC_NS_PER_S};
 #define AGAIN (sizeof again_ns / sizeof again_ns[0])

@@ -39,8 +39,11 @@ def network(kind):
             return loss.detach()
         return step
     layers, width, rows = (60, 1024, 64) if kind == "mlp" else (200, 512, 32)
-    model = nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.GELU(), *[nn.LayerNorm(width)][:kind == "mlp"])
-                            for _ in range(layers)]).cuda().half()
+
+    def layer():
+        parts = [nn.Linear(width, width), nn.GELU()]
+        return nn.Sequential(*parts, nn.LayerNorm(width)) if kind == "mlp" else nn.Sequential(*parts)
+    model = nn.Sequential(*[layer() for _ in range(layers)]).cuda().half()
     x = torch.randn(rows, width).cuda().half()
     return torch.no_grad()(lambda: model(x))
 
@@ -112,7 +115,7 @@ class Client:
 def left(case, kinds, finalize):
     step = network("mlp")
     result, client, said = step(), Client(KINDS[kinds]), []
-    if case != "made after" and case != "made during":
+    if case in ("during", "made before"):
         replay, result = captured(step)
         said.append("before %6.1f us %6.3f ms" % timed(replay, result, 1))
     client.on()
@@ -145,9 +148,9 @@ def main():
         return left(args.case[0], args.case[1], args.case[2] == "finalize")
     again = [sys.executable, os.path.abspath(__file__)]
     if args.left:
-        for case, kinds, how in [*((case, "kernels", "off") for case in CASES), *(("during", kinds, "off") for kinds in KINDS),
-                                 *((case, "kernels", "finalize") for case in CASES[:3])]:
-            subprocess.run([*again, "--case", case, kinds, how], check=False)
+        rows = [(case, "kernels", how) for how in ("off", "finalize") for case in CASES]
+        for row in rows + [("during", kinds, "off") for kinds in KINDS if kinds != "kernels"]:
+            subprocess.run([*again, "--case", *row], check=False)
     if args.hec:
         with tempfile.TemporaryDirectory() as folder:
             for kind in LOOPS:

@@ -272,7 +272,7 @@ def compiled() -> None:
     why = "torch.compile: what it compiles is not counted"
 
 
-# ---- what is told ----
+# ---- what is reported ----
 
 
 def report() -> None:

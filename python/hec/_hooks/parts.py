@@ -1,7 +1,7 @@
 """How long the program itself was in each part of a step of training: the forward pass (calls of outermost modules),
 the backward pass and the optimizer. Time of the host: what the device is given there it does meanwhile or later.
 
-While CUPTI records the device, each of them is told with its beginning and end: a kernel belongs to the part in which it was
+While CUPTI records the device, the beginning and end of each are recorded as well: a kernel belongs to the part in which it was
 launched, and so device time has parts too. And it is counted how often the ranks of a job make their gradients the same
 (DistributedDataParallel)."""
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* A short run is mostly set-up, of which a longer one has no more: what a step's joules are less by counts as well, where steps are a
- * part of the run that tells of a longer one. */
+ * large enough part of the run to say how a longer one would go. */
 static double worth(const struct hec_finding *f) {
     double of_run = fmax(f->joules.best, f->seconds.best); /* a NAN gives way */
     bool of_steps = f->joules.best >= HEC_FINDING_STEPS * f->step_joules.best;
