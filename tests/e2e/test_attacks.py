@@ -1,10 +1,10 @@
 """Each attack of attacks.py against one agent that watches 8 GPUs: it goes on, serves others, and has nothing more open afterwards."""
+import contextlib
 import os
 import pathlib
 import signal
 import subprocess
 import tempfile
-import time
 import types
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 import agent_common
 import attacks
 from conftest import BINARY, Hec, until
+from test_agent_jobs import comm
 
 ATTACKER, VICTIM = 7001, 7002
 
@@ -24,19 +25,36 @@ def node():
         os.chmod(folder, 0o1777)
         hec = Hec(BINARY, pathlib.Path(folder))
         agent = agent_common.Agent(hec, "--sim", "h200x8", "--jobs", f"{folder}/agent.sock", "--window", 0)
-        agent.until_ready()
-        read, write = os.pipe()
-        before = descriptors(agent)
-        yield agent, types.SimpleNamespace(socket=f"{folder}/agent.sock", port=agent.port, file=f"{folder}/attackers", done=write), read
-        until(lambda: descriptors(agent) <= before, why=lambda: (before, descriptors(agent)))
-        assert agent.stop() == 0, agent.said
+        try:
+            agent.until_ready()
+            read, write = os.pipe()
+            until(lambda: door_opened(agent))  # the agent is ready before it
+            before = descriptors(agent)
+            yield agent, types.SimpleNamespace(socket=f"{folder}/agent.sock", port=agent.port, file=f"{folder}/attackers", done=write), read
+            until(lambda: descriptors(agent) <= before, why=lambda: (before, descriptors(agent)))
+            assert agent.stop() == 0, agent.said
+        finally:
+            agent.process.kill()
+
+
+def door_opened(agent):
+    """Who lets in is a process of its own, which closes all that it has of the agent."""
+    doors = [pid for pid in agent_common.children(agent.process.pid) if comm(pid) == "hec-door"]
+    return doors and all(opened == "/dev/null" or opened.startswith("socket:") for opened in opened_by(doors[0]))
+
+
+def opened_by(pid):
+    opened = []
+    for path in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # just closed
+            opened.append(os.readlink(path))
+    return opened
 
 
 def descriptors(agent):
     """Of the agent, and who lets in, without connections: those over HTTP may last 10 s."""
-    open_now = [os.readlink(path) for pid in [agent.process.pid, *agent_common.children(agent.process.pid)]
-                for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
-    return sum(not what.startswith("socket:") for what in open_now)
+    return sum(not opened.startswith("socket:") for pid in [agent.process.pid, *agent_common.children(agent.process.pid)]
+               for opened in opened_by(pid))
 
 
 def victim(place):
