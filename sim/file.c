@@ -43,6 +43,9 @@ int sim_file_create(size_t size, struct sim_file *file, struct hec_why *why) {
         err = map(file);
     if (err) {
         close(file->fd);
+        if (err == EFBIG) /* a limit that leaves no memory, as others do */
+            return hec_fail(why, HEC_ERR_NOMEM, "a simulated machine takes a file of %zu KiB in memory (ulimit -f)",
+                            size / 1024);
         return hec_fail(why, hec_err_from_errno(err), "cannot set up a simulated machine: %s", strerror(err));
     }
     return HEC_OK;

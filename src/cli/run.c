@@ -236,7 +236,9 @@ static int hand_over(struct run *run) {
 }
 
 int hec_verb_run(struct hec_args *args) {
-    struct run run = {.args = *args, .options = hec_session_defaults()};
+    static struct run run; /* not on the stack, whose limit (ulimit -s) may leave less */
+    run.args = *args;
+    run.options = hec_session_defaults();
     run.options.begin_ns = hec_clock_mono_ns();
     int err = parse(&run);
     int status = err < 0                                  ? err

@@ -179,11 +179,27 @@ static void root_ended(struct hec_child *child, int status) {
     child->exit_code = child->signal ? 128 + child->signal : WEXITSTATUS(status);
 }
 
+/* By that signal, so that a shell says of hec what it would of the command ($? is 148 after Ctrl-Z). Those of terminals stop nobody whose
+ * group has no shell; a command in a group of its own may be stopped then all the same. */
+static void stop_by(int signal) {
+    struct sigaction normal = {.sa_handler = SIG_DFL}, was = normal;
+    sigset_t set, pending;
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    sigaction(signal, &normal, &was);
+    raise(signal);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* it stops here */
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    sigaction(signal, &was, NULL);
+    if (signal != SIGSTOP && sigpending(&pending) == 0 && !sigismember(&pending, SIGCONT))
+        raise(SIGSTOP); /* it has not been continued: it has not stopped */
+}
+
 /* Stop with the command, so that the shell's job control sees the job stopped; go on when continued. */
-static void stop_with_command(struct hec_child *child) {
+static void stop_with_command(struct hec_child *child, int signal) {
     if (child->stopped)
         child->stopped(child->context, true);
-    raise(SIGSTOP);
+    stop_by(signal);
     if (child->stopped)
         child->stopped(child->context, false);
     kill(child->pid, SIGCONT); /* whoever continued hec alone meant the command; it is harmless otherwise */
@@ -204,7 +220,7 @@ static bool reap(struct hec_child *child, bool *ended) {
         if (pid != child->pid)
             continue;
         if (WIFSTOPPED(status)) {
-            stop_with_command(child);
+            stop_with_command(child, WSTOPSIG(status));
         } else {
             root_ended(child, status);
             *ended = true;

@@ -167,19 +167,26 @@ def test_hang_up_of_a_terminal(hec, command, status):
     assert hec.report("h.hec")["run"]["exit_code"] == (128 - status if status < 0 else status)
 
 
-def test_job_control(hec):
-    """A stopped command stops hec, so that a shell sees the job stopped; it continues with it."""
-    process = hec.popen("run", "-q", "--", "sh", "-c", "echo $$; kill -STOP $$; echo on; exit 4", stdout=subprocess.PIPE)
-    process.stdout.readline()
-    end = time.monotonic() + 10
-    state = ""
-    while state != "T" and time.monotonic() < end:
-        time.sleep(0.02)
-        state = open(f"/proc/{process.pid}/stat").read().rsplit(")", 1)[1].split()[0]
-    assert state == "T"
-    process.send_signal(signal.SIGCONT)
-    assert process.stdout.readline() == "on\n"
-    assert process.wait(10) == 4
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
+def test_job_control(hec, number):
+    """A stopped command stops hec, by the same signal: a shell says of it what it says with `env` or `nice` in its place. Both go on together."""
+    script = f"echo $$; kill -{number.name[3:]} $$; echo on; exit 4"
+    for before in (["env"], [hec.path, "run", "-q", "--"]):
+        process = subprocess.Popen([*before, "sh", "-c", script], cwd=hec.folder, stdout=subprocess.PIPE, text=True, preexec_fn=os.setpgrp)
+        process.stdout.readline()
+        status = os.waitpid(process.pid, os.WUNTRACED)[1]
+        assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == number, (before, status)
+        process.send_signal(signal.SIGCONT)
+        assert process.stdout.readline() == "on\n"
+        assert process.wait(10) == 4
+
+
+def test_stop_without_a_shell(hec):
+    """A signal of a terminal stops nobody in a group that has no shell: neither the command nor hec, which go on."""
+    for before in (["env"], [hec.path, "run", "-q", "--"]):
+        done = subprocess.run([*before, "sh", "-c", "kill -TSTP $$; echo on; exit 4"], cwd=hec.folder, stdout=subprocess.PIPE, text=True,
+                              start_new_session=True, timeout=60)
+        assert (done.returncode, done.stdout) == (4, "on\n"), before
 
 
 def test_daemon_does_not_hold_the_command_up(hec):
@@ -303,7 +310,9 @@ def test_help_of_every_verb(hec, verb):
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("limit, amount, words", [("NOFILE", 10, "ulimit -n"), ("STACK", 96 << 10, "ulimit -s"), ("DATA", 2 << 20, "memory"),
+@pytest.mark.parametrize("limit, amount, words", [*(("NOFILE", count, "ulimit -n") for count in (3, 4, 10, 31)), ("STACK", 96 << 10, "ulimit -s"),
+                                                  *(pytest.param("STACK", kib << 10, "ulimit -s", marks=pytest.mark.skipif(SANITIZED, reason="larger frames"))
+                                                    for kib in (24, 48, 64, 80)), ("DATA", 2 << 20, "memory"),
                                                   pytest.param("AS", 25 << 20, "", marks=pytest.mark.skipif(SANITIZED, reason="shadow memory"))])
 def test_too_little_to_observe_with(hec, limit, amount, words):
     """The command runs all the same, as without hec, which says so."""
@@ -311,3 +320,12 @@ def test_too_little_to_observe_with(hec, limit, amount, words):
                preexec_fn=lambda: resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (amount, amount)))
     assert (done.returncode, done.stdout) == (3, "ran\n") and words in done.stderr and "runs as without HEC" in done.stderr
     assert not (hec.folder / "few.hec").exists()
+
+
+@pytest.mark.parametrize("limit, amount", [("FSIZE", 0), ("FSIZE", 1), ("FSIZE", 8 << 10), ("NOFILE", 10), ("NOFILE", 4), ("STACK", 96 << 10)])
+def test_too_little_for_a_simulated_machine(hec, limit, amount):
+    """A limit is no fault of what was asked for: --sim is given up with the rest. (Where hec may lift the limit, it observes.)"""
+    done = hec("run", "-q", "--sim", "h200", "-o", "few.hec", "--", "sh", "-c", "echo ran; exit 3",
+               preexec_fn=lambda: resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (amount, amount)))
+    assert (done.returncode, done.stdout) == (3, "ran\n"), done.stderr
+    assert f"ulimit -{'f' if limit == 'FSIZE' else 'n' if limit == 'NOFILE' else 's'}" in done.stderr or "kept in memory" in done.stderr
