@@ -32,12 +32,21 @@ static int say_command(const struct hec_receipt *receipt, int side) {
     return clean ? HEC_OK : HEC_ERR_NOMEM;
 }
 
+/* Of the words of its commands. */
+static const char *first_withheld(const struct hec_receipt *receipt, char out[64]) {
+    const char *name = "a word of its commands";
+    for (int i = receipt->withheld.count; i-- > 0;)
+        if (strncmp(receipt->withheld.list[i], "word ", 5) == 0)
+            name = receipt->withheld.list[i];
+    return hec_text_clean(out, 64, name, strlen(name), true);
+}
+
 /* Nothing of a receipt is run that was not shown whole, and agreed to: by --yes, or an answer at the terminal. */
 static int ask(const struct hec_args *args, const struct hec_receipt *receipt) {
-    char answer[8] = "";
+    char answer[8] = "", first[64];
     if (!hec_receipt_has_commands(receipt)) {
-        hec_error(
-            "verify: a word of its commands was withheld, as it looks like a secret: run `hec ab` with the whole commands");
+        hec_error("verify: %s is not in the receipt, as it may be a secret: run `hec ab` with the whole commands",
+                  first_withheld(receipt, first));
         return HEC_ERR_USAGE;
     }
     for (int side = 0; side < 2; side++)

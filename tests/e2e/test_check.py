@@ -109,7 +109,25 @@ def test_a_receipt_keeps_no_secrets(made):
     assert "SECRET" not in text
     assert json.loads(text)["withheld"] == ["word 5 of command B", "HF_ENDPOINT", "HF_TOKEN"]
     done = hec("verify", "--replay", "--yes", "--in-place", "secret.json")
-    assert done.returncode == 2 and "withheld" in done.stderr
+    assert done.returncode == 2 and "word 5 of command B is not in the receipt" in done.stderr
+
+
+@pytest.mark.parametrize("words, kept", [(["-p", "SECRET", "-b", "8"], ["-p", "[withheld]", "-b", "8"]), (["-pSECRET9"], ["-p[withheld]"]),
+                                         (["--login", "bob:SECRET"], ["--login", "bob:[withheld]"]), (["--pin", "739104"], ["--pin", "[withheld]"]),
+                                         (["-P", "two SECRET words"], ["-P", "[withheld]"]), (["-u", "bob:SECRET"], ["-u", "bob:[withheld]"]),
+                                         (["-p", "8", "-k", "0.9", "-w", "./x", "-a", "net50"], None)])
+def test_options_that_nobody_knows(made, words, kept):
+    """What they name is not known, so their value is kept only where its form shows that it is no secret; a replay runs what was kept whole."""
+    hec, place = made
+    (hec.folder / "tool.sh").write_text("exit 0")
+    command = ["sh", "tool.sh", *words]
+    done = hec("ab", "-f", "--sim", "h200", *place, "-n", 2, "--warm-up", 0, "-o", "tool.json", "--", *command, ":::", *command)
+    assert done.returncode in (0, 1), done.stderr
+    receipt = json.loads((hec.folder / "tool.json").read_text())
+    assert receipt["commands"]["a"][2:] == receipt["commands"]["b"][2:] == (kept or words)
+    assert "SECRET" not in (hec.folder / "tool.json").read_text() and (len(receipt["withheld"]) > 0) == bool(kept)
+    done = hec("verify", "--replay", "--yes", "--in-place", "tool.json")
+    assert ("is not in the receipt" in done.stderr) == bool(kept) and ("replay:" in done.stdout) == (not kept), done.stderr
 
 
 @pytest.mark.parametrize("command, status, words", [(TRAIN, 0, "within: "), (SLOW, 1, "regressed: ")])

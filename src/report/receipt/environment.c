@@ -93,7 +93,7 @@ static size_t value_at(const char *word) {
 }
 
 void hec_receipt_add_command(struct hec_receipt *receipt, int side, char *const *words) {
-    struct hec_receipt_reading reading = {0, "", 0};
+    struct hec_receipt_reading reading = {.before = ""};
     const char *before = ""; /* an option whose value the next word may be */
     for (int i = 0; words && words[i]; i++) {
         const char *word = words[i];

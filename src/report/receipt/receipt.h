@@ -115,9 +115,20 @@ bool hec_receipt_is_secret(const char *name, size_t length, const char *value, b
 /* A copy, with HEC_RECEIPT_WITHHELD in place of what looks like a secret: who logs in in a URL, what begins like a token of a
  * known service, what was drawn at random. *withheld: is increased for each. The caller frees it. NULL: no memory. */
 char *hec_receipt_without_secrets(const char *value, int *withheld);
-/* The same of the words of one command in turn: -p of mysql is a password. It begins as {0, "", 0}; words stay where they are. */
+/* Whose options the words of a command are. */
+enum hec_receipt_program {
+    HEC_RECEIPT_NONE,
+    HEC_RECEIPT_UNKNOWN,
+    HEC_RECEIPT_KNOWN,
+    HEC_RECEIPT_WRAPPER,     /* of the program after it: env, nice */
+    HEC_RECEIPT_SHELL,       /* -c: a command */
+    HEC_RECEIPT_INTERPRETER, /* -c, -e: code */
+    HEC_RECEIPT_CODE,
+};
+/* The same of the words of one command in turn: -p of mysql is a password. It begins as {.before = ""}; words stay where they are. */
 struct hec_receipt_reading {
-    uint64_t programs; /* whose options are known: a bit each */
+    uint64_t programs; /* that have rows for their options: a bit each */
+    enum hec_receipt_program program;
     const char *before;
     size_t before_length;
 };

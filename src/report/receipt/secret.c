@@ -1,5 +1,5 @@
 /* What looks like a secret, and a receipt, made to be shown to others, does not keep: receipt/environment.def. */
-#include "report/receipt/receipt.h"
+#include "report/receipt/secret.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 #define NUMBER_LEAST 8u /* a name that asks for so many characters is also one of counts: --stop-token 50256 */
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-enum where { IN_ALL, ANYWHERE, AS_WORD, AS_LAST_WORD };
+enum where { IN_ALL, ANYWHERE, AS_WORD, AS_LAST_WORD, AS_ALL };
 static const struct {
     const char *text;
     enum where where;
@@ -31,16 +31,6 @@ static const char *const addresses[] = {
 #define HEC_RECEIPT_SECRET_ADDRESS(text) text,
 #include "report/receipt/environment.def"
 };
-enum part { WHOLE, AFTER_COLON };
-static const struct {
-    const char *program, *option;
-    enum part part;
-} options[] = {
-#define HEC_RECEIPT_SECRET_OPTION(program, option, part) {program, option, part},
-#include "report/receipt/environment.def"
-};
-_Static_assert(sizeof options / sizeof options[0] <= 64, "a bit each in hec_receipt_reading");
-
 /* Where a word begins in accountKey. */
 static bool is_hump(const char *at) {
     return islower((unsigned char)at[-1]) && isupper((unsigned char)at[0]);
@@ -58,7 +48,8 @@ static bool has_name(const char *name, size_t length, size_t row, bool option) {
             continue;
         if (names[row].where == IN_ALL || (names[row].where == ANYWHERE && !option))
             return true;
-        if (begins && ends && (names[row].where != AS_LAST_WORD || (i + size == length && i > first)))
+        if (begins && ends && (names[row].where != AS_LAST_WORD || (i + size == length && i > first)) &&
+            (names[row].where != AS_ALL || (i + size == length && i == first)))
             return true;
     }
     return false;
@@ -138,37 +129,18 @@ static size_t user_at(const char *text, bool in_url) {
     return length > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz") < length ? length : 0;
 }
 
-/* A word of so many characters, of which the first are an option or the word before was: so many of it are the secret, with its blanks
- * where it is an argument. */
-static size_t option_value(struct hec_receipt_reading *reading, const char *word, size_t length, bool argument,
-                           const char **value) {
-    size_t found = 0;
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        size_t size = strlen(options[i].option);
-        bool is_next = reading->before_length == size && strncmp(reading->before, options[i].option, size) == 0;
-        bool is_here = length > size && strncmp(word, options[i].option, size) == 0;
-        if (!(reading->programs >> i & 1) || found || !(is_next || is_here) ||
-            (is_here && size > 2 && word[size] != '='))
-            continue;
-        const char *from = is_here ? word + size + (word[size] == '=') : word, *colon;
-        found = (argument ? strlen(word) : length) - (size_t)(from - word);
-        if (options[i].part == AFTER_COLON) { /* numbers are ids of a user and a group */
-            colon = memchr(from, ':', found);
-            found = colon && strspn(from, "0123456789:") < found ? found - (size_t)(colon + 1 - from) : 0;
-            from = colon + 1;
-        }
-        *value = from;
-        reading->programs &= ~(found ? UINT64_C(1) << i : 0); /* sshpass -p PASSWORD ssh -p 22 */
-    }
-    const char *name = memrchr(word, '/', length);
-    name = name ? name + 1 : word;
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        size_t size = strlen(options[i].program);
-        if ((size_t)(word + length - name) == size && strncmp(name, options[i].program, size) == 0)
-            reading->programs |= UINT64_C(1) << i;
-    }
-    *reading = (struct hec_receipt_reading){reading->programs, word, length};
-    return found;
+/* Where a text has the name of a program: at its beginning, after what ends a command, as what a shell is given. */
+static bool starts_at(const struct hec_receipt_reading *reading, const char *value, const char *at) {
+    const char *last = at;
+    if (reading->program == HEC_RECEIPT_NONE)
+        return true;
+    while (last > value && strchr(" \t", last[-1]))
+        last--;
+    if (reading->program == HEC_RECEIPT_CODE)
+        return false;
+    if (reading->program == HEC_RECEIPT_SHELL && reading->before_length == 2 && strncmp(reading->before, "-c", 2) == 0)
+        return true;
+    return last > value && strchr(";|&(`\n", last[-1]);
 }
 
 /* The value of a name that says so, within a text, such as a command for a shell, a header or JSON: name=value, "name": "value",
@@ -200,7 +172,7 @@ static size_t value_at(const char *text, bool option, const char **value) {
 }
 
 char *hec_receipt_without_secrets(const char *value, int *withheld) {
-    struct hec_receipt_reading alone = {0, "", 0};
+    struct hec_receipt_reading alone = {.before = ""};
     return hec_receipt_read_word(&alone, value, withheld);
 }
 
@@ -218,14 +190,19 @@ char *hec_receipt_read_word(struct hec_receipt_reading *reading, const char *val
             named = of_value;
             named_length = of_name;
         }
-        if (at == value || (strchr(between, at[-1]) && !strchr(between, *at))) {
-            of_name = option_value(reading, at, strcspn(at, between), at == value, &of_value);
+        if (!strchr(between, *at) && (at == value || strchr(between, at[-1]))) {
+            char quote[2] = {at > value && strchr("'\"", at[-1]) ? at[-1] : '\0'};
+            size_t length = strcspn(at, between), whole = at == value ? strlen(at)
+                                                          : quote[0]  ? strcspn(at, quote)
+                                                                      : length;
+            of_name = hec_receipt_option_value(reading, at, length, whole, starts_at(reading, value, at), &of_value);
             if (of_name > 0 && at >= named + named_length) {
                 named = of_value;
                 named_length = of_name;
             }
         }
-        if (begins && (of_name = address_at(at, &of_value)) > 0) {
+        if (begins &&
+            ((of_name = address_at(at, &of_value)) > 0 || (of_name = hec_receipt_given_value(at, &of_value)) > 0)) {
             named = of_value;
             named_length = of_name;
         }

@@ -1,0 +1,228 @@
+/* Values of options by the program that reads them, as a receipt keeps them. Options that name a password in one program alone are rows of
+ * receipt/environment.def. Of a program that no row names nobody knows what -p is, so it goes by what may be kept of a value. */
+#include "report/receipt/secret.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+enum part { WHOLE, AFTER_COLON };
+static const struct {
+    const char *program, *option;
+    enum part part;
+} options[] = {
+#define HEC_RECEIPT_SECRET_OPTION(program, option, part) {program, option, part},
+#include "report/receipt/environment.def"
+};
+_Static_assert(sizeof options / sizeof options[0] <= 64, "a bit each in hec_receipt_reading");
+
+static const struct {
+    const char *name;
+    enum hec_receipt_program program;
+} programs[] = {
+#define HEC_RECEIPT_PROGRAM(name, program) {name, HEC_RECEIPT_##program},
+#include "report/receipt/environment.def"
+};
+static const struct {
+    const char *letters;
+    enum part part;
+} unknown_options[] = {
+#define HEC_RECEIPT_UNKNOWN_OPTION(letters, part) {letters, part},
+#include "report/receipt/environment.def"
+};
+static const char *const logins[] = {
+#define HEC_RECEIPT_LOGIN(name) name,
+#include "report/receipt/environment.def"
+};
+static const char *const plain[] = {
+#define HEC_RECEIPT_PLAIN(word) word,
+#include "report/receipt/environment.def"
+};
+static const char *const readers[] = {
+#define HEC_RECEIPT_SECRET_READER(text) text,
+#include "report/receipt/environment.def"
+};
+
+static bool is_word(const char *word, size_t length, const char *text) {
+    return strlen(text) == length && strncasecmp(word, text, length) == 0;
+}
+
+/* ---- which program ---- */
+
+static enum hec_receipt_program program_of(const char *name, size_t length) {
+    while (length > 0 && strchr("0123456789.", name[length - 1])) /* python3.11 */
+        length--;
+    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+        if (is_word(name, length, programs[i].name))
+            return programs[i].program;
+    return HEC_RECEIPT_UNKNOWN;
+}
+
+/* Of somebody's own: ./train, a file that an interpreter runs. */
+static bool is_script(const char *word, size_t length) {
+    static const char *const ends[] = {".py", ".sh", ".pl", ".rb", ".js", ".jl", ".R", ".lua", ".php", ".ts"};
+    if (word[0] == '-' || length < 3)
+        return false;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t size = strlen(ends[i]);
+        if (length > size && strncmp(word + length - size, ends[i], size) == 0)
+            return true;
+    }
+    return strncmp(word, "./", 2) == 0 || strncmp(word, "../", 3) == 0;
+}
+
+static bool is_number(const char *text, size_t length) {
+    size_t digits = 0;
+    for (size_t i = 0; i < length; i++) {
+        digits += isdigit((unsigned char)text[i]) != 0;
+        if (!strchr("0123456789.,:;/+-%*^xeEKMGTkmgBbs", text[i]))
+            return false;
+    }
+    return digits > 0 && !isalpha((unsigned char)text[0]);
+}
+
+static void see_program(struct hec_receipt_reading *reading, const char *word, size_t length, bool starts) {
+    const char *name = memrchr(word, '/', length);
+    bool is_option = word[0] == '-' || memchr(word, '=', length);
+    name = name ? name + 1 : word;
+    size_t size = (size_t)(word + length - name);
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (strlen(options[i].program) == size && strncmp(name, options[i].program, size) == 0)
+            reading->programs |= UINT64_C(1) << i;
+    if (starts || (reading->program == HEC_RECEIPT_WRAPPER && !is_option && !is_number(word, length)))
+        reading->program = is_option ? HEC_RECEIPT_WRAPPER : program_of(name, size); /* NAME=value program */
+    else if (reading->program == HEC_RECEIPT_INTERPRETER && is_word(word, length, "-e"))
+        reading->program = HEC_RECEIPT_CODE;
+    else if ((reading->program == HEC_RECEIPT_INTERPRETER || reading->program == HEC_RECEIPT_SHELL) && !is_option)
+        reading->program = program_of(name, size); /* -m pytest */
+    else if (reading->program == HEC_RECEIPT_KNOWN && is_script(word, length))
+        reading->program = HEC_RECEIPT_UNKNOWN;
+    if (reading->program == HEC_RECEIPT_INTERPRETER && is_word(word, length, "-c"))
+        reading->program = HEC_RECEIPT_CODE;
+}
+
+/* ---- what may be kept ---- */
+
+/* What is no secret by its form: another option, a variable, a number, a path, a file's name, a word that options have as a value. */
+static bool may_be_kept(const char *value, size_t length) {
+    size_t stem = strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."), end = length;
+    if (length == 0 || strchr("-${[<", value[0]) || is_number(value, length))
+        return true;
+    if (value[0] == '/' || strncmp(value, "./", 2) == 0 || strncmp(value, "../", 3) == 0 ||
+        strncmp(value, "~/", 2) == 0)
+        return true;
+    while (end > 0 && isalpha((unsigned char)value[end - 1]))
+        end--;
+    if (stem >= length && end > 1 && value[end - 1] == '.' && length - end <= 5 && end < length)
+        return true;
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
+        if (is_word(value, length, plain[i]))
+            return true;
+    return false;
+}
+
+/* Of user:password, user%password, user,password: so many characters are the secret; 0: there is none, or numbers alone. */
+static size_t after_user(const char *value, size_t length, const char *signs, const char **secret) {
+    size_t user = strcspn(value, signs);
+    if (user + 1 >= length || is_number(value, length) || is_number(value + user + 1, length - user - 1) ||
+        strchr("/$", value[user + 1]))
+        return 0;
+    *secret = value + user + 1;
+    return length - user - 1;
+}
+
+/* Whether an option speaks of who logs in: --login, --db-user. */
+static bool is_login(const char *option, size_t length) {
+    for (size_t at = strspn(option, "-"); at < length;) {
+        size_t word = strcspn(option + at, "-_.=");
+        word = word < length - at ? word : length - at;
+        for (size_t i = 0; i < sizeof logins / sizeof logins[0]; i++)
+            if (is_word(option + at, word, logins[i]))
+                return true;
+        at += word + 1;
+    }
+    return false;
+}
+
+/* Of an option of one letter that no row names, in a program that none does. */
+static size_t unknown_value(char letter, const char *value, size_t length, const char **secret) {
+    for (size_t i = 0; i < sizeof unknown_options / sizeof unknown_options[0]; i++) {
+        if (!strchr(unknown_options[i].letters, letter))
+            continue;
+        if (unknown_options[i].part == AFTER_COLON)
+            return after_user(value, length, ":%,", secret);
+        *secret = value;
+        return may_be_kept(value, length) ? 0 : length;
+    }
+    return 0;
+}
+
+static bool is_letters(const char *text, size_t length) {
+    size_t letters = 0;
+    while (letters < length && (isalpha((unsigned char)text[letters]) || strchr("-_=", text[letters])))
+        letters++;
+    return letters == length;
+}
+
+static size_t row_value(struct hec_receipt_reading *reading, const char *word, size_t length, size_t whole,
+                        const char **value) {
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        size_t size = strlen(options[i].option), found;
+        bool is_next = reading->before_length == size && strncmp(reading->before, options[i].option, size) == 0;
+        bool is_here = length > size && strncmp(word, options[i].option, size) == 0;
+        if (!(reading->programs >> i & 1) || !(is_next || is_here) || (is_here && size > 2 && word[size] != '='))
+            continue;
+        const char *from = is_here ? word + size + (word[size] == '=') : word;
+        *value = from;
+        found = whole - (size_t)(from - word);
+        if (options[i].part == AFTER_COLON)
+            found = after_user(from, found, ":", value);
+        if (found > 0) {
+            reading->programs &= ~(UINT64_C(1) << i); /* sshpass -p PASSWORD ssh -p 22 */
+            return found;
+        }
+    }
+    return 0;
+}
+
+size_t hec_receipt_option_value(struct hec_receipt_reading *reading, const char *word, size_t length, size_t whole,
+                                bool starts, const char **value) {
+    const char *before = reading->before, *equals = memchr(word, '=', length);
+    bool unknown = reading->program == HEC_RECEIPT_UNKNOWN && !starts;
+    size_t found = row_value(reading, word, length, whole, value);
+    if (!found && before[0] == '-' && is_login(before, reading->before_length))
+        found = after_user(word, whole, ":%", value);
+    if (!found && word[0] == '-' && equals && is_login(word, (size_t)(equals - word)))
+        found = after_user(equals + 1, whole - (size_t)(equals + 1 - word), ":%", value);
+    if (!found && unknown && reading->before_length == 2 && before[0] == '-')
+        found = unknown_value(before[1], word, whole, value);
+    if (!found && unknown && word[0] == '-' && length > 2 && word[1] != '-' && !is_letters(word + 1, length - 1))
+        found = unknown_value(word[1], word + 2 + (word[2] == '='), whole - 2 - (word[2] == '='), value);
+    see_program(reading, word, length, starts);
+    reading->before = word;
+    reading->before_length = length;
+    return found;
+}
+
+/* echo WORD | docker login --password-stdin; su <<< WORD. */
+size_t hec_receipt_given_value(const char *text, const char **value) {
+    static const char *const givers[] = {"echo ", "printf ", "<<<"};
+    for (size_t i = 0; i < sizeof givers / sizeof givers[0]; i++) {
+        size_t size = strlen(givers[i]);
+        if (strncmp(text, givers[i], size) != 0)
+            continue;
+        const char *from = text + size + strspn(text + size, " "), *pipe = strchr(from, '|');
+        bool here = givers[i][0] == '<';
+        if (!here && !pipe)
+            return 0;
+        bool reads = here;
+        for (size_t r = 0; r < sizeof readers / sizeof readers[0] && !reads; r++)
+            reads = strstr(pipe, readers[r]) != NULL;
+        size_t length = !here ? (size_t)(pipe - from) : strcspn(from, "\n;|&");
+        while (length > 0 && from[length - 1] == ' ')
+            length--;
+        *value = from;
+        return reads && from[0] != '$' ? length : 0;
+    }
+    return 0;
+}
