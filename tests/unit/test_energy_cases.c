@@ -126,6 +126,26 @@ TEST(test_disagreement) {
     assert_near(energy.disagreement, -0.0196, 0.002);
 }
 
+/* A hole may hide what the counter has more, up to what the device can take; not what it has less than nothing. */
+TEST(test_a_hole_may_explain_it) {
+    static const struct {
+        double hole_s, scale;
+        bool valid;
+    } cases[] = {{0, 1.05, false}, {1.5, 1.05, true}, {1.5, 1.02, true}, {0.2, 1.05, false}, {1.5, 1.15, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        constant(20, 9, 400);
+        world.counter_scale = cases[i].scale;
+        world.hole_from_s = 8;
+        world.hole_to_s = 8 + cases[i].hole_s;
+        measure();
+        if (energy.valid != cases[i].valid)
+            fail_msg("%g s, %g: %s", cases[i].hole_s, cases[i].scale, HEC_SAY(&energy.why));
+        assert_int_equal(energy.why.id, cases[i].valid ? HEC_REASON_NONE : HEC_REASON_METERS_DISAGREE);
+        assert_near(energy.joules, 8000 * cases[i].scale, 2);
+        assert_near(energy.disagreement, 1 / cases[i].scale - 1, 0.001);
+    }
+}
+
 /* Samples that are means over a second put a part of what was before the work into it and leave a part of the work out:
  * the counter is right all the same, and its bound holds. A wrong counter does not hide behind that for long. */
 TEST(test_samples_of_a_second) {

@@ -134,6 +134,33 @@ TEST(apportions) {
     assert_int_equal(shares[1], 0);
 }
 
+TEST(busy_work_and_widening) {
+    struct hec_ledger_device one = {.window_ns = 1000}, other = {.device = 0};
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        one.rows[i].seconds = 1 << i;
+    one.rows[HEC_STATE_STARTUP].ns = 100;
+    one.rows[HEC_STATE_TAIL].ns = 150;
+    one.rows[HEC_STATE_COMPUTE].ns = 300;
+    one.rows[HEC_STATE_COMM].ns = 150;
+    one.rows[HEC_STATE_HOST].ns = 300;
+    assert_near(hec_ledger_busy(&one), 450.0 / 750, 1e-12);
+    double all = (1 << HEC_STATE_COUNT) - 1, none = (1 << HEC_STATE_COMM) + (1 << HEC_STATE_STARTUP);
+    assert_near(hec_ledger_work(&one), all - none - (1 << HEC_STATE_TAIL) - (1 << HEC_STATE_UNKNOWN), 1e-12);
+    one.window_ns = 250;
+    assert_near(hec_ledger_busy(&one), 0, 0);
+    struct hec_ledger a = {&one, 1}, b = {&other, 1};
+    one.rows[0].seconds_low = 2, one.rows[0].seconds_high = 3;
+    one.rows[1].seconds_low = 2, one.rows[1].seconds_high = 3;
+    other.rows[0].seconds_low = 1, other.rows[0].seconds_high = 2.5;
+    other.rows[1].seconds_low = 2.5, other.rows[1].seconds_high = 4;
+    hec_ledger_widen(&a, &b);
+    assert_true(one.rows[0].seconds_low == 1 && one.rows[0].seconds_high == 3);
+    assert_true(one.rows[1].seconds_low == 2 && one.rows[1].seconds_high == 4);
+    other = (struct hec_ledger_device){.device = 1};
+    hec_ledger_widen(&a, &b); /* another device's */
+    assert_true(one.rows[1].seconds_low == 2 && one.rows[1].seconds_high == 4);
+}
+
 /* ---- a whole timeline against a count of every microsecond ---- */
 
 #define SPAN 4000 /* microseconds */
@@ -202,6 +229,52 @@ TEST(timelines) {
 }
 
 /* ---- bounds ---- */
+
+/* Windows of 10 ms, of which so much computes, with 30 ms between the first two of them that nobody saw: half an interval is
+ * Student's t times the standard error of the share times those 30 ms. */
+TEST(bounds_of_few_windows) {
+    static const struct {
+        int windows;
+        int64_t compute_us[4];
+        double half_us; /* of what computes, and of what is idle */
+        double comm_above_us;
+    } cases[] = {
+        {2, {4900, 5100}, 30000 * 12.706 * 0.01, 30000},
+        {3, {4900, 5000, 5100}, 30000 * 4.303 * 0.1 / 17.3205081, 30000},
+        {4, {4900, 5000, 5000, 5100}, 30000 * 3.182 * 0.1 / 24.4948974, 30000 * 0.75},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct hec_ledger_builder *b = hec_ledger_begin();
+        struct hec_ledger ledger;
+        int64_t at = 0;
+        for (int w = 0; w < cases[c].windows; w++) {
+            int64_t compute = cases[c].compute_us[w] * US, untraced = w ? 0 : 30000 * US;
+            const struct hec_state_piece pieces[] = {
+                {.start_ns = at, .end_ns = at + compute, .state = HEC_STATE_COMPUTE, .traced = true},
+                {.start_ns = at + compute, .end_ns = at + 10000 * US, .state = HEC_STATE_HOST, .traced = true},
+                {.start_ns = at + 10000 * US, .end_ns = at + 10000 * US + untraced, .state = HEC_STATE_UNKNOWN},
+            };
+            for (int i = 0; i < 3; i++) /* an empty piece closes a window as well */
+                assert_int_equal(hec_ledger_piece(b, 0, &pieces[i]), 0);
+            at += 10000 * US + untraced;
+        }
+        assert_int_equal(hec_ledger_end(b, &ledger), 0);
+        const struct hec_ledger_device *d = &ledger.devices[0];
+        double middle_us = 5000 * cases[c].windows + 15000;
+        adds_up(d);
+        assert_int_equal(d->windows, cases[c].windows);
+        for (int i = 0; i < 2; i++) {
+            const struct hec_ledger_row *row = &d->rows[i ? HEC_STATE_HOST : HEC_STATE_COMPUTE];
+            assert_near(row->seconds * 1e6, middle_us, 0.01);
+            assert_near(row->seconds_low * 1e6, middle_us - cases[c].half_us, 2);
+            assert_near(row->seconds_high * 1e6, middle_us + cases[c].half_us, 2);
+        }
+        /* what was in none of the windows may all the same be outside of them */
+        assert_near(d->rows[HEC_STATE_COMM].seconds_high * 1e6, cases[c].comm_above_us, 0.01);
+        assert_near(d->rows[HEC_STATE_TAIL].seconds_high, 0, 0);
+        hec_ledger_free(&ledger);
+    }
+}
 
 /* A run of steps of random lengths of data, host and compute; a window in 5 of 20 ms. The truth is known. */
 TEST(bounds_hold) {

@@ -397,6 +397,28 @@ TEST(without_rights_it_says_so) {
     assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
 }
 
+/* What the guardian cannot open is said by the first reply, and nothing runs then. */
+TEST(a_machine_that_cannot_be_opened_is_refused) {
+    static const struct {
+        const char *spec, *visible;
+        int err;
+        const char *says;
+    } cases[] = {
+        {"h300", NULL, HEC_ERR_USAGE, "h300"},
+        {"h200,state=/nowhere/at/all", NULL, HEC_ERR_NOTFOUND, "/nowhere/at/all"},
+        {"h200", "7", HEC_ERR_NOTFOUND, "no GPU whose limits could be set"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct hec_power_options options = {.simulated = cases[i].spec, .visible = cases[i].visible};
+        struct hec_power_guard *guard = (struct hec_power_guard *)&why;
+        why.text[0] = '\0';
+        int err = hec_power_guard_open(&options, &guard, &why);
+        if (err != cases[i].err || !strstr(why.text, cases[i].says))
+            fail_msg("%s: %d, %s", cases[i].spec, err, why.text);
+        assert_null(guard);
+    }
+}
+
 /* Whoever limits clocks already set something that could not be put back. */
 TEST(clocks_that_are_limited_are_left_alone) {
     new_machine(700000);
