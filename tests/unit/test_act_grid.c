@@ -149,6 +149,11 @@ TEST(test_effective_batch) {
     assert_int_equal(add("n=1,2"), HEC_OK);
     assert_int_equal(add("batch=32,64,256"), HEC_OK);
     assert_int_equal(hec_grid_check(&grid, words, &why), HEC_ERR_USAGE);
+    assert_string_equal(why.text, "n changes nothing: the command has no {n}, and it is no knob (-k n)");
+    assert_int_equal(hec_grid_set_knob(&grid, "n", &why), HEC_OK);
+    assert_int_equal(hec_grid_check(&grid, words, &why), HEC_ERR_USAGE);
+    assert_string_equal(why.text, "{accumulate} needs --effective-batch and --batch");
+    assert_int_equal(hec_grid_check(&grid, without, &why), HEC_OK);
     assert_int_equal(hec_grid_accumulate(&grid, "batch", 500, &why), HEC_ERR_USAGE);
     assert_non_null(strstr(why.text, "batch=32 does not divide"));
     assert_int_equal(hec_grid_accumulate(&grid, "batch", 128, &why), HEC_ERR_USAGE); /* 256 is more */
@@ -158,7 +163,9 @@ TEST(test_effective_batch) {
     assert_string_equal(made[0], "64");
     assert_string_equal(made[1], "x8");
     hec_grid_free_words(made);
+    assert_int_equal(hec_grid_check(&grid, words, &why), HEC_OK);
     assert_int_equal(hec_grid_check(&grid, without, &why), HEC_ERR_USAGE);
+    assert_string_equal(why.text, "--effective-batch needs {accumulate} in the command");
     hec_grid_free(&grid);
 }
 

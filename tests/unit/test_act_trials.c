@@ -30,12 +30,16 @@ static int tear_down(void **state) {
 }
 EACH_TEST(set_up, tear_down)
 
-static void open_trials(enum hec_caches caches) {
-    struct hec_trials_options options = {.session = hec_session_defaults(), .caches = caches, .in_place = true};
+static int try_open(enum hec_caches caches, bool in_place) {
+    struct hec_trials_options options = {.session = hec_session_defaults(), .caches = caches, .in_place = in_place};
     options.session.simulated = "h200";
     options.session.trace = HEC_TRACE_OFF;
     options.session.hooks = false;
-    if (hec_trials_open(&options, &trials, &why) < 0)
+    return hec_trials_open(&options, &trials, &why);
+}
+
+static void open_trials(enum hec_caches caches) {
+    if (try_open(caches, true) < 0)
         fail_msg("%s", why.text);
     assert_null(hec_trials_layer(trials));
 }
@@ -144,6 +148,28 @@ TEST(caches_are_those_that_were_asked_for) {
     assert_int_equal(hec_caches_find("trials"), HEC_CACHES_TRIALS);
     assert_int_equal(hec_caches_find("user"), HEC_CACHES_USER);
     assert_int_equal(hec_caches_find("users"), HEC_CACHES_COUNT);
+}
+
+/* In a layer each trial finds the files as the first one did; of caches, those of all trials are kept, and fresh ones are not. */
+TEST(files_are_those_of_the_first_trial) {
+    static const char script[] = "test ! -e ran && echo x >ran && test -d \"$TORCHINDUCTOR_CACHE_DIR\" && "
+                                 "ls $TORCHINDUCTOR_CACHE_DIR | wc -l && touch $TORCHINDUCTOR_CACHE_DIR/$$";
+    for (int fresh = 0; fresh < 2; fresh++) {
+        int err = try_open(fresh ? HEC_CACHES_FRESH : HEC_CACHES_TRIALS, false);
+        if (err == HEC_ERR_UNSUPPORTED || err == HEC_ERR_PERMISSION)
+            skip(); /* no namespaces here */
+        if (err < 0)
+            fail_msg("%s", why.text);
+        assert_non_null(hec_trials_layer(trials));
+        for (int trial = 0; trial < 3; trial++) {
+            assert_int_equal(run(script, NULL), HEC_OK);
+            assert_int_equal(end.exit_status, 0);
+            assert_int_equal(atoi(end.tail), fresh ? 0 : trial);
+        }
+        hec_trials_close(trials);
+        trials = NULL;
+    }
+    assert_int_equal(access("ran", F_OK), -1);
 }
 
 TEST(levers_are_of_one_trial) {

@@ -21,6 +21,34 @@ TEST(test_table) {
     }
 }
 
+TEST(test_names) {
+    static const char *const places[] = {"program", "device", "pytorch", "jax", "tensorflow", "?"},
+                             *const risks[] = {"exact", "ulp", "draws", "numerics", "semantics", "?"};
+    for (int i = 0; i <= HEC_LEVER_PLACES; i++)
+        assert_string_equal(hec_lever_place_name((enum hec_lever_place)i), places[i]);
+    for (int i = 0; i <= HEC_LEVER_RISKS; i++)
+        assert_string_equal(hec_lever_risk_name((enum hec_lever_risk)i), risks[i]);
+    assert_null(hec_lever_row(-1));
+    assert_null(hec_lever_find(""));
+}
+
+/* Each takes so many levers and no more, and all of them in words fit. */
+TEST(test_many) {
+    struct hec_lever_set set = {.count = 0};
+    char text[HEC_LEVERS_TEXT];
+    int err = HEC_OK;
+    for (int i = 0; hec_lever_row(i) && err == HEC_OK; i++) {
+        const struct hec_lever_row *row = hec_lever_row(i);
+        if (row->risk != HEC_LEVER_RISK_SEMANTICS && !hec_lever_needs_value(row) && !row->family[0])
+            err = hec_lever_set_add(&set, row->name, &why);
+    }
+    assert_int_equal(err, HEC_ERR_USAGE);
+    assert_string_equal(why.text, "more than 16 levers");
+    assert_int_equal(set.count, 16);
+    hec_lever_set_text(&set, text);
+    assert_int_equal(strncmp(text, "channels_last,fused_optimizer,", 30), 0);
+}
+
 TEST(test_sets) {
     static const char *const wrong[][2] = {
         {"tf33", "there is no lever \"tf33\"; `hec levers` lists them"},
@@ -101,6 +129,22 @@ TEST(test_environment) {
     hec_applied_free(&applied);
 }
 
+/* Limits of devices are set by the guard: here they are only said. */
+TEST(test_devices) {
+    char *from[] = {NULL};
+    struct hec_session_options session = {0};
+    assert_int_equal(apply("power_cap=400,clock=1500", from), HEC_OK);
+    hec_apply_to(&applied, &session);
+    assert_string_equal(session.levers, "power_cap=400,clock=1500");
+    assert_string_equal(session.facts[0], "lever.power_cap.set");
+    assert_string_equal(session.facts[1], "400 W");
+    assert_string_equal(session.facts[2], "lever.clock.set");
+    assert_string_equal(session.facts[3], "1500 MHz");
+    assert_null(session.facts[4]);
+    assert_null(session.placement);
+    hec_applied_free(&applied);
+}
+
 /* Of this machine: beside its devices where it has several NUMA nodes and says where they are, and else it says why not. */
 TEST(test_placed_or_refused) {
     char *from[] = {"HOME=/x", NULL};
@@ -127,6 +171,11 @@ TEST(test_conflicts) {
     hec_applied_free(&applied);
     assert_int_equal(apply("threads=4", from), HEC_OK);
     assert_string_equal(variable_of("MKL_NUM_THREADS"), "4");
+    hec_applied_free(&applied);
+    static char full[5000] = "GLIBC_TUNABLES=glibc.malloc.check=3";
+    memset(full + strlen(full), ':', 4095 - strlen(full));
+    assert_int_equal(apply("huge_pages", (char *[]){full, NULL}), HEC_ERR_LIMIT);
+    assert_string_equal(why.text, "GLIBC_TUNABLES is too long for lever huge_pages");
     hec_applied_free(&applied);
 }
 
@@ -168,6 +217,15 @@ TEST_WITH(test_placement, folder_make, folder_remove) {
     assert_int_equal(place(folder, "0,1", &placement), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "several nodes"));
     assert_int_equal(place(folder, "1", &placement), HEC_ERR_UNSUPPORTED); /* none of its CPUs is ours */
+    assert_string_equal(why.text, "lever numa: no CPU of node 0 may be used here");
+    assert_int_equal(place(folder, "GPU-1234", &placement), HEC_ERR_UNSUPPORTED); /* any of them may be meant */
+    assert_non_null(strstr(why.text, "several nodes"));
+    put_device("0000:81:00.0", "0x10de", "1", "0,x");
+    assert_int_equal(place(folder, "1", &placement), HEC_OK);
+    assert_int_equal(CPU_COUNT(&placement.cpus), 1);
+    assert_int_equal(place(folder, "0,1", &placement), HEC_OK);
+    assert_int_equal(placement.node, 1);
+    assert_int_equal(place(folder, "7", &placement), HEC_ERR_UNSUPPORTED);
     put_device("0000:81:00.0", "0x10de", "-1", "0");
     assert_int_equal(place(folder, "1", &placement), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "does not say"));
@@ -240,4 +298,27 @@ TEST(test_candidates) {
     device.readings.device.cuda_major = 6; /* Pascal has neither TF32 nor bf16 */
     hec_candidates_find(&run, &list);
     assert_false(has(&list, "tf32", "") || has(&list, "bf16_autocast", ""));
+}
+
+/* Levers of a framework that the program has not: that there are some is said. */
+TEST(test_foreign) {
+    static const struct {
+        struct hec_lever answer;
+        const char *pytorch, *framework;
+        bool foreign;
+    } cases[] = {
+        {HEC_ANSWER(TENSOR_CORES), "", "", true}, {HEC_ANSWER(TENSOR_CORES), "2.6.0", "", true},
+        {HEC_ANSWER(PIN_MEMORY), "", "", true},   {HEC_ANSWER(PIN_MEMORY), "2.6.0", "", false},
+        {HEC_ANSWER(OVERLAP), "", "jax", false},  {HEC_ANSWER(OVERLAP), "2.6.0", "", true},
+        {HEC_ANSWER(SLOW_HOST), "", "", false},   {HEC_ANSWER(FUSE), "2.6.0", "tensorflow", false},
+        {HEC_ANSWER(FUSE), "2.6.0", "", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_finding finding = {.lever = cases[i].answer};
+        struct hec_summary run = {.job.findings = {.list = &finding, .count = 1}};
+        strcpy(run.pytorch, cases[i].pytorch);
+        strcpy(run.framework, cases[i].framework);
+        if (hec_candidates_foreign(&run) != cases[i].foreign)
+            fail_msg("case %d", (int)i);
+    }
 }
