@@ -258,16 +258,16 @@ static void save(struct agent *agent, bool synced) {
     agent->state_failing = failing;
 }
 
-/* What is shown was saved: no counter of a page is lower after a restart. Locks `making`. */
+/* Locks `making`. */
 static int64_t begin_page(struct agent *agent, struct hec_page_agent *self) {
     int64_t now_ns = hec_clock_mono_ns();
     pthread_mutex_lock(&agent->making);
     hec_node_tick(agent->node, now_ns);
-    save(agent, false);
     describe_self(agent, self);
     return now_ns;
 }
 
+/* What is shown was saved before, with what came in since: no counter of a page is lower after a restart. */
 static void make(void *context, enum hec_http_page page) {
     struct agent *agent = context;
     struct hec_page_agent self;
@@ -285,6 +285,7 @@ static void make(void *context, enum hec_http_page page) {
                             page == HEC_HTTP_OPENMETRICS ? HEC_EXPOSITION_OPENMETRICS : HEC_EXPOSITION_PROMETHEUS,
                             now_ns, &agent->text);
     }
+    save(agent, false);
     if (err == HEC_OK)
         hec_http_publish(agent->http, page, agent->text.data, agent->text.length);
     pthread_mutex_unlock(&agent->making);
@@ -295,6 +296,7 @@ static int make_otlp(void *context, struct hec_buf *out) {
     struct hec_page_agent self;
     int64_t now_ns = begin_page(agent, &self);
     int err = hec_page_make(agent->node, &agent->page, &self, HEC_EXPOSITION_OTLP, now_ns, out);
+    save(agent, false);
     pthread_mutex_unlock(&agent->making);
     return err;
 }

@@ -392,6 +392,30 @@ def test_counters_go_on(started, machine, how):
     assert after.one("hec_device_energy_resets_total", gpu="0") == 0
 
 
+SLOW_DISK = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+int renameat(int from, const char *old, int to, const char *now) {
+    usleep(300000);
+    return ((int (*)(int, const char *, int, const char *))dlsym(RTLD_NEXT, "renameat"))(from, old, to, now);
+}
+"""
+
+
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="has to be loaded first")
+def test_counters_go_on_where_a_disk_is_slow(started, machine, tmp_path):
+    """Samples come in while the state is written: what is shown is no newer than it."""
+    here, library = machine("h200x2"), tmp_path / "slow_disk.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], input=SLOW_DISK, text=True, check=True)
+    for grown in (1, 50, 100):
+        agent = started("--state-dir", "kept", env={**here.env, "LD_PRELOAD": str(library)})
+        page = agent.until(lambda page, grown=grown: all(value > grown for _, value in page.all(ENERGY)) and page.all(ENERGY))
+        agent.stop(signal.SIGKILL)
+        if grown > 1:
+            assert_grew(before, page)
+        before = page
+
+
 def test_another_agent_has_the_state(started, hec):
     started("--sim", "h200", "--state-dir", "kept")
     done = hec("agent", "--sim", "h200", "--listen", "0", "--state-dir", "kept")
