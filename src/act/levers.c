@@ -18,6 +18,7 @@ enum id {
 #define ALWAYS (UINT64_C(1) << HEC_LEVER_COUNT)
 #define INFERENCE (UINT64_C(2) << HEC_LEVER_COUNT)
 #define TRAINING (UINT64_C(4) << HEC_LEVER_COUNT)
+#define RANKS (UINT64_C(8) << HEC_LEVER_COUNT)
 static const struct hec_lever_row rows[] = {
 #define HEC_LEVER_ROW(id, name, place, risk, family, value, answers, what, needs, code)                                \
     {name,                                                                                                             \
@@ -29,6 +30,7 @@ static const struct hec_lever_row rows[] = {
      ((answers)&ALWAYS) != 0,                                                                                          \
      ((answers)&INFERENCE) != 0,                                                                                       \
      ((answers)&TRAINING) != 0,                                                                                        \
+     ((answers)&RANKS) != 0,                                                                                           \
      what,                                                                                                             \
      needs,                                                                                                            \
      code},
@@ -40,8 +42,9 @@ static const struct hec_lever_row rows[] = {
 #undef A
 #undef INFERENCE
 #undef TRAINING
+#undef RANKS
 #undef ALWAYS
-_Static_assert(HEC_LEVER_COUNT < 61, "bits of answers");
+_Static_assert(HEC_LEVER_COUNT < 60, "bits of answers");
 
 static const struct {
     enum id id;

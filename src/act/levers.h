@@ -34,6 +34,7 @@ struct hec_lever_row {
     uint64_t answers;                /* bits (1 << enum hec_lever_id) of what findings ask for */
     bool always;                     /* worth a trial without a finding */
     bool inference, training;        /* nothing to do in a program that trains; in one that does not */
+    bool ranks;                      /* nothing to do in a job of one rank */
     const char *what, *needs, *code; /* code: what to paste; the name of the value stands in it for that */
 };
 

@@ -47,6 +47,7 @@ static bool fits(const struct hec_summary *run, const struct hec_lever_row *row)
     enum hec_step_source steps = run->steps.source; /* calls of modules are steps until an optimizer steps */
     return row->risk != HEC_LEVER_RISK_SEMANTICS && uses(run, row->place) &&
            !(row->inference && steps == HEC_STEP_OPTIMIZER) && !(row->training && steps == HEC_STEP_MODULE) &&
+           !(row->ranks && run->job.size < 2) &&
            (row->risk != HEC_LEVER_RISK_NUMERICS || (has_half_formats(run) && !run->job.findings.solves));
 }
 

@@ -290,6 +290,16 @@ TEST(test_candidates) {
         hec_candidates_find(&run, &list);
         assert_int_equal(has(&list, "threads", cores == 6 ? "6" : "12"), cores > 1);
     }
+    findings[0] = (struct hec_finding){.cause = HEC_CAUSE_GRADIENT_SYNC, .lever = HEC_ANSWER(SYNC_ONCE)};
+    findings[1] = (struct hec_finding){.cause = HEC_CAUSE_BUCKETS, .lever = HEC_ANSWER(LARGER_BUCKETS)};
+    for (run.job.size = 1; run.job.size <= 2; run.job.size++) {
+        bool several = run.job.size > 1;
+        hec_candidates_find(&run, &list);
+        assert_true(has(&list, "sync_once", "") == several && has(&list, "ddp_bucket", "") == several);
+        assert_false(has(&list, "static_graph", "")); /* a promise of the program's */
+        if (several)
+            assert_string_equal(list.list[0].use.row->name, "sync_once");
+    }
     run.job.findings.solves = true; /* with fewer bits a factorisation is another one */
     hec_candidates_find(&run, &list);
     assert_false(has(&list, "tf32", "") || has(&list, "bf16_autocast", "") || has(&list, "tf32_override", ""));

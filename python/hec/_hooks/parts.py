@@ -24,13 +24,20 @@ _held = ""
 SYNC = "require_backward_grad_sync"  # DistributedDataParallel's: false within no_sync()
 
 
+def keeps_none(module: Any) -> bool:
+    return False
+
+
+keeps = keeps_none  # whether a lever kept the gradients of the last pass from being synchronised; replaced by sync_once
+
+
 def passed(module: Any) -> None:
     """A forward pass of an outermost module, which is trained."""
     global _waiting, _held
     sync = module.__dict__.get(SYNC)
     if sync is None:
         return
-    _waiting = bool(sync)
+    _waiting = bool(sync) and not keeps(module)
     if not _held:
         held = sum(p.numel() * p.element_size() for p in module.parameters() if p.requires_grad)
         _held = "%d %d" % (held, getattr(module, "bucket_bytes_cap", 0))
