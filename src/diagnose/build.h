@@ -135,8 +135,14 @@ int hec_job_ranks(const struct hec_summary_input *input, const struct hec_timeli
                   struct hec_job_diagnosis *job);
 /* What belongs together, and the collectives, by the dossiers, which are complete, and by the schedule, which may be empty. job.size is
  * set. */
-void hec_job_find(const struct hec_summary *summary, const struct hec_schedule *schedule,
-                  struct hec_job_diagnosis *job);
+int hec_job_find(const struct hec_summary *summary, const struct hec_schedule *schedule,
+                 struct hec_job_diagnosis *job); /* 0 or HEC_ERR_NOMEM */
+
+/* What devices wait for other ranks, by matched collectives or as inferred, becomes a row of their ledgers. */
+void hec_job_split(struct hec_summary *summary);
+
+/* job_alike.c: which ranks are like most, and which a short table has a row for. 0 or HEC_ERR_NOMEM. */
+int hec_job_alike(const struct hec_summary *summary, struct hec_job_diagnosis *job);
 
 /* job_inferred.c: where kernels of some ranks alone were recorded, whom the ones that communicate wait for. True, with what it means in
  * ranks and in *out, where it is known; *out is what the ledgers alone say. */

@@ -151,8 +151,7 @@ static int begin_job(struct hec_build *b, struct hec_why *why) {
 
 static int end_job(struct hec_build *b, struct hec_why *why) {
     (void)why;
-    hec_job_find(b->out, &b->schedule, &b->out->job);
-    return 0;
+    return hec_job_find(b->out, &b->schedule, &b->out->job);
 }
 
 static int begin_timeline(struct hec_build *b, struct hec_why *why) {
@@ -316,8 +315,10 @@ static int end_findings(struct hec_build *b, struct hec_why *why) {
     if (b->input->schedule)
         return 0;
     int err = hec_findings_build(out, b->predictor, &out->job.findings);
-    return err || !v ? err
-                     : hec_predict_lanes(b->predictor, &out->job.findings, &v->recorded, &v->answered, &v->answers);
+    if (!err && v)
+        err = hec_predict_lanes(b->predictor, &out->job.findings, &v->recorded, &v->answered, &v->answers);
+    hec_job_split(out); /* rules take what communicates and what waits together */
+    return err;
 }
 
 /* ---- the whole ---- */

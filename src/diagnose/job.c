@@ -340,8 +340,8 @@ static void find_devices(const struct hec_summary *s, struct hec_job_diagnosis *
     }
 }
 
-void hec_job_find(const struct hec_summary *summary, const struct hec_schedule *schedule,
-                  struct hec_job_diagnosis *job) {
+int hec_job_find(const struct hec_summary *summary, const struct hec_schedule *schedule,
+                 struct hec_job_diagnosis *job) {
     for (int i = 0; i < summary->device_count; i++) {
         const struct hec_device_diagnosis *one = &summary->devices[i];
         uint64_t with = hec_device_bit(one->readings.device.index);
@@ -354,4 +354,14 @@ void hec_job_find(const struct hec_summary *summary, const struct hec_schedule *
     }
     find_devices(summary, job);
     find_collectives(summary, schedule, job);
+    return hec_job_alike(summary, job);
+}
+
+void hec_job_split(struct hec_summary *s) {
+    const struct hec_collectives *c = &s->job.collectives;
+    for (int i = 0; i < s->device_count && (c->matched || c->inferred); i++) {
+        struct hec_device_diagnosis *d = &s->devices[i];
+        if (d->ledger && hec_device_bit(d->readings.device.index))
+            hec_ledger_wait(d->ledger, c->waited_s[d->readings.device.index], c->inferred);
+    }
 }

@@ -58,6 +58,14 @@ struct hec_device_diagnosis *hec_summary_device(const struct hec_summary *summar
     return NULL;
 }
 
+const struct hec_device_diagnosis *hec_rank_device(const struct hec_summary *s, const struct hec_rank *rank) {
+    return __builtin_popcountll(rank->devices) == 1 ? hec_summary_device(s, __builtin_ctzll(rank->devices)) : NULL;
+}
+
+double hec_rank_joules(const struct hec_device_diagnosis *d) {
+    return d && d->readings.energy.valid ? d->readings.energy.joules : NAN;
+}
+
 int hec_summary_traced(const struct hec_summary *summary) {
     int traced = 0;
     for (int i = 0; i < summary->device_count; i++)

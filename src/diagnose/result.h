@@ -35,6 +35,8 @@ struct hec_after {
     bool works;     /* it was at work all the time, and for this program: what it began last has not ended */
 };
 
+struct hec_summary;
+
 struct hec_device_diagnosis {
     struct hec_device_summary readings; /* of the sensors and the driver */
     /* From here on of the trace. NULL: nothing is known of the kind */
@@ -75,7 +77,13 @@ struct hec_rank {
     double waited_s, waited_j; /* for others, with nothing else to do */
     double held_s, held_j;     /* that others waited for it, each of them counted */
     int64_t collectives, last; /* that it took part in, and those to which it came last; 0 unknown */
+    bool holds;                /* others wait for it more than for most */
+    bool apart;                /* its figures are not those of the usual rank (job_alike.c) */
+    bool telling; /* a short table has a row for it: it holds others up, is apart, or stands for those alike */
 };
+/* The device of a rank; NULL: none is known, or it has several. */
+const struct hec_device_diagnosis *hec_rank_device(const struct hec_summary *summary, const struct hec_rank *rank);
+double hec_rank_joules(const struct hec_device_diagnosis *device); /* NAN unknown, as of NULL */
 /* The rank whose process alone uses a device; -1: it is not known. */
 int hec_rank_of(const struct hec_rank *ranks, int count, int device);
 
@@ -113,6 +121,7 @@ struct hec_job_diagnosis {
     char joined_by[48];     /* by what their clocks were set: "wall clock", "240 collectives" */
     struct hec_rank *ranks; /* those that the run has something of, by their numbers; malloc'ed */
     int rank_count;
+    int usual; /* index of the rank that most are like */
     /* By hec_device.index: bits of the devices that work on the same thing as this one, itself among them: they communicate,
      * one process uses them, or the job has several ranks and their steps go alike. */
     uint64_t with[HEC_DEVICE_MAX];
@@ -121,7 +130,6 @@ struct hec_job_diagnosis {
     struct hec_findings findings; /* last of all, from all that is known of the run */
 };
 
-struct hec_summary;
 /* Whether it was looked at how long the ranks of a device's job, and its other devices, wait for each other: each of them was traced as a
  * whole. True of a job that is one rank with one device. */
 bool hec_job_waits_seen(const struct hec_summary *summary, int device);

@@ -106,10 +106,20 @@ char *hec_format_count(char text[HEC_FORMAT_SIZE], double count) {
     return text;
 }
 
+static _Thread_local bool by_no_vendor;
+
+void hec_format_count_devices(bool by_vendor) {
+    by_no_vendor = !by_vendor;
+}
+
+int hec_format_device_block(void) {
+    return by_no_vendor ? HEC_DEVICE_MAX : HEC_VENDOR_DEVICES_MAX;
+}
+
 char *hec_format_gpu(char text[HEC_FORMAT_SIZE], int index) {
     const struct hec_vendor_info *vendor = hec_vendor_of_device(index);
     bool usual = vendor == hec_vendor_info(HEC_VENDOR_USUAL);
-    if (!vendor) /* a damaged file */
+    if (!vendor || by_no_vendor) /* a damaged file, or many devices */
         snprintf(text, HEC_FORMAT_SIZE, "GPU %d", index);
     else
         snprintf(text, HEC_FORMAT_SIZE, "%s%sGPU %d", usual ? "" : vendor->title, usual ? "" : " ",

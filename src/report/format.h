@@ -23,6 +23,10 @@ char *hec_format_bytes(char text[HEC_FORMAT_SIZE], double bytes, const char *suf
 char *hec_format_share(char text[HEC_FORMAT_SIZE], double share);
 /* "300000", "0.25": digits that can be pasted */
 char *hec_format_count(char text[HEC_FORMAT_SIZE], double count);
+/* Of the report that this thread makes: devices that share a count from 0. Those of a vendor, unless it has more of one than a block
+ * of indices (HEC_VENDOR_DEVICES_MAX) holds, as jobs of several hosts and imports may: then all. */
+void hec_format_count_devices(bool by_vendor);
+int hec_format_device_block(void);
 /* "GPU 3", "AMD GPU 0", from hec_device.index: users count the devices of each vendor from 0 */
 char *hec_format_gpu(char text[HEC_FORMAT_SIZE], int index);
 /* "$1.24", "$0.00042": two decimals or two significant digits */

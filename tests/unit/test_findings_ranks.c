@@ -202,6 +202,20 @@ static int in_turn(int step) {
     return step % 2;
 }
 
+/* Rows add up to the run's time and the device's energy, to the nanosecond and the millijoule. */
+static const struct hec_ledger_row *waiting_of(int device) {
+    const struct hec_ledger_device *d = summary.devices[device].ledger;
+    int64_t ns = 0, mj = 0;
+    for (int s = 0; s < HEC_STATE_COUNT; s++) {
+        ns += d->rows[s].ns;
+        mj += d->rows[s].mj;
+        assert_true(d->rows[s].traced_ns <= d->rows[s].ns);
+    }
+    assert_int_equal(ns, d->window_ns);
+    assert_int_equal(mj, llround(d->joules * 1e3));
+    return &d->rows[HEC_STATE_WAITING];
+}
+
 /* It waits 20 of each 33.6 ms, and all of that is charged to the other. */
 TEST(test_late_rank) {
     late_host(always_the_second);
@@ -214,6 +228,12 @@ TEST(test_late_rank) {
     assert_true(fabs(r[1].held_s - r[0].waited_s) < 0.01 * loop_s && r[0].held_s < 0.01 * loop_s);
     assert_true(r[1].held_j > 0 && fabs(r[1].held_j - r[0].waited_j) < 0.02 * r[0].waited_j);
     assert_true(r[1].last == r[1].collectives && r[0].last == 0);
+    const struct hec_ledger_row *comm = &summary.devices[0].ledger->rows[HEC_STATE_COMM], *waits = waiting_of(0);
+    assert_true(fabs(waits->seconds - r[0].waited_s) < 1e-6 && waiting_of(1)->seconds < 0.01 * loop_s);
+    assert_true(comm->seconds >= 1.6e-3 * STEPS && waits->watts == comm->watts);
+    assert_true(fabs(waits->joules / waits->seconds - comm->joules / comm->seconds) < 0.01 * waits->watts);
+    assert_false(summary.devices[0].ledger->waiting_likely);
+    assert_true(r[1].telling && r[1].holds && r[1].apart && r[0].telling && summary.job.usual == 0);
     assert_true(fabs(summary.job.collectives.transfer_s - 1.6e-3) < 1e-5);
     assert_int_equal(f->cause, HEC_CAUSE_STRAGGLER);
     assert_true(f->device == 1 && f->devices == 3 && f->lever.id == HEC_LEVER_SLOW_HOST);

@@ -323,3 +323,37 @@ TEST(bounds_hold) {
     if (inside < asked * 0.92 || inside > asked * 0.99)
         fail_msg("%d of %d intervals hold the truth, 95 %% should", inside, asked);
 }
+
+/* Communication is divided: nothing is lost, whatever the share. */
+TEST(waits_apart) {
+    for (int i = 0; i < 2000; i++) {
+        struct hec_ledger_device d = {.joules = 1};
+        int64_t ns = llround(1e10 * random_unit()), mj = llround(1e6 * random_unit());
+        double seconds = random_unit() * (double)ns / 1e9 * 1.1;
+        d.rows[HEC_STATE_COMM] = (struct hec_ledger_row){.ns = ns,
+                                                         .traced_ns = llround(random_unit() * (double)ns),
+                                                         .seconds = (double)ns / 1e9,
+                                                         .seconds_low = (double)ns / 2e9,
+                                                         .seconds_high = (double)ns / 5e8,
+                                                         .step_seconds = 0.01,
+                                                         .step_joules = 2,
+                                                         .joules = (double)mj / 1e3,
+                                                         .watts = 300,
+                                                         .mj = mj};
+        const struct hec_ledger_row before = d.rows[HEC_STATE_COMM], *comm = &d.rows[HEC_STATE_COMM],
+                                    *waiting = &d.rows[HEC_STATE_WAITING];
+        hec_ledger_wait(&d, seconds, i % 2);
+        assert_int_equal(comm->ns + waiting->ns, before.ns);
+        assert_int_equal(comm->mj + waiting->mj, before.mj);
+        assert_int_equal(comm->traced_ns + waiting->traced_ns, before.traced_ns);
+        assert_true(comm->ns >= 0 && comm->mj >= 0 && waiting->ns >= 0 && waiting->mj >= 0);
+        assert_true(fabs(waiting->seconds - fmin(seconds, before.seconds)) < 2e-9);
+        assert_true(fabs(comm->step_seconds + waiting->step_seconds - 0.01) < 1e-12);
+        assert_true(fabs(comm->joules + waiting->joules - before.joules) < 1e-9);
+        if (i % 2)
+            assert_true(waiting->seconds_low == 0 && comm->seconds_high == before.seconds_high);
+    }
+    struct hec_ledger_device none = {0};
+    hec_ledger_wait(&none, 1, false); /* it never communicated */
+    assert_int_equal(none.rows[HEC_STATE_WAITING].ns, 0);
+}

@@ -120,6 +120,13 @@ export function choice<T extends string>(label: string, options: readonly { valu
             h("input", { type: "radio", name, value, checked: value === chosen, change: () => change(value) }), h("span", {}, text))));
 }
 
+/** One of a few as radio buttons, one of many from a list. */
+export function one_of(label: string, options: readonly { value: string; text: string }[], chosen: string, change: (value: string) => void): HTMLElement {
+    if (options.length <= 8) return choice(label, options, chosen, change);
+    const select = h("select", { change: () => change(select.value) }, options.map(({ value, text }) => h("option", { value, selected: value === chosen }, text)));
+    return h("label", { class: "filter" }, h("span", {}, label), select);
+}
+
 /** One of many, which is shown below. */
 export function pick(label: string, names: readonly string[], make: (index: number) => Child): Child {
     const place = h("div");

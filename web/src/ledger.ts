@@ -55,5 +55,6 @@ export function ledger(device: Device): HTMLElement | null {
             h("thead", {}, h("tr", {}, ["State", "Waterfall", "Energy", "", "Time", "", "Power"].map((title, i) =>
                 h("th", { scope: "col", class: i > 1 ? "number" : null }, title || h("span", { class: "hidden" }, "share"))))), body)),
         note([device.ledger_basis ? `Seconds ${BASIS[device.ledger_basis] ?? device.ledger_basis}. ` : "",
+            device.ledger_waiting_likely ? "Waiting for ranks: likely, by calls, stacks and telemetry. " : "",
             device.ledger_how ? `Watts ${device.ledger_how}.` : device.ledger_why ?? ""].join("")));
 }

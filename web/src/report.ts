@@ -1,12 +1,13 @@
 // The page of one run, or of several of which one is shown.
 import { view_of, type Page, type Report, type View } from "./data";
-import { choice, code, folded, h, pick, replace, section, type Child } from "./dom";
+import { code, folded, h, one_of, pick, replace, section, type Child } from "./dom";
 import { findings } from "./findings";
 import { seconds } from "./format";
 import { classes, kernels, modules, source } from "./kernels";
 import { ledger } from "./ledger";
 import { over_time } from "./over_time";
 import { lanes } from "./ribbon";
+import { ranks } from "./ranks";
 import { replayed } from "./replay";
 import { roofline } from "./roofline";
 import { steps } from "./steps";
@@ -63,8 +64,8 @@ export function one_report(report: Report, view: View | null): HTMLElement {
         replace(contents, navigation([...body.children]));
     };
     draw(first);
-    return h("div", {}, summary(report), contents, used(report).length > 1 ? devices_table(report, view) : null,
-        devices.length > 1 && first ? h("div", { class: "tools pick" }, choice("Show", devices.map((d) => ({ value: String(d.index), text: `GPU ${d.index}` })), String(first.index),
+    return h("div", {}, summary(report), contents, ranks(report), used(report).length > 1 ? devices_table(report, view) : null,
+        devices.length > 1 && first ? h("div", { class: "tools pick" }, one_of("Show", devices.map((d) => ({ value: String(d.index), text: `GPU ${d.index}` })), String(first.index),
             (index) => draw(devices.find((d) => String(d.index) === index)))) : null,
         body);
 }

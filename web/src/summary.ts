@@ -75,7 +75,7 @@ export function devices_table(report: Report, view: View | null): HTMLElement | 
     const power = new Map((view?.series ?? []).filter((s) => s.metric === "gpu_power").map((s) => [s.device, s.levels[0]?.mean ?? []]));
     const most = Math.max(1, ...[...power.values()].flatMap((mean) => mean.filter(known)));
     return section("devices", "Devices", table<Device>({
-        caption: "The machine's GPUs", hide_caption: true, rows: report.devices, columns: [
+        caption: "The machine's GPUs", hide_caption: true, rows: report.devices, shown: report.devices.length > 16 ? 8 : undefined, columns: [
             { title: "GPU", cell: (d) => d.index, by: (d) => d.index, numeric: true },
             { title: "Name", cell: (d) => d.name ?? "—", by: (d) => d.name },
             { title: "Used", cell: (d) => h("span", { title: d.used_why }, d.used ? "yes" : "no"), by: (d) => Number(d.used) },

@@ -6,6 +6,7 @@ interface Word { title: string; meaning: string }
 export const STATES: Readonly<Record<string, Word>> = {
     compute: { title: "compute", meaning: "a kernel runs" },
     comm: { title: "communication", meaning: "communication kernels, with no compute beside them" },
+    waiting: { title: "waiting for ranks", meaning: "a communication kernel spins until another rank begins it" },
     copy: { title: "copies", meaning: "copies, with no kernel beside them" },
     data: { title: "data", meaning: "idle: the program waits for its input" },
     launch: { title: "launch", meaning: "idle: the host is launching work" },

@@ -183,6 +183,46 @@ test("several devices and several runs in one page", async () => {
     await close(runs);
 });
 
+/** A page of a job of so many ranks: the last but one is late, the first two differ from the others. */
+function job_of(count) {
+    const data = pages.data_of(ddp), [report] = data.reports, [like] = report.job.ranks, late = count - 2;
+    report.job = { ...report.job, size: count, usual: 4, words: `${count} ranks`, ranks: Array.from({ length: count }, (_, rank) => ({
+        ...like, rank, host: `node-${rank >> 3}`, devices: [rank % 8], waited_seconds: rank === late ? 0.01 : 12.5, waited_joules: rank === late ? 2 : 3100,
+        held_seconds: rank === late ? 12.5 * (count - 1) : 0, held_joules: rank === late ? 190000 : 0, apart: rank < 2 || rank === late, telling: rank < 2 || rank === 4 || rank === late,
+        line: rank === late ? "train.py:17 log" : null })) };
+    return pages.with_data(ddp, data);
+}
+
+test("ranks: those that matter first, all when asked for; who waits and who is waited for also on a narrow screen", async () => {
+    const path = job_of(64), tab = await open(browser, path), { page } = tab, rows = page.locator("#ranks tbody tr");
+    const first = () => rows.evaluateAll((all) => all.map((row) => Number(row.cells[0].textContent)));
+    assert.deepEqual(await first(), [0, 1, 4, 62]);
+    assert.match(await page.locator("#ranks").innerText(), /Job of 64 ranks[^]*60 more like rank 4/);
+    assert.match(await rows.nth(3).innerText(), /13 min 8 s\s+190 kJ[^]*node-7[^]*train\.py:17 log/);
+    await page.locator("#ranks").getByRole("button", { name: "Show all 64" }).click();
+    assert.equal(await rows.count(), 64);
+    await page.locator("#ranks th", { hasText: "Awaited" }).getByRole("button").click();
+    assert.equal((await first())[0], 62);
+    await close(tab);
+    const narrow = await open(browser, path, { width: 390 }), cells = narrow.page.locator("#ranks tbody tr").nth(3).locator("td:visible");
+    assert.equal(await narrow.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
+    assert.deepEqual((await cells.allInnerTexts()).map((text) => text.trim().replace(/\s+/g, " ")), ["62", "10.0 ms 2.00 J", "13 min 8 s 190 kJ"]);
+    await narrow.page.locator("#ranks").getByRole("button", { name: /Show all \d+ columns/ }).click();
+    assert.match(await narrow.page.locator("#ranks tbody tr").nth(3).innerText(), /train\.py:17 log/);
+    await close(narrow);
+});
+
+test("waiting for ranks is a row of the ledger", async () => {
+    const tab = await open(browser, ddp);
+    assert.match(await tab.page.locator("#ledger").innerText(), /waiting for ranks/);
+    await close(tab);
+    const data = pages.data_of(ddp);
+    for (const device of data.reports[0].devices) device.ledger_waiting_likely = true;
+    const likely = await open(browser, pages.with_data(ddp, data));
+    assert.match(await likely.page.locator("#ledger").innerText(), /Waiting for ranks: likely/);
+    await close(likely);
+});
+
 test("a run without a trace and without views", async () => {
     const data = pages.data_of(path);
     const tab = await open(browser, pages.with_data(path, { ...data, views: [{}] }));

@@ -238,6 +238,19 @@ static int make_even(struct hec_schedule *s, const int64_t *ahead_ns) {
     return err;
 }
 
+static int connect_calls(struct hec_schedule *s) {
+    s->following = malloc((s->count + 1) * sizeof *s->following);
+    if (!s->following)
+        return HEC_ERR_NOMEM;
+    for (int p = 0; p < s->process_count; p++)
+        s->first_call[p] = (uint32_t)s->count;
+    for (size_t i = s->count; i-- > 0;) {
+        s->following[i] = s->first_call[s->calls[i].process];
+        s->first_call[s->calls[i].process] = (uint32_t)i;
+    }
+    return HEC_OK;
+}
+
 int hec_schedule_collectives(struct hec_schedule *s) {
     uint32_t *list = NULL;
     uint32_t of_one[UINT8_MAX];
@@ -270,5 +283,7 @@ int hec_schedule_collectives(struct hec_schedule *s) {
     free(list);
     for (int p = 0; p < s->process_count; p++)
         s->even[p] = (struct hec_schedule_even){1, 1, 1};
+    if (!err && s->group_count > 0)
+        err = connect_calls(s);
     return err || s->group_count == 0 ? err : make_even(s, ahead_ns);
 }

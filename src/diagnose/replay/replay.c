@@ -302,31 +302,43 @@ static void end(struct replay *r, const struct begun *b, const struct hec_replay
 
 /* Each process goes on until it has begun a collective; that ends when all of its processes have begun it. */
 struct ranks {
-    size_t next[UINT8_MAX]; /* call of each process; the count: it is at its end */
-    bool held[UINT8_MAX];   /* by a collective that it has begun */
-    struct begun begun[UINT8_MAX];
+    size_t next[UINT8_MAX + 1]; /* call of each process; the count: it is at its end */
+    bool held[UINT8_MAX + 1];   /* by a collective that it has begun */
+    struct begun begun[UINT8_MAX + 1];
+    uint8_t ready[UINT8_MAX +
+                  1]; /* a heap of processes that can go on, the one whose next call was recorded first on top */
+    int ready_count;
+    uint8_t *with; /* by group: processes that it holds */
 };
 
-static size_t next_of(const struct hec_schedule *s, size_t from, int process) {
-    while (from < s->count && s->calls[from].process != process)
-        from++;
-    return from;
+static void make_ready(const struct hec_schedule *s, struct ranks *k, int process) {
+    int at = k->ready_count;
+    if (k->next[process] >= s->count)
+        return;
+    for (k->ready_count++; at > 0 && k->next[k->ready[(at - 1) / 2]] > k->next[process]; at = (at - 1) / 2)
+        k->ready[at] = k->ready[(at - 1) / 2];
+    k->ready[at] = (uint8_t)process;
 }
 
-/* The process whose next call was recorded first; -1: none can go on. */
-static int first_of(const struct hec_schedule *s, const struct ranks *k) {
-    int first = -1;
-    for (int p = 0; p < s->process_count; p++)
-        if (!k->held[p] && k->next[p] < s->count && (first < 0 || k->next[p] < k->next[first]))
-            first = p;
+/* -1: none can go on. */
+static int take_first(struct ranks *k) {
+    if (!k->ready_count)
+        return -1;
+    int first = k->ready[0], at = 0;
+    uint8_t moved = k->ready[--k->ready_count];
+    for (int child; (child = 2 * at + 1) < k->ready_count; at = child) {
+        if (child + 1 < k->ready_count && k->next[k->ready[child + 1]] < k->next[k->ready[child]])
+            child++;
+        if (k->next[k->ready[child]] >= k->next[moved])
+            break;
+        k->ready[at] = k->ready[child];
+    }
+    k->ready[at] = moved;
     return first;
 }
 
 static bool whole(const struct hec_schedule *s, const struct ranks *k, uint32_t group) {
-    int begun = 0;
-    for (int p = 0; p < s->process_count; p++)
-        begun += k->held[p] && s->calls[k->begun[p].at].what == group;
-    return begun == s->groups[group].size;
+    return k->with[group] == s->groups[group].size;
 }
 
 /* It lasts from the last begin on as long as it took the one that waited least. */
@@ -343,8 +355,10 @@ static void let_go(struct replay *r, struct ranks *k, uint32_t group, const stru
             k->begun[p].lasts_ns = bounded(last_ns + least_ns - k->begun[p].start_ns);
             end(r, &k->begun[p], times, out);
             k->held[p] = false;
-            k->next[p] = next_of(r->s, k->begun[p].at + 1, p);
+            k->next[p] = r->s->following[k->begun[p].at];
+            make_ready(r->s, k, p);
         }
+    k->with[group] = 0;
 }
 
 /* One whose processes have all begun it; where there is none, since they are in another order or the stretch cuts one, any. */
@@ -368,10 +382,12 @@ static void replay_ranks(struct replay *r, struct ranks *k, const struct hec_rep
                          struct hec_replay *out) {
     const struct hec_schedule *s = r->s;
     bool more = true;
-    for (int p = 0; p < s->process_count; p++)
-        k->next[p] = next_of(s, 0, p);
+    for (int p = 0; p < s->process_count; p++) {
+        k->next[p] = s->first_call[p];
+        make_ready(s, k, p);
+    }
     while (more) {
-        int p = first_of(s, k);
+        int p = take_first(k);
         if (p < 0) {
             more = false;
             for (int q = 0; q < s->process_count; q++)
@@ -379,13 +395,16 @@ static void replay_ranks(struct replay *r, struct ranks *k, const struct hec_rep
             let_one_go(r, k, times, out);
             continue;
         }
+        const struct hec_schedule_call *c = &s->calls[k->next[p]];
         begin(r, k->next[p], &k->begun[p]);
-        if (s->calls[k->next[p]].flags & HEC_CALL_COLLECTIVE && !k->begun[p].change.beside) {
+        if (c->flags & HEC_CALL_COLLECTIVE && !k->begun[p].change.beside) {
             k->held[p] = true;
+            k->with[c->what]++;
             continue;
         }
         end(r, &k->begun[p], times, out);
-        k->next[p] = next_of(s, k->next[p] + 1, p);
+        k->next[p] = s->following[k->next[p]];
+        make_ready(s, k, p);
     }
 }
 
@@ -430,7 +449,9 @@ int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_
     *out = (struct hec_replay){0};
     load_begin(&r.load);
     r.ends = malloc(hec_replay_bytes(schedule));
-    int err = r.ends && (ranks || !schedule->group_count) ? HEC_OK : HEC_ERR_NOMEM;
+    if (ranks)
+        ranks->with = calloc(schedule->group_count, sizeof *ranks->with);
+    int err = r.ends && ((ranks && ranks->with) || !schedule->group_count) ? HEC_OK : HEC_ERR_NOMEM;
     if (!err && ranks)
         replay_ranks(&r, ranks, times, out);
     for (size_t i = 0; i < schedule->count && !err && !ranks; i++) {
@@ -444,6 +465,8 @@ int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_
     out->recorded_s = (double)(r.recorded_last_ns - first_ns) / HEC_NS_PER_S;
     out->seconds = (double)(r.last_ns - first_ns) / HEC_NS_PER_S;
     divide(edits, edit_count, out);
+    if (ranks)
+        free(ranks->with);
     free(ranks);
     free(r.ends);
     return err;

@@ -431,6 +431,7 @@ void hec_schedule_free(struct hec_schedule *schedule) {
     free(schedule->streams);
     free(schedule->events);
     free(schedule->groups);
+    free(schedule->following);
     free(schedule->kernels);
     *schedule = (struct hec_schedule){0};
 }

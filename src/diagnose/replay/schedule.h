@@ -138,6 +138,8 @@ struct hec_schedule {
     size_t stream_count;
     int32_t pid[256]; /* of processes; those after the 255th are left out */
     int process_count;
+    uint32_t first_call[256];          /* of each process, where there are collectives; count: none */
+    uint32_t *following;               /* by call: the next of its process; count: none. NULL without collectives */
     struct hec_schedule_event *events; /* of calls with HEC_CALL_EVENT, in their order */
     size_t event_count;
     struct hec_schedule_group *groups; /* collectives */

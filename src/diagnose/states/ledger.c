@@ -390,9 +390,41 @@ double hec_ledger_busy(const struct hec_ledger_device *device) {
 double hec_ledger_work(const struct hec_ledger_device *device) {
     double seconds = 0;
     for (int s = 0; s < HEC_STATE_COUNT; s++)
-        if (s != HEC_STATE_COMM && s != HEC_STATE_STARTUP && s != HEC_STATE_TAIL && s != HEC_STATE_UNKNOWN)
+        if (s != HEC_STATE_COMM && s != HEC_STATE_WAITING && s != HEC_STATE_STARTUP && s != HEC_STATE_TAIL &&
+            s != HEC_STATE_UNKNOWN)
             seconds += device->rows[s].seconds;
     return seconds;
+}
+
+/* So much of a row, of what is not counted in whole numbers. */
+static void scale(struct hec_ledger_row *row, double share) {
+    row->seconds = (double)row->ns / HEC_NS_PER_S;
+    row->joules = isfinite(row->joules) ? (double)row->mj / 1e3 : NAN;
+    row->seconds_low *= share;
+    row->seconds_high *= share;
+    row->step_seconds *= share;
+    row->step_joules *= share;
+}
+
+void hec_ledger_wait(struct hec_ledger_device *device, double seconds, bool likely) {
+    struct hec_ledger_row *comm = &device->rows[HEC_STATE_COMM], *waiting = &device->rows[HEC_STATE_WAITING];
+    double share = comm->ns > 0 ? fmin(seconds * HEC_NS_PER_S / (double)comm->ns, 1) : 0, most_s = comm->seconds_high;
+    if (!(share > 0))
+        return;
+    *waiting = *comm;
+    waiting->ns = llround(share * (double)comm->ns);
+    waiting->traced_ns = llround(share * (double)comm->traced_ns);
+    waiting->mj = llround(share * (double)comm->mj);
+    comm->ns -= waiting->ns;
+    comm->traced_ns -= waiting->traced_ns;
+    comm->mj -= waiting->mj;
+    scale(waiting, share);
+    scale(comm, 1 - share);
+    if (likely) {
+        waiting->seconds_low = 0;
+        comm->seconds_high = most_s;
+    }
+    device->waiting_likely = likely;
 }
 
 void hec_ledger_widen(struct hec_ledger *ledger, const struct hec_ledger *other) {

@@ -50,8 +50,9 @@ struct hec_ledger_device {
     int64_t steps;     /* traced wholly */
     struct hec_ledger_row rows[HEC_STATE_COUNT];
     struct hec_ledger_class classes[HEC_KERNEL_CLASS_COUNT];
-    double joules;      /* the total given; NAN before hec_ledger_power */
-    double discrepancy; /* what the watts made of it, by the total, less 1; NAN before */
+    double joules;       /* the total given; NAN before hec_ledger_power */
+    double discrepancy;  /* what the watts made of it, by the total, less 1; NAN before */
+    bool waiting_likely; /* the row of waiting is inferred (hec_ledger_wait) */
 };
 
 struct hec_ledger {
@@ -78,6 +79,11 @@ double hec_ledger_busy(const struct hec_ledger_device *device);
 
 /* Seconds of what a device does by itself: all but communication, start-up, tail and what is unknown. */
 double hec_ledger_work(const struct hec_ledger_device *device);
+
+/* So long of communication the device did nothing but wait for other ranks: that goes into a row of its own, at the watts of
+ * communication, so that rows still add up. Last of all: pieces of states know nothing of it. likely: it is inferred; then all of it may
+ * have been communication. */
+void hec_ledger_wait(struct hec_ledger_device *device, double seconds, bool likely);
 
 /* Widens the bounds of a ledger's seconds so that they hold those of another one, of the same run by other assumptions. */
 void hec_ledger_widen(struct hec_ledger *ledger, const struct hec_ledger *other);

@@ -81,12 +81,14 @@ static int kind_of(struct hec_pricing_order *order, uint32_t hash, int64_t ns) {
     return kind ? HEC_STATE_COUNT + kind - 1 : HEC_STATE_COMPUTE;
 }
 
-_Static_assert(HEC_STATE_REQUESTS == HEC_STATE_COUNT - 1, "counts the others");
+/* A piece is in none of two states: it never waits for another rank, and requests are host. */
+#define PIECE_STATES (HEC_STATE_COUNT - 2)
+_Static_assert(HEC_STATE_REQUESTS == HEC_STATE_COUNT - 1, "the others are numbered without a hole");
 
 int hec_pricing_class(struct hec_pricing_order *order, const struct hec_state_piece *piece) {
     /* To the device it is one whether the program's own code runs or waits for requests. */
     uint32_t state = piece->state == HEC_STATE_REQUESTS ? HEC_STATE_HOST : piece->state;
-    uint32_t now = 1 + state + HEC_STATE_REQUESTS * (uint32_t)piece->kernel_class;
+    uint32_t now = 1 + state - (state > HEC_STATE_WAITING) + PIECE_STATES * (uint32_t)piece->kernel_class;
     bool tight = hec_pricing_tight(piece);
     bool goes_on = now == order->now && piece->start_ns == order->end_ns; /* a kernel that was cut in two */
     order->end_ns = piece->end_ns;

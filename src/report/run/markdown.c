@@ -54,16 +54,19 @@ static void put_took(const struct hec_summary *s, struct hec_buf *out) {
 
 static void put_devices(const struct hec_summary *s, struct hec_buf *out) {
     text gpu, joules, watts, busy;
+    uint64_t rows = hec_terminal_gpu_rows(s, false);
     hec_buf_puts(out, "\n| GPU | energy | mean power | busy |\n| --- | ---: | ---: | ---: |\n");
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_summary *d = &s->devices[i].readings;
         double mean = hec_terminal_watts(d), of = hec_terminal_busy(&s->devices[i]);
-        if (d->used)
+        if (rows & hec_device_bit(d->device.index))
             hec_buf_printf(out, "| %s | %s | %s | %s |\n", hec_format_gpu(gpu, d->device.index),
                            d->energy.valid ? hec_format_si(joules, d->energy.joules, 3, "J") : "",
                            isfinite(mean) ? hec_format_si(watts, mean, 3, "W") : "",
                            isfinite(of) ? hec_format_share(busy, of) : "");
     }
+    if (hec_summary_used(s) > __builtin_popcountll(rows))
+        hec_buf_printf(out, "\nand %d more\n", hec_summary_used(s) - __builtin_popcountll(rows));
 }
 
 static void put_ledger(const struct hec_summary *s, const struct hec_ledger_device *d, struct hec_buf *out) {
@@ -83,7 +86,8 @@ static void put_ledger(const struct hec_summary *s, const struct hec_ledger_devi
                            hec_state_watts_words(watts, r, true));
     }
     if (d->basis != HEC_LEDGER_MEASURED)
-        hec_buf_printf(out, "\nSeconds by %s.\n", hec_ledger_basis_text(d->basis));
+        hec_buf_printf(out, "\nSeconds by %s.%s\n", hec_ledger_basis_text(d->basis),
+                       d->waiting_likely ? " Waiting: likely, by calls, stacks and telemetry." : "");
 }
 
 static void put_kernels(const struct hec_device_timeline *t, struct hec_buf *out) {
@@ -165,6 +169,7 @@ int hec_report_markdown(const struct hec_summary *s, struct hec_buf *out) {
     const struct hec_report_style style = {.utf8 = true};
     struct hec_screen screen;
     uint64_t chapters = hec_terminal_chapters(s, false);
+    hec_count_devices(s);
     hec_screen_of(s, &style, "FILE", &screen);
     hec_screen_markdown(out, s, &screen);
     put_took(s, out);

@@ -8,17 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROWS_SHOWN 16 /* of many ranks the first ones, and those that others wait for */
-#define HELD_SHOWN 0.05
 #define LINE_COLUMNS 40
-
-const struct hec_device_diagnosis *hec_rank_device(const struct hec_summary *s, const struct hec_rank *rank) {
-    return __builtin_popcountll(rank->devices) == 1 ? hec_summary_device(s, __builtin_ctzll(rank->devices)) : NULL;
-}
-
-double hec_rank_joules(const struct hec_device_diagnosis *d) {
-    return d && d->readings.energy.valid ? d->readings.energy.joules : NAN;
-}
+#define HOST_COLUMNS 13
 
 char *hec_rank_line(char *text, size_t size, const struct hec_device_diagnosis *d) {
     const struct hec_source_line *most = NULL;
@@ -74,6 +65,11 @@ static char *amount(char cell[HEC_FORMAT_SIZE], double value, const char *unit) 
     return isfinite(value) ? hec_format_si(cell, value, 3, unit) : blank(cell);
 }
 
+static char *host_of(char cell[HEC_FORMAT_SIZE], const struct hec_rank *r) {
+    snprintf(cell, HEC_FORMAT_SIZE, "%.*s", HOST_COLUMNS - 1, r->host);
+    return cell;
+}
+
 #define HEC_RANK_COLUMN(id, head, width, text)                                                                         \
     static char *rank_##id(char cell[HEC_FORMAT_SIZE], const struct hec_rank *r,                                       \
                            const struct hec_device_diagnosis *d) {                                                     \
@@ -92,22 +88,35 @@ static const struct {
 };
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
+/* Of one host its name is no news. */
+static bool column_shown(const struct hec_job_diagnosis *job, int column) {
+    bool several = false;
+    for (int i = 1; i < job->rank_count; i++)
+        several = several || strcmp(job->ranks[i].host, job->ranks[0].host) != 0;
+    return several || columns[column].text != rank_host;
+}
+
 /* ---- rows ---- */
 
-/* Others wait for it, more than for most. */
-static bool holds(const struct hec_job_diagnosis *job, int at) {
-    double held = 0;
-    for (int i = 0; i < job->rank_count; i++)
-        held += isfinite(job->ranks[i].held_s) ? job->ranks[i].held_s : 0;
-    return held > 0 && job->ranks[at].held_s >= fmax(HELD_SHOWN, 1.0 / job->rank_count) * held;
+/* "and 57 more like rank 3"; "": all have a row. */
+static char *others_of(const struct hec_job_diagnosis *job, char text[96]) {
+    int left = 0, apart = 0, like;
+    text[0] = '\0';
+    for (int i = 0; i < job->rank_count; i++) {
+        left += !job->ranks[i].telling;
+        apart += !job->ranks[i].telling && job->ranks[i].apart;
+    }
+    like = job->rank_count ? job->ranks[job->usual].number : -1;
+    if (left && !apart && like >= 0)
+        snprintf(text, 96, "and %d more like rank %d", left, like);
+    else if (left && like >= 0)
+        snprintf(text, 96, "and %d more, %d of them like rank %d", left, left - apart, like);
+    else if (left)
+        snprintf(text, 96, "and %d more", left);
+    return text;
 }
 
-static bool shown(const struct hec_job_diagnosis *job, int at) {
-    return job->rank_count <= ROWS_SHOWN || at < ROWS_SHOWN / 2 || holds(job, at);
-}
-
-/* What is known of the job as a whole. */
-static void words_of(const struct hec_summary *s, char *text, size_t size) {
+char *hec_job_words(const struct hec_summary *s, char *text, size_t size) {
     const struct hec_job_diagnosis *job = &s->job;
     const struct hec_collectives *c = &job->collectives;
     char mean[HEC_FORMAT_SIZE], missing[HEC_JOB_MISSING_WORDS];
@@ -120,13 +129,13 @@ static void words_of(const struct hec_summary *s, char *text, size_t size) {
         length += snprintf(text + length, size - (size_t)length, "; of %d run files, clocks set by %s", job->joined,
                            job->joined_by);
     if (c->matched)
-        snprintf(text + length, size - (size_t)length,
-                 "; %lld collectives seen in all of them, %s from the last begin to the end", (long long)c->matched,
-                 hec_format_si(mean, c->transfer_s, 3, "s"));
+        snprintf(text + length, size - (size_t)length, "; %lld collectives matched, %s each once all have begun",
+                 (long long)c->matched, hec_format_si(mean, c->transfer_s, 3, "s"));
     else
         snprintf(text + length, size - (size_t)length,
                  c->inferred ? "; for whom they wait is inferred from calls, stacks and telemetry"
                              : "; for whom they wait was not seen");
+    return text;
 }
 
 /* Where ranks hardly wait there is nothing to see in the rows. */
@@ -138,50 +147,57 @@ static bool telling(const struct hec_summary *s) {
 }
 
 void hec_terminal_ranks(struct hec_page *page, const struct hec_summary *s) {
-    char words[512], line[512], cell[HEC_FORMAT_SIZE], place[256];
+    char words[HEC_JOB_WORDS], line[512], cell[HEC_FORMAT_SIZE], place[256], others[96];
     if (!hec_job_is(s))
         return;
-    words_of(s, words, sizeof words);
+    hec_job_words(s, words, sizeof words);
     hec_page_blank(page);
     hec_page_row(page, 0, "Job", HEC_TONE_PLAIN, "%s", words);
     for (int i = -1; i < s->job.rank_count && (page->all || telling(s)); i++) {
         const struct hec_rank *r = i < 0 ? NULL : &s->job.ranks[i];
         const struct hec_device_diagnosis *d = r ? hec_rank_device(s, r) : NULL;
-        if (r && !page->all && !shown(&s->job, i))
+        if (r && !page->all && !r->telling)
             continue;
         line[0] = '\0';
         for (int c = 1; c < COLUMNS; c++)
-            snprintf(line + strlen(line), sizeof line - strlen(line), "%*s", columns[c].width,
-                     r ? columns[c].text(cell, r, d) : columns[c].head);
+            if (column_shown(&s->job, c))
+                snprintf(line + strlen(line), sizeof line - strlen(line), "%*s", columns[c].width,
+                         r ? columns[c].text(cell, r, d) : columns[c].head);
         hec_page_line(page, 2, r ? columns[0].text(cell, r, d) : columns[0].head, r ? HEC_TONE_PLAIN : HEC_TONE_DIM,
                       "%s", line);
-        if (r && (page->all || holds(&s->job, i)) && hec_rank_line(place, sizeof place, d)[0])
+        if (r && (page->all || r->holds) && hec_rank_line(place, sizeof place, d)[0])
             hec_page_line(page, 4, "", HEC_TONE_DIM, "at %s", place);
     }
+    if (!page->all && telling(s) && others_of(&s->job, others)[0])
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "%s (-v shows each)", others);
 }
 
 void hec_markdown_ranks(struct hec_buf *out, const struct hec_summary *s) {
-    char words[512], cell[HEC_FORMAT_SIZE], place[256];
+    char words[HEC_JOB_WORDS], cell[HEC_FORMAT_SIZE], place[256];
     if (!hec_job_is(s))
         return;
-    words_of(s, words, sizeof words);
+    hec_job_words(s, words, sizeof words);
     hec_markdown_text(out, "\n", words, "\n\n");
     for (int c = 0; c < COLUMNS; c++)
-        hec_buf_printf(out, "| %s ", columns[c].head);
+        if (column_shown(&s->job, c))
+            hec_buf_printf(out, "| %s ", columns[c].head);
     hec_buf_puts(out, "| line |\n");
     for (int c = 0; c < COLUMNS; c++)
-        hec_buf_puts(out, "| ---: ");
+        hec_buf_puts(out, column_shown(&s->job, c) ? "| ---: " : "");
     hec_buf_puts(out, "| --- |\n");
     for (int i = 0; i < s->job.rank_count; i++) {
         const struct hec_rank *r = &s->job.ranks[i];
         const struct hec_device_diagnosis *d = hec_rank_device(s, r);
-        if (!shown(&s->job, i))
+        if (!r->telling)
             continue;
         for (int c = 0; c < COLUMNS; c++)
-            hec_buf_printf(out, "| %s ", columns[c].text(cell, r, d));
+            if (column_shown(&s->job, c))
+                hec_buf_printf(out, "| %s ", columns[c].text(cell, r, d));
         hec_buf_puts(out, "| ");
         if (hec_rank_line(place, sizeof place, d)[0])
             hec_markdown_code(out, place, true);
         hec_buf_puts(out, " |\n");
     }
+    if (others_of(&s->job, words)[0])
+        hec_markdown_text(out, "\n", words, "\n");
 }

@@ -4,15 +4,15 @@
 #include "report/page.h"
 
 #define HEC_JOB_MISSING_WORDS 128
+#define HEC_JOB_WORDS 512
 
 /* Several ranks belong to it. */
 bool hec_job_is(const struct hec_summary *summary);
 /* "1, 3 to 7": ranks of the job that the run has nothing of; "": none, or their numbers are not known. */
 char *hec_job_missing(char text[HEC_JOB_MISSING_WORDS], const struct hec_job_diagnosis *job);
 
-/* The device of a rank; NULL: none is known, or it has several. */
-const struct hec_device_diagnosis *hec_rank_device(const struct hec_summary *summary, const struct hec_rank *rank);
-double hec_rank_joules(const struct hec_device_diagnosis *device); /* NAN unknown */
+/* What is known of the job as a whole. Returns text. */
+char *hec_job_words(const struct hec_summary *summary, char *text, size_t size);
 /* FILE:LINE and function that held the device up most in the loop; "": not known. Returns text. */
 char *hec_rank_line(char *text, size_t size, const struct hec_device_diagnosis *device);
 

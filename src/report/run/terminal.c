@@ -3,6 +3,7 @@
 #include "report/words/screen.h"
 #include "report/page.h"
 #include "report/run/report.h"
+#include "report/words/findings.h"
 #include "report/words/reasons.h"
 #include "report/words/summary.h"
 #include "report/run/ranks.h"
@@ -186,6 +187,7 @@ static void put_run(struct hec_page *page, const struct hec_summary *s) {
 int hec_report_terminal(const struct hec_summary *summary, const struct hec_report_style *style, struct hec_buf *out) {
     struct hec_page page;
     struct hec_screen screen;
+    hec_count_devices(summary);
     hec_page_init(&page, style, out);
     hec_screen_of(summary, style, summary->file, &screen);
     if (style->brief) {

@@ -49,6 +49,8 @@ void hec_terminal_gpus(struct hec_page *page, const struct hec_summary *summary)
 /* The devices that get a ledger, a chapter and kernels of their own, as bits (1 << hec_device.index): the one that is most
  * like the others and those that differ from it, a few; all: every one that was used. */
 uint64_t hec_terminal_chapters(const struct hec_summary *summary, bool all);
+/* Those that have a row in the table, of many devices a few: the typical one and what differs from it. */
+uint64_t hec_terminal_gpu_rows(const struct hec_summary *summary, bool all);
 double hec_terminal_busy(const struct hec_device_diagnosis *device); /* share of the run, by the ledger; NAN unknown */
 double hec_terminal_watts(const struct hec_device_summary *device);  /* mean over the run; NAN unknown */
 /* Energy, power, use, timeline; what telemetry shows where nothing was traced. */

@@ -11,6 +11,8 @@
 #define SHARE_APART 0.05 /* of the run in one state: more is a difference */
 #define WATTS_APART 0.10 /* of the mean power */
 #define STATE_LEAST 0.01 /* a state with less on every device has no column */
+#define ROWS_ALL 16      /* of more devices few have a row: */
+#define ROWS_FEW 8       /* the typical one and those that differ */
 #define CHAPTERS 3       /* the typical device, and of those that differ */
 #define LABEL_COLUMNS 13
 
@@ -79,15 +81,33 @@ uint64_t hec_terminal_chapters(const struct hec_summary *s, bool all) {
     return out;
 }
 
+uint64_t hec_terminal_gpu_rows(const struct hec_summary *s, bool all) {
+    const struct hec_device_diagnosis *first = typical(s);
+    uint64_t out = 0, few = first ? hec_device_bit(first->readings.device.index) : 0;
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_diagnosis *d = &s->devices[i];
+        uint64_t bit = d->readings.used ? hec_device_bit(d->readings.device.index) : 0;
+        out |= bit;
+        if (bit && __builtin_popcountll(few) < ROWS_FEW && apart(d, first).most > 1)
+            few |= bit;
+    }
+    return all || __builtin_popcountll(out) <= ROWS_ALL ? out : few;
+}
+
 static void put_differences(struct hec_page *page, const struct hec_summary *s) {
     const struct hec_device_diagnosis *first = typical(s);
-    uint64_t alike = 0;
+    uint64_t alike = 0, rows = hec_terminal_gpu_rows(s, page->all);
+    int left = 0;
     text gpu, other, here, there;
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_diagnosis *d = &s->devices[i];
         struct apart by = d->readings.used && d != first ? apart(d, first) : (struct apart){0};
         if (by.most <= 1) {
             alike |= d->readings.used ? hec_device_bit(d->readings.device.index) : 0;
+            continue;
+        }
+        if (!(rows & hec_device_bit(d->readings.device.index))) {
+            left++;
             continue;
         }
         if (by.state < 0) {
@@ -102,6 +122,8 @@ static void put_differences(struct hec_page *page, const struct hec_summary *s) 
                      by.state < 0 ? "mean power" : hec_state_name((enum hec_state)by.state), here,
                      hec_format_gpu(other, first->readings.device.index), there);
     }
+    if (left)
+        hec_page_row(page, 2, "", HEC_TONE_WARN, "and %d more (-v shows each)", left);
     if (alike != hec_device_bit(first->readings.device.index))
         hec_page_row(page, 2, "alike", HEC_TONE_DIM, "%s; below, %s stands for them (-v shows each)",
                      hec_devices_word(gpu, alike), hec_format_gpu(other, first->readings.device.index));
@@ -194,8 +216,9 @@ void hec_terminal_gpus(struct hec_page *page, const struct hec_summary *s) {
                  one_kind && first->readings.device.name[0] ? ": " : "", one_kind ? first->readings.device.name : "");
     if (count)
         put_cells(page, NULL, columns, count);
+    uint64_t rows = hec_terminal_gpu_rows(s, page->all);
     for (int i = 0; i < s->device_count && count; i++)
-        if (s->devices[i].readings.used)
+        if (rows & hec_device_bit(s->devices[i].readings.device.index))
             put_cells(page, &s->devices[i], columns, count);
     put_differences(page, s);
 }

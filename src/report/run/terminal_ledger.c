@@ -153,6 +153,8 @@ void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summar
     }
     if (d->basis != HEC_LEDGER_MEASURED)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "seconds by %s", hec_ledger_basis_text(d->basis));
+    if (d->waiting_likely)
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "waiting: likely, by calls, stacks and telemetry");
     if (device->readings.others == HEC_OTHERS_BUSY &&
         (double)d->rows[HEC_STATE_UNKNOWN].ns >= LEAST_SHARE * (double)d->window_ns)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "unknown: launched, and mostly waiting for the others' turns");

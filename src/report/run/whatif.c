@@ -28,6 +28,14 @@ static double step_s(const struct hec_whatif *w, const struct hec_replay *r) {
     return w->steps > 0 ? r->seconds / (double)w->steps : r->seconds;
 }
 
+/* That devices wait for other ranks in communication, of all of them. */
+static double ranks_waited_s(const struct hec_replay *r) {
+    double seconds = 0;
+    for (int i = 0; i < HEC_DEVICE_MAX; i++)
+        seconds += r->kernels_s[i] - r->active_s[i];
+    return seconds;
+}
+
 static void put_head(const struct hec_whatif *w, struct hec_page *page) {
     char a[HEC_FORMAT_SIZE], b[HEC_FORMAT_SIZE];
     if (w->steps > 0)
@@ -50,6 +58,10 @@ static void put_head(const struct hec_whatif *w, struct hec_page *page) {
                      "of %lld kernels of communication %lld have no counterpart: processes were recorded at different "
                      "times, and nothing below is to be relied on (--trace=full)",
                      (long long)w->communication, (long long)w->alone);
+    double waited_s = ranks_waited_s(&w->unchanged.replay), per = w->steps > 0 ? (double)w->steps : 1;
+    if (waited_s > CHANGES_NOTHING * w->unchanged.replay.seconds && !w->apart)
+        hec_page_row(page, 2, "waiting", HEC_TONE_PLAIN, "%s %sof all ranks together, for ranks that come later",
+                     hec_format_seconds(a, waited_s / per), w->steps > 0 ? "a step " : "");
     if (w->imported)
         hec_page_row(page, 2, "", HEC_TONE_DIM,
                      "a profiler recorded it, which slows the host: without it, edits of the host's time save less");
@@ -182,8 +194,9 @@ static json_t *saving_of(double saves, const struct hec_saving *saving) {
 }
 
 static json_t *replay_of(const struct hec_whatif *w, const struct hec_replay *r) {
-    return json_pack("{s:o, s:o, s:o}", "seconds", of_NUMBER(r->seconds), "step_seconds",
-                     of_NUMBER(w->steps > 0 ? step_s(w, r) : NAN), "host_waited_seconds", of_NUMBER(r->waited_s));
+    return json_pack("{s:o, s:o, s:o, s:o}", "seconds", of_NUMBER(r->seconds), "step_seconds",
+                     of_NUMBER(w->steps > 0 ? step_s(w, r) : NAN), "host_waited_seconds", of_NUMBER(r->waited_s),
+                     "ranks_waited_seconds", of_NUMBER(w->apart ? NAN : ranks_waited_s(r)));
 }
 
 static json_t *answer_of(const struct hec_whatif *w, const struct hec_whatif_question *question,

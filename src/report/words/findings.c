@@ -23,6 +23,17 @@ static const char *rests_on(const struct hec_summary *summary) {
     return ", without a trace";
 }
 
+/* A device of one vendor lies in another's block only where its own was full. */
+void hec_count_devices(const struct hec_summary *s) {
+    bool by_vendor = true;
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device *d = &s->devices[i].readings.device;
+        const struct hec_vendor_info *block = hec_vendor_of_device(d->index);
+        by_vendor = by_vendor && (d->index < HEC_VENDOR_DEVICES_MAX || !block || strcmp(block->name, d->vendor) == 0);
+    }
+    hec_format_count_devices(by_vendor);
+}
+
 const char *hec_device_word(char out[HEC_FORMAT_SIZE], const struct hec_summary *s, int device) {
     const struct hec_device_diagnosis *d = hec_summary_device(s, device);
     int used = 0;
@@ -39,7 +50,7 @@ const char *hec_device_word(char out[HEC_FORMAT_SIZE], const struct hec_summary 
 const char *hec_devices_word(char out[HEC_FORMAT_SIZE], uint64_t devices) {
     int length = snprintf(out, HEC_FORMAT_SIZE, "%s", devices ? "" : "GPU"), named = -1;
     for (int i = 0, to; i < HEC_DEVICE_MAX && length < HEC_FORMAT_SIZE; i = to + 1) {
-        int last = i | (HEC_VENDOR_DEVICES_MAX - 1); /* of the vendor */
+        int last = i | (hec_format_device_block() - 1); /* of the vendor */
         for (to = i; devices >> i & 1 && to < last && devices >> (to + 1) & 1;)
             to++;
         to = to > i + 1 ? to : i; /* "0 to 3", but "0 and 1" */
@@ -48,11 +59,11 @@ const char *hec_devices_word(char out[HEC_FORMAT_SIZE], uint64_t devices) {
         const char *joint = named < 0 ? "" : to == HEC_DEVICE_MAX - 1 || !(devices >> (to + 1)) ? " and " : ", ";
         char range[16] = "", name[HEC_FORMAT_SIZE];
         if (to > i)
-            snprintf(range, sizeof range, " to %d", to % HEC_VENDOR_DEVICES_MAX);
+            snprintf(range, sizeof range, " to %d", to % hec_format_device_block());
         if (last != named)
             hec_format_gpu(name, i);
         else
-            snprintf(name, sizeof name, "%d", i % HEC_VENDOR_DEVICES_MAX);
+            snprintf(name, sizeof name, "%d", i % hec_format_device_block());
         length += snprintf(out + length, HEC_FORMAT_SIZE - (size_t)length, "%s%s%s", joint, name, range);
         named = last;
     }
@@ -339,6 +350,7 @@ void hec_found_words(char *out, size_t size, const struct hec_summary *s) {
 }
 
 void hec_headline(char *out, size_t size, const struct hec_summary *s) {
+    hec_count_devices(s);
     const struct hec_finding *top = hec_findings_top(&s->job.findings);
     text saving, speed;
     hec_found_words(out, size, s);

@@ -5,6 +5,8 @@
 #include "report/format.h"
 #include "report/words/causes.h"
 
+/* How devices of a run are counted in the report that this thread makes of it (report/format.h). */
+void hec_count_devices(const struct hec_summary *summary);
 /* What a device is called within a sentence: "the H200" where the run used one, "GPU 1" where several. */
 /* "GPU 0", "GPU 0 and 1", "GPU 0 to 3, 6 and 7": of bits (1 << hec_device.index). */
 const char *hec_devices_word(char out[HEC_FORMAT_SIZE], uint64_t devices);

@@ -1,0 +1,55 @@
+"""Kineto traces of the ranks of a made job: steps of 30 ms, in each layer eight products and an all-reduce, which ends on all ranks at
+once. One rank may begin each step LATE_US later."""
+import json
+import random
+
+STEP_US, LATE_US = 30_000, 10_000
+LAYERS, PRODUCTS, PRODUCT_US, REDUCE_US = 12, 8, 100, 500
+
+
+def kernel(name, device, stream, start_us, us, correlation, **more):
+    return {"ph": "X", "cat": "kernel", "name": name, "pid": device, "tid": stream, "ts": start_us, "dur": us,
+            "args": {"device": device, "stream": stream, "correlation": correlation, "grid": [128, 1, 1], "block": [256, 1, 1], **more}}
+
+
+def call(name, rank, start_us, us, correlation):
+    return {"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1000 + rank, "tid": 1000 + rank, "ts": start_us, "dur": us,
+            "args": {"correlation": correlation}}
+
+
+def trace(rank, ranks, late=None, steps=20, devices=8):
+    """late: the rank that is; devices: of each host."""
+    events, device, correlation, rng = [], rank % devices, 1, random.Random(rank)
+    for step in range(steps):
+        start = 1e9 + step * STEP_US
+        events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1000 + rank, "tid": 1000 + rank,
+                       "ts": start, "dur": STEP_US - 100, "args": {}})
+        host = start + 100 + LATE_US * (rank == late)
+        free = host + 20  # the device
+        last = start + 120 + LATE_US * (late is not None)  # as it is free on the last rank
+        for layer in range(LAYERS):
+            for _ in range(PRODUCTS):
+                events += [call("cudaLaunchKernel", rank, host, 5, correlation),
+                           kernel("ampere_bf16_gemm_128x128_ldg8", device, 7, free, PRODUCT_US, correlation)]
+                correlation, host, free = correlation + 1, host + 8, free + PRODUCT_US + 2
+            last += PRODUCTS * (PRODUCT_US + 2) + REDUCE_US
+            begins = free + 2 * rng.random()
+            events += [call("cudaLaunchKernel", rank, host, 5, correlation),
+                       kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", device, 20, begins, last - begins, correlation)]
+            correlation, host, free, last = correlation + 1, host + 8, last + 2, last + 2
+        events.append(call("cudaDeviceSynchronize", rank, host, free - host, correlation))
+        correlation += 1
+    return {"schemaVersion": 1, "deviceProperties": [{"id": device, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0}],
+            "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": ranks}, "traceEvents": events}
+
+
+def write(folder, ranks, late=None, left_out=(), **more):
+    """Of all but some; their paths."""
+    folder.mkdir(exist_ok=True)
+    paths = []
+    for rank in range(ranks):
+        if rank in left_out:
+            continue
+        paths.append(folder / f"rank{rank}.json")
+        paths[-1].write_text(json.dumps(trace(rank, ranks, late, **more)))
+    return paths

@@ -1,0 +1,69 @@
+"""Jobs of 8 to 64 ranks, by import of a trace of each: who is late, who is missing, on one page."""
+import gzip
+import json
+
+import pytest
+
+import rank_traces
+
+STEPS, LATE = 12, 5
+
+
+@pytest.fixture(scope="module", params=[8, 64])
+def job(request, tmp_path_factory):
+    return request.param, rank_traces.write(tmp_path_factory.mktemp("traces"), request.param, late=LATE, steps=STEPS)
+
+
+def imported(hec, paths):
+    hec.ok("import", "-q", "-f", "-o", "job.hec", *paths)
+    return hec.report("job.hec")
+
+
+def test_one_late_rank_of_many(hec, job):
+    """By 10 of each 30 ms."""
+    count, paths = job
+    report = imported(hec, paths)
+    ranks, waited = {r["rank"]: r for r in report["job"]["ranks"]}, STEPS * rank_traces.LATE_US / 1e6
+    assert report["job"]["size"] == len(ranks) == count and report["job"]["missing"] is None
+    assert report["findings"][0]["cause"] == "straggler" and f"rank {LATE} " in report["headline"]
+    assert all(r["waited_seconds"] == pytest.approx(waited, rel=0.1) for r in ranks.values() if r["rank"] != LATE)
+    assert ranks[LATE]["held_seconds"] == pytest.approx((count - 1) * waited, rel=0.1) and ranks[LATE]["waited_seconds"] < 0.1 * waited
+    telling = [r["rank"] for r in ranks.values() if r["telling"]]
+    assert LATE in telling and ranks[LATE]["apart"] and len(telling) <= 8 and report["job"]["usual"] != LATE
+    for device in report["devices"]:
+        ledger = {row["state"]: row["seconds"] for row in device["ledger"]}
+        assert sum(ledger.values()) == pytest.approx(report["run"]["seconds"], abs=1e-6)
+        if device["index"] != ranks[LATE]["devices"][0]:
+            assert ledger["waiting"] == pytest.approx(waited, rel=0.1)
+            assert ledger["comm"] == pytest.approx(STEPS * rank_traces.LAYERS * rank_traces.REDUCE_US / 1e6, rel=0.1)
+    what = json.loads(hec.ok("whatif", "--json", "job.hec").stdout)
+    assert what["unchanged"]["ranks_waited_seconds"] == pytest.approx((count - 1) * waited, rel=0.2)
+
+
+def test_its_table_is_short(hec, job):
+    count, paths = job
+    imported(hec, paths)
+    text, everything = hec.ok("report", "job.hec").stdout, hec.ok("report", "-v", "job.hec").stdout
+    table = text.split("\nJob ")[1].split("\n\n")[0].splitlines()
+    assert len(table) <= 2 + 1 + 8 + 1 and "AMD" not in text
+    if count > 8:
+        assert "more like rank" in table[-1] and "more like rank" in hec.ok("report", "--md", "job.hec").stdout
+        assert len(text.splitlines()) < 100
+    assert len(everything.split("\nJob ")[1].split("\n\n")[0].splitlines()) >= count
+
+
+def test_missing_ranks_and_mixed_formats(hec, tmp_path):
+    """Of 16 ranks three are not there; one trace is compressed."""
+    paths = rank_traces.write(tmp_path / "traces", 16, late=LATE, left_out=(2, 3, 9), steps=STEPS)
+    packed = paths[0].with_suffix(".json.gz")
+    packed.write_bytes(gzip.compress(paths[0].read_bytes()))
+    report = imported(hec, [packed, *paths[1:]])
+    assert report["job"]["size"] == 16 and report["job"]["missing"] == "2 to 3, 9"
+    assert report["findings"][0]["cause"] == "straggler" and f"rank {LATE} " in report["headline"]
+    assert "not in this run: 2 to 3, 9" in hec.ok("report", "job.hec").stdout
+
+
+def test_ranks_that_are_equal(hec, tmp_path):
+    report = imported(hec, rank_traces.write(tmp_path / "traces", 16, steps=STEPS))
+    assert all(f["cause"] != "straggler" for f in report["findings"] if f["actionable"])
+    assert not any(r["apart"] for r in report["job"]["ranks"])
