@@ -44,9 +44,12 @@ class Arm:
     def last_words(self):
         return pathlib.Path(self.log).read_text(errors="replace")[-400:]
 
-    def turn(self, order, within=TURN_MOST_S):
+    def order(self, order):
         self.process.stdin.write(f"{order}\n")
         self.process.stdin.flush()
+
+    def turn(self, order, within=TURN_MOST_S):
+        self.order(order)
         return self.hear(within)
 
     def end(self, within=30):
@@ -57,6 +60,29 @@ class Arm:
         except (OSError, subprocess.TimeoutExpired):
             self.process.kill()
             self.process.wait()
+
+
+class Together:
+    """The ranks of a job as one arm: each gets the order, and the answer is the first one's, from the last begin to the last end."""
+
+    def __init__(self, ranks):
+        self.ranks = ranks
+
+    def hear(self, within):
+        answers = [rank.hear(within) for rank in self.ranks]
+        return {**answers[0], **{time: max(answer[time] for answer in answers) for time in ("begin", "enqueued", "end") if time in answers[0]}}
+
+    def turn(self, order, within=TURN_MOST_S):
+        for rank in self.ranks:
+            rank.order(order)
+        return self.hear(within)
+
+    def end(self, within=30):
+        for rank in self.ranks:  # none goes on alone
+            with contextlib.suppress(OSError):
+                rank.process.stdin.close()
+        for rank in self.ranks:
+            rank.end(within)
 
 
 class Forked:

@@ -1,13 +1,18 @@
 """The judge of bench/gpu/drawn on made results, and its grammar: what it draws, and that each fix changes the program and nothing else."""
 import copy
+import json
+import os
 import pathlib
 import random
+import subprocess
 import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "gpu" / "drawn"))
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench" / "gpu"
+sys.path.insert(0, str(BENCH / "drawn"))
 import grammar
+import grammar_jobs
 import judge
 import writers
 
@@ -91,7 +96,7 @@ def test_what_nothing_measures_is_not_judged():
     made = result({"reads": 0.3}, finding("sync", 0.2, 0.3, 0.4), finding("comm", 0.1, 0.2, 0.3))
     assert judge.unjudged([made]) == [(1, "comm", 0.2)]
     rows, _ = judge.totals([made])
-    assert [row[2] for row in rows] == [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]  # counted nowhere
+    assert [row[2] for row in rows] == [1] * 11  # counted nowhere
 
 
 def test_a_first_finding_that_nothing_measures_is_counted_apart():
@@ -164,12 +169,18 @@ def test_totals_can_fail():
     bad = result({"reads": 0.3, "pageable": 0.0}, finding("copy", 0.4, 0.5, 0.6))
     failed = {"seed": 3, "spec": good["spec"], "failed": "Traceback\nRuntimeError: out of memory"}
     rows, median = judge.totals([good, bad, failed])
-    assert [(row[1], row[2]) for row in rows] == [(1, 2), (1, 2), (0, 2), (0, 2), (1, 2), (1, 2), (0, 2), (1, 2), (1, 2), (0, 2)]
+    assert [(row[1], row[2]) for row in rows] == [(1, 2), (1, 2), (0, 2), (0, 2), (1, 2), (1, 2), (0, 2), (1, 2), (1, 2), (0, 2), (0, 2)]
     assert median == pytest.approx(25)
     text = judge.table([good, bad, failed])
     assert "FALSE" in text and "not run: 3" in text and "out of memory" in text and "1 of 2, 50 %" in text
     assert "| `sync` | 1 | 0 | +0 | 1 | 0 |" in text and "| `copy` | 1 | 50 | +50 | 0 | 1 |" in text
     assert "of 0" in judge.table([]) and "cause |" not in judge.table([])
+
+
+@pytest.mark.parametrize("found, silent", [([], 1), ([NONE], 1), ([finding("straggler", 0.1, 0.2, 0.3)], 0)])
+def test_nothing_said_of_what_costs_much(found, silent):
+    rows, _ = judge.totals([result({"late_sleep": 0.3}, *found)])
+    assert rows[-1][1:3] == (silent, 1)
 
 
 def test_wilson():
@@ -185,12 +196,12 @@ def test_wilson():
 def drawn():
     seeds = [random.SystemRandom().getrandbits(40) for _ in range(150)]
     print("seeds", seeds)
-    return [grammar.draw(seed) for seed in seeds]
+    return [(grammar_jobs if place < 50 else grammar).draw(seed) for place, seed in enumerate(seeds)]
 
 
 def test_a_seed_is_a_program(drawn):
     for spec in drawn:
-        again = grammar.draw(spec["seed"])
+        again = (grammar_jobs if "ranks" in spec else grammar).draw(spec["seed"])
         assert again == spec
         before = copy.deepcopy(spec)
         assert writers.source(grammar.sized(spec, 0.01, 0.002)) == writers.source(grammar.sized(again, 0.01, 0.002))
@@ -249,3 +260,45 @@ def test_each_cause_once(drawn):
         causes = [grammar.FAULTS[name].causes[:1] for name in spec["faults"]]
         named = [cause for cause in causes if cause]
         assert len(set(named)) == len(named), spec
+
+
+# ---- jobs, with real processes on the CPU ----
+
+ARMS = """
+import json, os, pathlib, sys
+sys.path[:0] = BENCH, BENCH + "/drawn", BENCH + "/planted"
+import lane, torch
+from arms import Arm, Together
+for path in map(pathlib.Path, json.loads(sys.argv[1])):
+    job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(lane.free_port()), "WORLD_SIZE": "2"}
+    arm = Together([Arm.forked(lane.python_arm(path, "ranks", {**job, "RANK": str(rank), "LOCAL_RANK": str(rank)}), f"{path}.{rank}") for rank in (0, 1)])
+    try:
+        print(json.dumps([arm.hear(120), arm.turn("2 4 1", 120)]), flush=True)
+    finally:
+        arm.end(30)
+"""
+JOBS = {"synced_parts": "ddp", "late_items": "ddp", "late_layers": "pipeline", "late_sleep": "tensor"}
+
+
+def job(name):
+    """A small one with this inefficiency alone."""
+    spec = next(spec for spec in map(grammar_jobs.draw, range(10000)) if [*spec["faults"]] == [name] and spec["loop"] == JOBS[name] and spec["model"] == "mlp")
+    small = {"width": 64, "depth": 4, "batch": 32, "length": 8, "precision": "tf32", "optimizer": "SGD", "parts": min(spec["parts"], 4)}
+    return grammar.sized({**spec, **{key: value for key, value in small.items() if key in spec}}, 0.002, 0.001)
+
+
+def test_jobs_of_two_processes(torch_python, tmp_path):
+    """As each is, and fixed: all ranks take the steps that they are told to."""
+    paths, units = [], []
+    for name in JOBS:
+        spec = job(name)
+        for fixed in (frozenset(), frozenset({name})):
+            paths.append(tmp_path / f"{name}-{bool(fixed)}.py")
+            paths[-1].write_text(writers.source(spec, fixed))
+            units.append(spec["batch"] * (1 if spec["loop"] != "ddp" else 2 * spec["parts"]))
+    done = subprocess.run([torch_python[0], "-c", f"BENCH = {str(BENCH)!r}\n{ARMS}", json.dumps([str(path) for path in paths])], cwd=tmp_path,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(ready["units"], turn["steps"], turn["units"]) for ready, turn in answers] == [(each, 4, each) for each in units]
+    assert all(turn["begin"] < turn["enqueued"] <= turn["end"] for _, turn in answers)

@@ -25,16 +25,16 @@ class Fault:
 FAULTS = {
     "loader_workers": Fault(("data",), 3, 1.0, "torch lightning trainer", "mlp cnn transformer", "train train_eval"),
     "loader_work": Fault(("data",), 2.5, 1.0, "torch lightning trainer", "mlp cnn transformer", "train train_eval"),
-    "reads": Fault(("sync",), 0.9, 22e-6, "torch lightning trainer jax cupy", most=2000),
+    "reads": Fault(("sync",), 0.9, 22e-6, "torch lightning trainer jax cupy ranks", most=2000),
     "barriers": Fault(("sync",), 1.0, 0, "torch cupy cuda", "mlp cnn transformer lstm gnn chain stencil"),
-    "pageable": Fault(("copy",), 0.8, 1 / 5e9, "torch cupy cuda"),
+    "pageable": Fault(("copy",), 0.8, 1 / 5e9, "torch cupy cuda ranks"),
     "chatty": Fault(("copy",), 0.5, 14e-6, "torch jax cupy cuda", most=4000),
     "round_trip": Fault(("copy",), 0.6, 1 / 2.5e9, "torch cupy jax"),
-    "logging": Fault(("host",), 0.7, 9e-6, "torch lightning trainer jax cupy", most=6000),
-    "host_before": Fault(("host",), 0.5, 70e-9, "torch lightning trainer jax cupy cuda"),
+    "logging": Fault(("host",), 0.7, 9e-6, "torch lightning trainer jax cupy ranks", most=6000),
+    "host_before": Fault(("host",), 0.5, 70e-9, "torch lightning trainer jax cupy cuda ranks"),
     "host_inside": Fault(("host",), 1.2, 70e-9, "torch lightning trainer", "mlp cnn transformer gnn", "train train_eval"),
-    "host_after": Fault(("host",), 0.5, 70e-9, "torch lightning trainer jax cupy cuda"),
-    "checkpoint": Fault(("checkpoint",), 2.2, 1.0, "torch lightning trainer", "mlp cnn transformer lstm", "train train_eval"),
+    "host_after": Fault(("host",), 0.5, 70e-9, "torch lightning trainer jax cupy cuda ranks"),
+    "checkpoint": Fault(("checkpoint",), 2.2, 1.0, "torch lightning trainer ranks", "mlp cnn transformer lstm", "train train_eval ddp"),
     "empty_cache": Fault(("alloc",), 1.6, 4e-3, "torch lightning trainer", "mlp cnn transformer gnn", "train train_eval",
                          crowds=True),
     "no_pool": Fault(("alloc",), 0.8, 0, "cupy cuda", "chain jacobi stencil", crowds=True),
@@ -46,9 +46,21 @@ FAULTS = {
     "eager": Fault(("launch",), 1.0, 0, "torch jax cuda", "lstm decode diffusion mlp elementwise stencil", "train infer iterate"),
     "recompile": Fault(("compile",), 1.5, 0, "torch", "mlp", "infer", alone=True),
     "new_shapes": Fault(("compile",), 1.0, 0.35, "jax", "mlp elementwise"),
+    # of jobs of several ranks (grammar_jobs.py)
+    "late_sleep": Fault(("straggler",), 2, 1e-6, "ranks"),
+    "late_code": Fault(("straggler",), 2, 70e-9, "ranks"),
+    "late_items": Fault(("straggler", "data"), 2, 1.0, "ranks", loops="ddp"),
+    "late_rows": Fault(("straggler",), 2, 1.0, "ranks", loops="ddp"),
+    "late_layers": Fault(("straggler",), 1.5, 0, "ranks", loops="pipeline"),
+    "synced_parts": Fault(("gradient_sync",), 3, 0, "ranks", loops="ddp"),
+    "small_buckets": Fault(("buckets",), 3, 0, "ranks", loops="ddp"),
+    "summed_by_hand": Fault(("comm", "buckets"), 1.5, 0, "ranks", loops="ddp"),
+    "sharded": Fault(("comm",), 1.5, 0, "ranks", loops="ddp"),
+    "few_parts": Fault(("comm",), 1, 0, "ranks", loops="pipeline"),
 }
-# What cannot be in one program: a captured step takes no waits and no code of the host.
-APART = [({"eager"}, {"barriers", "host_inside", "empty_cache", "no_pool", "new_shapes"})]
+# What cannot be in one program: a captured step takes no waits and no code of the host; the weights of a sharded model are no rank's own.
+APART = [({"eager"}, {"barriers", "host_inside", "empty_cache", "no_pool", "new_shapes"}),
+         ({"sharded"}, {"checkpoint", "synced_parts", "small_buckets"}), ({"summed_by_hand"}, {"synced_parts"}), ({"late_items"}, {"late_rows"})]
 SLOWER = {("jax", "reads"): 6, ("jax", "chatty"): 4, ("cupy", "reads"): 2}  # how many times as long a count takes
 MOST = {("jax", "chatty"): 64, ("cupy", "chatty"): 1000}  # more makes a program that takes minutes to compile
 RECOMPILE_EVERY = 60  # calls of one length
@@ -69,7 +81,7 @@ def pick(rng, weights):
     return rng.choices(list(weights), list(weights.values()))[0]
 
 
-def size_of(rng, model, loop):
+def size_of(rng, model):
     """Sizes that a person might take, from a few hundred microseconds a step to some tens of milliseconds; seven arms fit on a card."""
     one = rng.choice
     if model == "mlp":
@@ -115,13 +127,31 @@ def draw(seed):
         loop = rng.choice(("train", "infer"))
     else:
         loop = pick(rng, LOOPS)
-    spec = {"seed": seed, "framework": framework, "model": model, "loop": loop, **size_of(rng, model, loop),
+    spec = {"seed": seed, "framework": framework, "model": model, "loop": loop, **size_of(rng, model),
             "precision": "fp32" if model in ITERATES else rng.choice(("autocast", "autocast", "bf16", "tf32")),
             "optimizer": rng.choice(("AdamW", "SGD")), "feed": rng.choice(("resident", "resident", "pinned")),
             "report_every": rng.choice((1, 1, 20, 50)), "eval_every": rng.choice((16, 32)), "load": round(rng.uniform(0.3, 0.85), 2),
             "style": rng.randrange(1 << 30), "faults": {}, "knobs": {}}
     if framework in ("lightning", "trainer") and spec["precision"] == "bf16":
         spec["precision"] = "autocast"
+    draw_faults(rng, spec)
+    if {"loader_workers", "loader_work"} & spec["faults"].keys():
+        spec["feed"], spec["batch"] = "loader", min(rng.choice((32, 64, 128)), 8192 // spec.get("length", 1))
+    if framework in ("lightning", "trainer"):
+        spec["feed"] = "loader"
+        spec["batch"] = min(spec["batch"], 128)
+    if "full_precision" in spec["faults"]:
+        spec["precision"] = "tf32"
+    # one CUDA graph: what is made of many small kernels, and what has that as its fix
+    spec["captured"] = "eager" in spec["faults"] or (framework == "torch" and model in ("lstm", "decode", "diffusion") and loop != "serve"
+                                                     and loop != "train_eval" and not APART[0][1] & spec["faults"].keys())
+    if spec["precision"] == "autocast" and (spec["captured"] or model in ("lstm", "decode")):
+        spec["precision"] = "bf16"  # autocast casts weights again at each use there
+    return spec
+
+
+def draw_faults(rng, spec):
+    """None to three inefficiencies that fit it, with the share of the step that each is to take."""
     count = rng.choices((0, 1, 2, 3), (0.2, 0.4, 0.25, 0.15))[0]
     ahead = {name: fault.weight for name, fault in FAULTS.items() if fits(fault, spec)}
     while ahead and len(spec["faults"]) < count:
@@ -138,19 +168,6 @@ def draw(seed):
     shares = sum(share or 0 for share in spec["faults"].values())
     if shares > SHARES_TOGETHER:
         spec["faults"] = {name: share and round(share * SHARES_TOGETHER / shares, 3) for name, share in spec["faults"].items()}
-    if {"loader_workers", "loader_work"} & spec["faults"].keys():
-        spec["feed"], spec["batch"] = "loader", min(rng.choice((32, 64, 128)), 8192 // spec.get("length", 1))
-    if framework in ("lightning", "trainer"):
-        spec["feed"] = "loader"
-        spec["batch"] = min(spec["batch"], 128)
-    if "full_precision" in spec["faults"]:
-        spec["precision"] = "tf32"
-    # one CUDA graph: what is made of many small kernels, and what has that as its fix
-    spec["captured"] = "eager" in spec["faults"] or (framework == "torch" and model in ("lstm", "decode", "diffusion") and loop != "serve"
-                                                     and loop != "train_eval" and not APART[0][1] & spec["faults"].keys())
-    if spec["precision"] == "autocast" and (spec["captured"] or model in ("lstm", "decode")):
-        spec["precision"] = "bf16"  # autocast casts weights again at each use there
-    return spec
 
 
 def weights(spec):
@@ -170,7 +187,7 @@ def sized(spec, step, enqueue):
     for name, share in shares.items():
         added = share * total
         scale = SLOWER.get((spec["framework"], name), 1)
-        if FAULTS[name].causes == ("host",):
+        if FAULTS[name].causes == ("host",) or name in ("late_sleep", "late_code"):
             added, hidden = added + hidden, 0.0
         if name in ("checkpoint", "empty_cache", "new_shapes"):  # how seldom
             cost = 0.02 + weights(spec) * 4e-9 if name == "checkpoint" else FAULTS[name].seconds
@@ -180,6 +197,10 @@ def sized(spec, step, enqueue):
             workers = random.Random(spec["style"]).choice((0, 0, 1, 2)) if name == "loader_workers" else random.Random(spec["style"]).choice((2, 4))
             knobs["workers"] = workers
             knobs[name] = max(1, round(1e6 * (added if workers == 0 else total * workers) / spec["batch"]))
+        elif name == "late_items":  # microseconds of work on each, by the process itself
+            knobs[name] = max(1, round(1e6 * added / spec["batch"]))
+        elif name == "late_rows":  # more than half of them
+            knobs[name] = min(spec["batch"] - 8, round(spec["batch"] * added / step))
         else:
             most = MOST.get((spec["framework"], name), FAULTS[name].most)
             knobs[name] = min(most, max(1, round(added / (scale * FAULTS[name].seconds))))

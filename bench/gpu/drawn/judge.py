@@ -157,6 +157,7 @@ def wilson(right, count, z=1.96):
 def totals(results):
     """[(what, right, count, wanted)] of all programs that ran; the median error, in points, or None."""
     judged = [result["judged"] for result in results if "judged" in result]
+    whole = [(result, result["judged"]) for result in results if "judged" in result and result["judged"]["unjudged"] != NOISE]
     due = [named for verdict in judged for named in verdict["due"].values()]
     spoken = [row for verdict in judged for row in verdict["claims"] if row["best"] >= CLAIMED]
     known = [row for row in spoken if "saved" in row]
@@ -172,7 +173,9 @@ def totals(results):
             ("claims of which the turns leave open whether they are false", sum(row["unsure"] for row in known), len(known), ""),
             ("predicted within 12 points", sum(error <= WITHIN for error in errors), len(errors), ">= 90 %"),
             ("intervals that hold", sum(row["holds"] for row in known), len(known), "85 to 95 %"),
-            ("not judged: takes its time otherwise among its arms than under hec", unjudged[OTHERWISE], len(judged), "")]
+            ("not judged: takes its time otherwise among its arms than under hec", unjudged[OTHERWISE], len(judged), ""),
+            ("nothing said first where a fix saves >= 10 %", sum(bool(verdict["due"]) and first_of(result) is None for result, verdict in whole),
+             len(whole), "0 of jobs")]
     return rows, 100 * statistics.median(errors) if errors else None
 
 

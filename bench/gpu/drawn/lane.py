@@ -1,4 +1,4 @@
-"""The programs of one card, one after the other: `lane.py --card N --hec HEC --out FOLDER`. An order is a line with a seed and the seconds
+"""The programs of one card, or of the jobs of several, one after the other: `lane.py --card N[,N] --hec HEC --out FOLDER`. An order is a line with a seed and the seconds
 that are left; the answer is a line of JSON, the program's result.
 
 Of each program: the clean step is timed, so that the drawn shares become sizes; the program runs under hec as a user would start it; then
@@ -12,6 +12,7 @@ import math
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -20,9 +21,10 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "planted")]
 import grammar
+import grammar_jobs
 import judge
 import writers
-from arms import Arm
+from arms import Arm, Together
 from serve import Counter
 
 TURN_S, TURN_MOST_S, STEADY_S = 0.6, 3.0, 0.15
@@ -83,11 +85,21 @@ def finisher(framework):
         import jax.numpy as jnp
         return lambda: (jnp.zeros(()) + 1).block_until_ready()
     import torch
+    if framework == "ranks":
+        return all_ranks_finished
     return torch.cuda.synchronize
 
 
-def python_arm(path, framework):
+def all_ranks_finished():
+    import torch
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    torch.distributed.barrier()
+
+
+def python_arm(path, framework, environment=None):
     def run(orders, answers):
+        os.environ.update(environment or {})
         os.chdir(path.parent)
         spec = importlib.util.spec_from_file_location("drawn", path)
         module = sys.modules["drawn"] = importlib.util.module_from_spec(spec)
@@ -96,26 +108,33 @@ def python_arm(path, framework):
     return run
 
 
-class Meter:
-    """The card's energy counter, read while an arm works: it moves every 20 to 100 ms."""
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
 
-    def __init__(self, card):
-        self.counter = Counter(card)
+
+class Meter:
+    """The cards' energy counters, read while an arm works: they move every 20 to 100 ms."""
+
+    def __init__(self, cards):
+        self.counters = [Counter(card) for card in cards]
 
     def of(self, work):
-        """(work(), [(time, joules)] at the counter's edges meanwhile)."""
-        edges, ended = [(time.perf_counter(), self.counter.read())], threading.Event()
+        """(work(), [(time, joules)] of each card at its counter's edges meanwhile)."""
+        edges, ended = [[(time.perf_counter(), counter.read())] for counter in self.counters], threading.Event()
 
         def watch():
             while not ended.wait(0.003):
-                before, now = time.perf_counter(), self.counter.read()
-                if now != edges[-1][1]:
-                    edges.append((before, now))
+                for counter, its_edges in zip(self.counters, edges):
+                    before, now = time.perf_counter(), counter.read()
+                    if now != its_edges[-1][1]:
+                        its_edges.append((before, now))
 
         watcher = threading.Thread(target=watch)
         watcher.start()
         try:
-            return work(), edges[1:]  # the first is no edge
+            return work(), [its_edges[1:] for its_edges in edges]  # the first is no edge
         finally:
             ended.set()
             watcher.join()
@@ -140,7 +159,7 @@ class Program:
     def __init__(self, lane, seed, until):
         self.lane, self.until = lane, until
         self.folder = lane.out / f"{seed:x}"
-        self.spec = grammar.draw(seed)
+        self.spec = (grammar_jobs if len(lane.cards) > 1 else grammar).draw(seed)
         self.result = {"seed": seed, "spec": self.spec}
 
     def left(self, most):
@@ -165,13 +184,19 @@ class Program:
         return path
 
     def command(self, path):
+        if "ranks" in self.spec:
+            return [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.spec['ranks']}", path.name]
         return [path.with_suffix("")] if path.suffix == ".cu" else [sys.executable, path.name]
 
     def arm(self, path):
         log = path.parent / "log"
         if path.suffix == ".cu":
             return Arm.started(self.command(path), {**os.environ, "ORDERS": "1"}, log, cwd=path.parent)
-        return Arm.forked(python_arm(path, self.spec["framework"]), log)
+        if "ranks" not in self.spec:
+            return Arm.forked(python_arm(path, self.spec["framework"]), log)
+        job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(self.spec["ranks"])}
+        return Together([Arm.forked(python_arm(path, "ranks", {**job, "RANK": str(rank), "LOCAL_RANK": str(rank)}), f"{log}{rank}")
+                         for rank in range(self.spec["ranks"])])
 
     def size(self):
         """The clean step's seconds make drawn shares sizes."""
@@ -224,7 +249,8 @@ class Program:
         lead, timed, tail = shape
         answer, edges = self.lane.meter.of(lambda: arm.turn(f"{lead} {timed} {tail}", self.left(READY_S)))
         units = answer["steps"] * answer["units"]
-        return {"seconds": (answer["end"] - answer["begin"]) / units, "joules": joules(edges, answer["begin"], answer["end"]) / units}
+        return {"seconds": (answer["end"] - answer["begin"]) / units,
+                "joules": sum(joules(card, answer["begin"], answer["end"]) for card in edges) / units}
 
     def shape(self, arm):
         """Steps of the three parts of a turn."""
@@ -284,7 +310,7 @@ class Program:
             if name.is_dir() and name.name != "base" and "failed" not in self.result:
                 shutil.rmtree(name)
         for path in self.folder.rglob("*"):
-            if path.is_file() and path.suffix not in KEPT and path.name != "log":
+            if path.is_file() and path.suffix not in KEPT and not path.name.startswith("log"):
                 path.unlink()
         self.result["took"] = round(time.monotonic() - begun, 1)
         return self.result
@@ -292,20 +318,20 @@ class Program:
 
 class Lane:
     def __init__(self, options):
-        self.options, self.out, self.meter = options, options.out, Meter(options.card)
+        self.options, self.out, self.cards, self.meter = options, options.out, options.card, Meter(options.card)
         self.nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--card", type=int, required=True)
+    parser.add_argument("--card", type=lambda text: [int(card) for card in text.split(",")], required=True, help="several: of jobs, a rank each")
     parser.add_argument("--hec", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--arch", default="90", help="of the card, for nvcc")
     parser.add_argument("--trace", default="auto")
     parser.add_argument("--seconds", type=float, default=7)
     options = parser.parse_args()
-    os.environ.update(ENVIRONMENT, CUDA_VISIBLE_DEVICES=str(options.card))
+    os.environ.update(ENVIRONMENT, CUDA_VISIBLE_DEVICES=",".join(map(str, options.card)))
     import torch
     lane = Lane(options)
     assert not torch.cuda.is_initialized()

@@ -124,11 +124,11 @@ if __name__ == "__main__":
 '''
 
 
-STANDARD = ("json", "logging", "os", "queue", "random", "sys", "threading", "time", "zlib")
+STANDARD = ("contextlib", "json", "logging", "os", "queue", "random", "sys", "threading", "time", "zlib")
 
 
-def program(doc, imports, parts):
+def program(doc, imports, parts, progress=PROGRESS):
     """A whole program in Python: the imports that it needs, its parts, and what goes on for some seconds."""
-    text = "\n\n".join(part.strip("\n") + "\n" for part in [*parts, PROGRESS] if part.strip("\n"))
+    text = "\n\n".join(part.strip("\n") + "\n" for part in [*parts, progress] if part.strip("\n"))
     needed = "".join(f"import {name}\n" for name in STANDARD if re.search(rf"\b{name}\.", text))
     return f'"""{doc}"""\n{needed}\n{imports}\n\n{text}'

@@ -2,10 +2,13 @@
 import write_cuda
 import write_cupy
 import write_jax
+import write_ranks
 import write_torch
 
-WRITERS = {"torch": write_torch, "lightning": write_torch, "trainer": write_torch, "cupy": write_cupy, "jax": write_jax, "cuda": write_cuda}
-NAMES = {"train": "train", "train_eval": "train", "infer": "infer", "serve": "serve", "iterate": "simulate"}
+WRITERS = {"torch": write_torch, "lightning": write_torch, "trainer": write_torch, "cupy": write_cupy, "jax": write_jax, "cuda": write_cuda,
+           "ranks": write_ranks}
+NAMES = {"train": "train", "train_eval": "train", "infer": "infer", "serve": "serve", "iterate": "simulate", "ddp": "train",
+         "pipeline": "train", "tensor": "train"}
 
 
 def source(spec, without=frozenset(), probe=None):
