@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const struct hec_memory memory = {&input, read_input};
     struct hec_python_names names = {.sink = &sink};
     texts = frames = 0;
-    int count = hec_python_threads(&python, &memory, threads, 4);
+    int count = hec_python_threads(&python, &memory, &scratch, NULL, 0, threads, 4);
     for (int i = 0; i < count; i++) {
         struct hec_python_stack stack = {0};
         struct hec_python_named named = {0};

@@ -70,7 +70,7 @@ static int64_t read_stack(struct reader *r, const struct hec_python_thread *thre
 
 static struct hec_python_thread first_thread(struct reader *r) {
     struct hec_python_thread thread;
-    assert_int_equal(hec_python_threads(&r->image.python, &r->memory, &thread, 1), 1);
+    assert_int_equal(hec_python_threads(&r->image.python, &r->memory, &r->scratch, NULL, 0, &thread, 1), 1);
     return thread;
 }
 
@@ -117,10 +117,10 @@ TEST(all_threads_and_a_thread_that_ended) {
         struct reader *r = begin(minor);
         struct hec_python_thread found[4];
         uint64_t code = image_code(&r->image, "a.py", "main", 5);
-        assert_int_equal(hec_python_threads(&r->image.python, &r->memory, found, 4), 0);
+        assert_int_equal(hec_python_threads(&r->image.python, &r->memory, &r->scratch, NULL, 0, found, 4), 0);
         image_thread(&r->image, MAIN, 77, image_frame(&r->image, code, 0, 0));
         uint64_t other = image_thread(&r->image, 0x8000, 78, 0);
-        assert_int_equal(hec_python_threads(&r->image.python, &r->memory, found, 4), 2);
+        assert_int_equal(hec_python_threads(&r->image.python, &r->memory, &r->scratch, NULL, 0, found, 4), 2);
         assert_int_equal(found[0].state, other);
         assert_int_equal(read_stack(r, &found[0]), 0); /* it runs no Python */
         image_put(&r->image, other + r->image.python.layout.thread_id, 0x9000);
@@ -203,7 +203,7 @@ TEST(what_is_torn_is_refused) {
         assert_stack(read_stack(r, &thread), "main (a.py:5)");
         image_put(&r->image, thread_at + l->thread_next, thread_at); /* of threads too */
         struct hec_python_thread many[8];
-        assert_int_equal(hec_python_threads(&r->image.python, &r->memory, many, 8), 8);
+        assert_int_equal(hec_python_threads(&r->image.python, &r->memory, &r->scratch, NULL, 0, many, 8), 8);
         end(r);
     }
 }
@@ -226,7 +226,7 @@ TEST(no_word_breaks_it) {
                 hec_python_names_free(&r->names);
                 hec_python_named_free(&r->named);
                 image_put(&r->image, IMAGE_BASE + at, values[v]);
-                int count = hec_python_threads(&r->image.python, &r->memory, many, 4);
+                int count = hec_python_threads(&r->image.python, &r->memory, &r->scratch, NULL, 0, many, 4);
                 assert_true(count >= HEC_PYTHON_TORN && count <= 4);
                 assert_true(read_stack(r, &thread) >= HEC_PYTHON_GONE);
             }

@@ -132,6 +132,17 @@ bool hec_python_process_uses_device(pid_t pid) {
     return found;
 }
 
+int64_t hec_python_process_pages(pid_t pid) {
+    char path[64], text[64];
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0 ? atoll(text) : -1;
+}
+
 /* By its first argument, which everybody may read. */
 static bool is_called_python(pid_t pid) {
     char path[64], name[PATH_MAX] = "";

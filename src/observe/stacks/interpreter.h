@@ -18,8 +18,10 @@ struct hec_python_process {
  * HEC_ERR_UNSUPPORTED: a Python that is not known; HEC_ERR_LOST: there is no such process. With a sentence. */
 int hec_python_process_open(pid_t pid, struct hec_python_process *process, struct hec_why *why);
 
-/* Whether it has loaded the driver of a GPU. */
+/* Whether it has loaded the driver of a GPU: 2 ms where 600 files are mapped. */
 bool hec_python_process_uses_device(pid_t pid);
+/* Of its address space, which another library makes larger; -1: not known. */
+int64_t hec_python_process_pages(pid_t pid);
 
 /* The number that the system has for a thread; 0: not known. main: of the main thread. *id_at: where a thread's number lies from
  * its pthread_self() on, -1: not yet looked for (for versions that do not say it). */

@@ -6,6 +6,7 @@
 
 #define LIST_NS (100 * HEC_NS_PER_MS) /* how often the threads are listed */
 #define ACTIVE_NS HEC_NS_PER_S        /* a thread whose stack has changed within is read each time */
+#define IDLE_NS (500 * HEC_NS_PER_MS) /* all others within */
 #define STANDS_MAX_NS HEC_NS_PER_S    /* a sample stands for no longer */
 #define TRIES 3                       /* reads of one stack */
 #define FAILED_MAX 20
@@ -20,7 +21,7 @@ void hec_stacks_sampler_init(struct hec_stacks_sampler *s, const struct hec_sink
     s->names = (struct hec_python_names){.sink = sink};
     s->threads = NULL;
     s->thread_count = s->thread_room = s->failed = 0;
-    s->listed_ns = 0;
+    s->listed_ns = s->sampled_ns = 0;
     s->id_at = -1;
 }
 
@@ -77,10 +78,14 @@ static void add(struct hec_stacks_sampler *s, const struct hec_python_thread *th
 }
 
 /* False: torn. */
-static bool list(struct hec_stacks_sampler *s, int64_t now_ns) {
+static bool list(struct hec_stacks_sampler *s, int64_t now_ns, struct hec_python_scratch *scratch) {
     struct hec_python_thread found[HEC_PYTHON_THREADS_MAX];
+    uint64_t states[HEC_PYTHON_THREADS_MAX];
     const struct hec_python_thread *main = NULL;
-    int count = hec_python_threads(&s->process.python, &s->process.memory, found, HEC_PYTHON_THREADS_MAX);
+    for (int i = 0; i < s->thread_count; i++)
+        states[i] = s->threads[i].python.state;
+    int count = hec_python_threads(&s->process.python, &s->process.memory, scratch, states, s->thread_count, found,
+                                   HEC_PYTHON_THREADS_MAX);
     if (count < 0)
         return false;
     for (int i = 0; i < s->thread_count; i++)
@@ -102,32 +107,49 @@ static bool list(struct hec_stacks_sampler *s, int64_t now_ns) {
     return true;
 }
 
-/* Whose turn it is: the main thread, then those that changed lately, then the others, each in the order in which they were read. */
-static struct hec_stacks_thread *next(struct hec_stacks_sampler *s, int64_t now_ns) {
-    struct hec_stacks_thread *best = NULL;
-    int best_rank = 0;
-    for (int i = 0; i < s->thread_count; i++) {
-        struct hec_stacks_thread *t = &s->threads[i];
-        int rank = t->main ? 2 : now_ns - t->changed_ns < ACTIVE_NS;
-        if (t->read_ns >= now_ns || !t->tid)
-            continue;
-        if (!best || rank > best_rank || (rank == best_rank && t->read_ns < best->read_ns)) {
-            best = t;
-            best_rank = rank;
+static bool is_idle(const struct hec_stacks_thread *t, int64_t now_ns) {
+    return !t->main && now_ns - t->changed_ns >= ACTIVE_NS;
+}
+
+/* Whose turn it is: the main thread, those that changed lately, and of the others, which mostly wait, so many that each is read within
+ * IDLE_NS; each in the order in which they were read. */
+static int choose(struct hec_stacks_sampler *s, int64_t now_ns, int64_t period_ns,
+                  struct hec_stacks_thread *chosen[HEC_STACKS_THREADS]) {
+    int idle = 0, count = 0;
+    for (int i = 0; i < s->thread_count; i++)
+        idle += is_idle(&s->threads[i], now_ns);
+    int64_t idle_left = (idle * period_ns + IDLE_NS - 1) / IDLE_NS;
+    while (count < HEC_STACKS_THREADS) {
+        struct hec_stacks_thread *best = NULL;
+        int best_rank = 0;
+        for (int i = 0; i < s->thread_count; i++) {
+            struct hec_stacks_thread *t = &s->threads[i];
+            int rank = t->main ? 2 : !is_idle(t, now_ns);
+            if (t->read_ns >= now_ns || !t->tid || (rank == 0 && idle_left == 0))
+                continue;
+            if (!best || rank > best_rank || (rank == best_rank && t->read_ns < best->read_ns)) {
+                best = t;
+                best_rank = rank;
+            }
         }
+        if (!best)
+            break;
+        best->stands_ns = best->read_ns ? now_ns - best->read_ns : period_ns;
+        best->read_ns = now_ns;
+        idle_left -= best_rank == 0;
+        chosen[count++] = best;
     }
-    return best;
+    return count;
 }
 
 /* ---- samples ---- */
 
-static void give(struct hec_stacks_out *out, const struct hec_stacks_thread *t, uint32_t frame, int64_t now_ns,
-                 int64_t stands_ns) {
+static void give(struct hec_stacks_out *out, const struct hec_stacks_thread *t, uint32_t frame, int64_t now_ns) {
     if (out->count == sizeof out->batch / sizeof out->batch[0])
         hec_stacks_flush(out);
     out->batch[out->count++] = (struct hec_activity){
         .start_ns = now_ns,
-        .end_ns = now_ns + stands_ns,
+        .end_ns = now_ns + (t->stands_ns < STANDS_MAX_NS ? t->stands_ns : STANDS_MAX_NS),
         .track = t->track,
         .name = frame,
         .kind = HEC_ACTIVITY_STACK,
@@ -135,40 +157,49 @@ static void give(struct hec_stacks_out *out, const struct hec_stacks_thread *t, 
     out->counts.samples++;
 }
 
-/* HEC_PYTHON_GONE, HEC_PYTHON_TORN, or 0. */
-static int sample(struct hec_stacks_sampler *s, struct hec_stacks_thread *t, int64_t now_ns, int64_t period_ns,
+/* A thread that was read, first with the others: changed is what its walk said. HEC_PYTHON_GONE, HEC_PYTHON_TORN, or 0. */
+static int sample(struct hec_stacks_sampler *s, struct hec_stacks_thread *t, int changed, int same, int64_t now_ns,
                   struct hec_python_scratch *scratch, struct hec_stacks_out *out) {
-    int64_t stands_ns = t->read_ns ? now_ns - t->read_ns : period_ns;
-    int err = HEC_PYTHON_TORN;
+    const struct hec_python *python = &s->process.python;
+    const struct hec_memory *memory = &s->process.memory;
+    int err = changed;
     uint32_t leaf = 0;
-    for (int try = 0; try < TRIES && err == HEC_PYTHON_TORN; try++) {
-        int same;
-        err = hec_python_walk(&s->process.python, &s->process.memory, &t->python, scratch, &t->stack, &same);
-        if (err < 0)
-            continue;
-        if (err > 0)
+    for (int try = 0; try < TRIES; try++) {
+        if (err < 0) /* alone: what the others had there may be gone */
+            err = changed = hec_python_walk(python, memory, &t->python, scratch, &t->stack, &same);
+        if (changed > 0)
             t->changed_ns = now_ns;
-        err = hec_python_name(&s->names, &s->process.python, &s->process.memory, scratch, &t->stack, same, &t->named,
-                              &leaf);
+        if (err >= 0)
+            err = hec_python_name(&s->names, python, memory, scratch, &t->stack, same, &t->named, &leaf);
+        if (err != HEC_PYTHON_TORN)
+            break;
     }
-    t->read_ns = now_ns;
     if (err == 0 && leaf && t->track)
-        give(out, t, leaf, now_ns, stands_ns < STANDS_MAX_NS ? stands_ns : STANDS_MAX_NS);
+        give(out, t, leaf, now_ns);
     return err;
 }
 
-bool hec_stacks_sample(struct hec_stacks_sampler *s, int64_t now_ns, int64_t period_ns, int most,
+/* All that are chosen with one call, which is most of what reading costs. */
+bool hec_stacks_sample(struct hec_stacks_sampler *s, int64_t now_ns, int64_t period_ns,
                        struct hec_python_scratch *scratch, struct hec_stacks_out *out) {
-    if ((!s->listed_ns || now_ns - s->listed_ns >= LIST_NS) && !list(s, now_ns)) {
+    struct hec_stacks_thread *chosen[HEC_STACKS_THREADS];
+    int changed[HEC_STACKS_THREADS], same[HEC_STACKS_THREADS];
+    if ((!s->listed_ns || now_ns - s->listed_ns >= LIST_NS) && !list(s, now_ns, scratch)) {
         out->counts.torn++;
         return ++s->failed < FAILED_MAX;
     }
     bool any = s->thread_count == 0;
-    for (int i = 0; i < most; i++) {
-        struct hec_stacks_thread *t = next(s, now_ns);
-        if (!t)
-            break;
-        int err = sample(s, t, now_ns, period_ns, scratch, out);
+    int count = choose(s, now_ns, s->sampled_ns ? now_ns - s->sampled_ns : period_ns, chosen);
+    s->sampled_ns = now_ns;
+    hec_python_plan_begin(scratch);
+    for (int i = 0; i < count; i++)
+        hec_python_plan(&s->process.python, &chosen[i]->python, &chosen[i]->stack, scratch);
+    hec_python_plan_read(&s->process.memory, scratch);
+    for (int i = 0; i < count; i++)
+        changed[i] = hec_python_take(&s->process.python, &s->process.memory, &chosen[i]->python, scratch,
+                                     &chosen[i]->stack, &same[i]);
+    for (int i = 0; i < count; i++) {
+        int err = sample(s, chosen[i], changed[i], same[i], now_ns, scratch, out);
         any |= err == 0;
         out->counts.torn += err == HEC_PYTHON_TORN;
         if (err == HEC_PYTHON_GONE)

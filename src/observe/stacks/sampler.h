@@ -3,13 +3,14 @@
 
 #include "observe/stacks/interpreter.h"
 #include "observe/stacks/names.h"
+#include "observe/stacks/stacks.h"
 
 struct hec_stacks_thread {
     struct hec_python_thread python;
     pid_t tid; /* 0: not known, its samples are dropped */
     uint32_t track;
     bool main, listed;
-    int64_t changed_ns, read_ns;
+    int64_t changed_ns, read_ns, stands_ns; /* stands_ns: its newest sample */
     struct hec_python_stack stack;
     struct hec_python_named named;
 };
@@ -33,15 +34,16 @@ struct hec_stacks_sampler {
     struct hec_stacks_thread *threads;
     int thread_count, thread_room, id_at;
     int64_t listed_ns; /* when the threads were listed last; 0: they have to be */
-    int failed;        /* reads in a row that gave nothing */
+    int64_t sampled_ns;
+    int failed; /* reads in a row that gave nothing */
 };
 
 /* The process is `process`, which was opened. */
 void hec_stacks_sampler_init(struct hec_stacks_sampler *sampler, const struct hec_sink *sink);
 void hec_stacks_sampler_free(struct hec_stacks_sampler *sampler);
 
-/* Reads up to `most` threads: the main thread, then those that changed lately, then whose turn it is. Each sample stands for
+/* Reads the main thread, those that changed lately, and of the others whose turn it is, HEC_STACKS_THREADS in all. Each sample stands for
  * the time until the thread is read again, as it was since the last time, period_ns at least. False: nothing of the interpreter is
  * there any more. */
-bool hec_stacks_sample(struct hec_stacks_sampler *sampler, int64_t now_ns, int64_t period_ns, int most,
+bool hec_stacks_sample(struct hec_stacks_sampler *sampler, int64_t now_ns, int64_t period_ns,
                        struct hec_python_scratch *scratch, struct hec_stacks_out *out);

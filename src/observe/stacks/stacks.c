@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #define DEVICE_FIRST_NS (250 * HEC_NS_PER_MS) /* the same for the driver of a GPU, in one that is readable */
 #define DEVICE_LAST_NS (60 * HEC_NS_PER_S)
 #define COST_FIRST_NS 10000
+#define SLACK_NS 1000000UL              /* a wake-up that another timer brings along costs less */
 #define NOBODY_NS (200 * HEC_NS_PER_MS) /* no Python is known: whether a process has come */
 
 struct looked_into {
@@ -28,6 +30,7 @@ struct looked_into {
     bool uses_device; /* and is no worker of one that does: what was forked with the driver loaded cannot use it */
     int64_t since_ns; /* it came, or its program */
     int64_t look_ns, wait_ns; /* when it is looked for an interpreter, or for the driver; between looks for that */
+    int64_t pages;            /* of its address space at the last look for the driver, which is a mapping more */
     struct hec_stacks_sampler sampler;
 };
 
@@ -50,6 +53,7 @@ static int stacks_open(const struct hec_observe_options *options, const struct h
     struct stacks *s = calloc(1, sizeof *s);
     if (!s)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory for stacks");
+    prctl(PR_SET_TIMERSLACK, SLACK_NS); /* of this lane's thread */
     s->options = options;
     s->out.sink = sink;
     s->cost_ns = COST_FIRST_NS;
@@ -131,7 +135,10 @@ static bool is_worker(struct stacks *s, const struct looked_into *p) {
 
 /* Whether it has loaded the driver meanwhile. */
 static void look_for_driver(struct stacks *s, struct looked_into *p, int64_t now_ns) {
-    if (p->sampler.process.uses_device || hec_python_process_uses_device(p->entry.pid)) {
+    int64_t pages = hec_python_process_pages(p->entry.pid);
+    bool grown = pages != p->pages || pages < 0;
+    p->pages = pages;
+    if (p->sampler.process.uses_device || (grown && hec_python_process_uses_device(p->entry.pid))) {
         p->sampler.process.uses_device = true;
         p->uses_device = !is_worker(s, p);
         p->look_ns = INT64_MAX;
@@ -143,6 +150,7 @@ static void look_for_driver(struct stacks *s, struct looked_into *p, int64_t now
 
 static void look(struct stacks *s, struct looked_into *p, int64_t now_ns) {
     struct hec_why why = {""};
+    p->pages = hec_python_process_pages(p->entry.pid);
     int err = hec_python_process_open(p->entry.pid, &p->sampler.process, &why);
     int64_t wait_ns = hec_later((now_ns - p->since_ns) / LOOK_SHARE, LOOK_FIRST_NS);
     p->look_ns = now_ns + (wait_ns < LOOK_LAST_NS ? wait_ns : LOOK_LAST_NS);
@@ -170,7 +178,7 @@ static void lose(struct looked_into *p, const struct hec_sink *sink, int64_t now
 /* ---- reading ---- */
 
 static void read_one(struct stacks *s, struct looked_into *p, int64_t now_ns, int64_t period_ns) {
-    if (!hec_stacks_sample(&p->sampler, now_ns, period_ns, HEC_STACKS_THREADS, &s->scratch, &s->out))
+    if (!hec_stacks_sample(&p->sampler, now_ns, period_ns, &s->scratch, &s->out))
         lose(p, s->out.sink, now_ns);
 }
 

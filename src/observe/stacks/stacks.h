@@ -11,4 +11,4 @@
 #define HEC_STACKS_PERIOD_NS (10 * HEC_NS_PER_MS)
 #define HEC_STACKS_COST_MAX 0.003 /* of a core: where reading takes longer, it is done less often */
 #define HEC_STACKS_WAKE_NS 15000  /* what waking up for it takes beside the reading: 5 to 19 us on a virtual machine */
-#define HEC_STACKS_THREADS 8      /* of one process that are read at once: the main one, and those that changed last */
+#define HEC_STACKS_THREADS 8      /* of one process that are read at once, at most */

@@ -7,6 +7,7 @@
 #define PIECES_FRAMES 900 /* of one read; the rest is read when it is come to */
 #define GAP_BYTES                                                                                                      \
     4096 /* frames of 3.11 and later lie in a stack of their own: read as one where they are no further apart */
+#define HEAP_GAP_BYTES 2048 /* the same on the heap: no page lies in between that may not be there */
 #define RUN_BYTES (64u * 1024)
 #define WINDOW_BYTES 2048 /* read below a frame that was not expected: those that called it lie there */
 #define ROOM_BYTES 1024
@@ -14,38 +15,6 @@
 #define TAGS UINT64_C(3)
 
 enum owner { OWNER_C = 3 }; /* from there on, since 3.12: where C calls Python, and no frame of a program */
-
-int hec_python_threads(const struct hec_python *python, const struct hec_memory *memory, struct hec_python_thread *out,
-                       int room) {
-    const struct hec_python_layout *l = &python->layout;
-    unsigned char bytes[HEC_PYTHON_THREAD_BYTES];
-    uint64_t interpreter, state, main = 0;
-    int count = 0, listed = 0;
-    if (!hec_memory_read(memory, python->runtime + l->runtime_interpreters, &interpreter, sizeof interpreter) ||
-        (hec_python_has(l->runtime_main_thread) &&
-         !hec_memory_read(memory, python->runtime + l->runtime_main_thread, &main, sizeof main)))
-        return HEC_PYTHON_TORN;
-    for (int i = 0; interpreter && i < INTERPRETERS_MAX; i++) {
-        if (!hec_memory_read(memory, interpreter + l->interpreter_threads, &state, sizeof state))
-            return HEC_PYTHON_TORN;
-        while (state && listed++ < LISTED_MAX) {
-            if (!hec_memory_read(memory, state, bytes, l->thread_bytes) ||
-                hec_memory_u64(bytes + l->thread_interpreter) != interpreter)
-                return HEC_PYTHON_TORN;
-            struct hec_python_thread thread = {
-                .state = state, .interpreter = interpreter, .id = hec_memory_u64(bytes + l->thread_id)};
-            if (hec_python_has(l->thread_native_id))
-                thread.native_id = hec_memory_u64(bytes + l->thread_native_id);
-            thread.main = main && thread.id == main;
-            if (thread.id && count < room)
-                out[count++] = thread;
-            state = hec_memory_u64(bytes + l->thread_next);
-        }
-        if (!hec_memory_read(memory, interpreter + l->interpreter_next, &interpreter, sizeof interpreter))
-            return HEC_PYTHON_TORN;
-    }
-    return count;
-}
 
 /* ---- what is read at once ---- */
 
@@ -68,13 +37,18 @@ static uint64_t with_room(uint64_t end) {
 static void plan_frames(const struct hec_python_layout *l, const struct hec_python_stack *stack, bool of_c,
                         struct hec_python_scratch *s) {
     uint64_t low = 0, high = 0; /* of what is read as one */
+    uint64_t gap = l->minor >= 11 ? GAP_BYTES : HEAP_GAP_BYTES;
     for (int i = 0; i < stack->count; i++) {
         uint64_t at = stack->frames[i].address;
         if ((stack->frames[i].code == 0) != of_c)
             continue;
-        /* those that called it lie below */
-        if (l->minor >= 11 && at < low && low - at <= GAP_BYTES && high - at <= RUN_BYTES) {
+        /* those that called it lie below; before 3.11 anywhere, near each other where they were made one after the other */
+        if (at < low && low - at <= gap && high - at <= RUN_BYTES) {
             low = at;
+            continue;
+        }
+        if (l->minor < 11 && at >= low && at < high + gap && at + l->frame_bytes - low <= RUN_BYTES) {
+            high = at + l->frame_bytes > high ? at + l->frame_bytes : high;
             continue;
         }
         if (high && !plan(s, low, high - low))
@@ -88,11 +62,15 @@ static void plan_frames(const struct hec_python_layout *l, const struct hec_pyth
         plan(s, low, high - low);
 }
 
-static const unsigned char *planned(const struct hec_python_scratch *s, uint64_t address, size_t size) {
-    for (size_t i = 0; i < s->piece_count; i++) {
-        uint64_t base = (uintptr_t)s->pieces[i].iov_base;
-        if (address >= base && address - base + size <= s->pieces[i].iov_len)
-            return s->bytes + s->piece_at[i] + (address - base);
+static const unsigned char *planned(struct hec_python_scratch *s, uint64_t address, size_t size) {
+    size_t at = s->found;
+    for (size_t i = 0; i < s->piece_count; i++, at++) {
+        at = at < s->piece_count ? at : 0;
+        uint64_t base = (uintptr_t)s->pieces[at].iov_base;
+        if (address < base || address - base + size > s->pieces[at].iov_len)
+            continue;
+        s->found = at;
+        return s->bytes + s->piece_at[at] + (address - base);
     }
     return NULL;
 }
@@ -111,6 +89,63 @@ static const unsigned char *fetch(const struct hec_memory *memory, struct hec_py
     s->piece_count = count;
     s->used = used;
     return NULL;
+}
+
+/* What was planned, else it is read now. NULL: it is not there. */
+static const unsigned char *bytes_at(const struct hec_memory *memory, struct hec_python_scratch *s, uint64_t address,
+                                     size_t below, size_t size) {
+    const unsigned char *bytes = planned(s, address, size);
+    return bytes ? bytes : fetch(memory, s, address, below, size);
+}
+
+/* The same, copied: however many there are. */
+static bool copy(const struct hec_memory *memory, struct hec_python_scratch *s, uint64_t address, void *to,
+                 size_t size) {
+    const unsigned char *bytes = planned(s, address, size);
+    if (bytes)
+        memcpy(to, bytes, size);
+    return bytes || hec_memory_read(memory, address, to, size);
+}
+
+/* ---- the threads ---- */
+
+int hec_python_threads(const struct hec_python *python, const struct hec_memory *memory, struct hec_python_scratch *s,
+                       const uint64_t *known, int known_count, struct hec_python_thread *out, int room) {
+    const struct hec_python_layout *l = &python->layout;
+    unsigned char bytes[HEC_PYTHON_THREAD_BYTES];
+    uint64_t interpreter, state, main = 0;
+    int count = 0, listed = 0;
+    hec_python_plan_begin(s);
+    plan(s, python->runtime + l->runtime_interpreters, sizeof interpreter);
+    if (hec_python_has(l->runtime_main_thread))
+        plan(s, python->runtime + l->runtime_main_thread, sizeof main);
+    for (int i = 0; i < known_count; i++)
+        plan(s, known[i], l->thread_bytes);
+    hec_python_plan_read(memory, s);
+    if (!copy(memory, s, python->runtime + l->runtime_interpreters, &interpreter, sizeof interpreter) ||
+        (hec_python_has(l->runtime_main_thread) &&
+         !copy(memory, s, python->runtime + l->runtime_main_thread, &main, sizeof main)))
+        return HEC_PYTHON_TORN;
+    for (int i = 0; interpreter && i < INTERPRETERS_MAX; i++) {
+        if (!copy(memory, s, interpreter + l->interpreter_threads, &state, sizeof state))
+            return HEC_PYTHON_TORN;
+        while (state && listed++ < LISTED_MAX) {
+            if (!copy(memory, s, state, bytes, l->thread_bytes) ||
+                hec_memory_u64(bytes + l->thread_interpreter) != interpreter)
+                return HEC_PYTHON_TORN;
+            struct hec_python_thread thread = {
+                .state = state, .interpreter = interpreter, .id = hec_memory_u64(bytes + l->thread_id)};
+            if (hec_python_has(l->thread_native_id))
+                thread.native_id = hec_memory_u64(bytes + l->thread_native_id);
+            thread.main = main && thread.id == main;
+            if (thread.id && count < room)
+                out[count++] = thread;
+            state = hec_memory_u64(bytes + l->thread_next);
+        }
+        if (!copy(memory, s, interpreter + l->interpreter_next, &interpreter, sizeof interpreter))
+            return HEC_PYTHON_TORN;
+    }
+    return count;
 }
 
 /* ---- the frames ---- */
@@ -140,9 +175,7 @@ static int follow(const struct hec_python *python, const struct hec_memory *memo
     const struct hec_python_layout *l = &python->layout;
     int count = 0;
     for (; address && count < HEC_PYTHON_FRAMES_MAX; count++) {
-        const unsigned char *bytes = planned(s, address, l->frame_bytes);
-        if (!bytes)
-            bytes = fetch(memory, s, address, l->minor >= 11 ? WINDOW_BYTES : 0, l->frame_bytes);
+        const unsigned char *bytes = bytes_at(memory, s, address, l->minor >= 11 ? WINDOW_BYTES : 0, l->frame_bytes);
         if (!bytes || address % sizeof address != 0 || !take_frame(l, address, bytes, &s->frames[count]))
             return HEC_PYTHON_TORN;
         address = hec_memory_u64(bytes + l->frame_previous);
@@ -169,13 +202,11 @@ static bool top_of(const struct hec_python *python, const struct hec_memory *mem
     uint64_t cframe = *top;
     if (!cframe)
         return true;
-    bytes = planned(s, cframe + l->cframe_frame, sizeof *top);
-    if (!bytes)
-        bytes = fetch(memory, s, cframe + l->cframe_frame, 0, sizeof *top);
+    bytes = bytes_at(memory, s, cframe + l->cframe_frame, 0, sizeof *top);
     if (!bytes)
         return false;
-    stack->cframe = cframe;
     *top = hec_memory_u64(bytes);
+    stack->cframe = cframe;
     return true;
 }
 
@@ -205,22 +236,33 @@ static int common(const struct hec_python_stack *stack, const struct hec_python_
     return same;
 }
 
-int hec_python_walk(const struct hec_python *python, const struct hec_memory *memory,
-                    const struct hec_python_thread *thread, struct hec_python_scratch *s,
-                    struct hec_python_stack *stack, int *same) {
+void hec_python_plan_begin(struct hec_python_scratch *s) {
+    s->piece_count = s->used = s->found = 0;
+}
+
+void hec_python_plan(const struct hec_python *python, const struct hec_python_thread *thread,
+                     const struct hec_python_stack *stack, struct hec_python_scratch *s) {
     const struct hec_python_layout *l = &python->layout;
-    uint64_t top;
-    int err;
-    s->piece_count = s->used = 0;
     plan(s, thread->state, l->thread_bytes);
     if (stack->cframe)
-        plan(s, stack->cframe + l->cframe_frame, sizeof top);
+        plan(s, stack->cframe + l->cframe_frame, sizeof(uint64_t));
     plan_frames(l, stack, false, s);
     plan_frames(l, stack, true, s);
+}
+
+/* Pieces that did not come are as if they had not been planned. */
+void hec_python_plan_read(const struct hec_memory *memory, struct hec_python_scratch *s) {
     size_t got = memory->read(memory->context, s->pieces, s->piece_count, s->bytes);
     while (s->piece_count && s->piece_at[s->piece_count - 1] + s->pieces[s->piece_count - 1].iov_len > got)
         s->piece_count--;
     s->used = got;
+}
+
+int hec_python_take(const struct hec_python *python, const struct hec_memory *memory,
+                    const struct hec_python_thread *thread, struct hec_python_scratch *s,
+                    struct hec_python_stack *stack, int *same) {
+    uint64_t top;
+    int err;
     if (!top_of(python, memory, s, thread, stack, &top, &err)) {
         stack->cframe = 0;
         return s->piece_count ? err : HEC_PYTHON_GONE;
@@ -232,6 +274,15 @@ int hec_python_walk(const struct hec_python *python, const struct hec_memory *me
     if (*same == count && count == stack->count)
         return 0;
     return keep(stack, s->frames, count) ? 1 : HEC_PYTHON_TORN;
+}
+
+int hec_python_walk(const struct hec_python *python, const struct hec_memory *memory,
+                    const struct hec_python_thread *thread, struct hec_python_scratch *s,
+                    struct hec_python_stack *stack, int *same) {
+    hec_python_plan_begin(s);
+    hec_python_plan(python, thread, stack, s);
+    hec_python_plan_read(memory, s);
+    return hec_python_take(python, memory, thread, s, stack, same);
 }
 
 void hec_python_stack_free(struct hec_python_stack *stack) {

@@ -25,10 +25,6 @@ struct hec_python_thread {
 /* HEC_PYTHON_GONE: the thread has ended. */
 enum { HEC_PYTHON_TORN = -1, HEC_PYTHON_GONE = -2 };
 
-/* The threads that have run Python. Their number, at most `room`; 0: the interpreter has not begun; HEC_PYTHON_TORN. */
-int hec_python_threads(const struct hec_python *python, const struct hec_memory *memory, struct hec_python_thread *out,
-                       int room);
-
 struct hec_python_frame {
     uint64_t address, code; /* code 0: C calls Python here, no frame of a program */
     int64_t instruction;    /* bytes from the first one; negative: before it */
@@ -47,11 +43,27 @@ struct hec_python_scratch {
     struct hec_python_frame frames[HEC_PYTHON_FRAMES_MAX];
     size_t piece_at[HEC_MEMORY_PIECES_MAX]; /* in bytes */
     size_t piece_count, used;
+    size_t found; /* the piece that was looked up last: the next one is mostly behind it */
     unsigned char bytes[512 * 1024];
 };
 
-/* Reads the stack of a thread. 1: it has changed since the last time, 0: it is the same; count 0: it runs no Python.
+/* The threads that have run Python. Their number, at most `room`; 0: the interpreter has not begun; HEC_PYTHON_TORN.
+ * known: states of those that were there the last time, which are read at once; known_count 0: none. */
+int hec_python_threads(const struct hec_python *python, const struct hec_memory *memory,
+                       struct hec_python_scratch *scratch, const uint64_t *known, int known_count,
+                       struct hec_python_thread *out, int room);
+
+/* Several stacks are read with one call, each where it was the last time: plan_begin, plan of each, plan_read, then take of each. */
+void hec_python_plan_begin(struct hec_python_scratch *scratch);
+void hec_python_plan(const struct hec_python *python, const struct hec_python_thread *thread,
+                     const struct hec_python_stack *stack, struct hec_python_scratch *scratch);
+void hec_python_plan_read(const struct hec_memory *memory, struct hec_python_scratch *scratch);
+/* The stack of a thread that was planned. 1: it has changed since the last time, 0: it is the same; count 0: it runs no Python.
  * *same: so many of its outermost frames are those of the last time. HEC_PYTHON_TORN, HEC_PYTHON_GONE: *stack is as before. */
+int hec_python_take(const struct hec_python *python, const struct hec_memory *memory,
+                    const struct hec_python_thread *thread, struct hec_python_scratch *scratch,
+                    struct hec_python_stack *stack, int *same);
+/* All of it for one thread. */
 int hec_python_walk(const struct hec_python *python, const struct hec_memory *memory,
                     const struct hec_python_thread *thread, struct hec_python_scratch *scratch,
                     struct hec_python_stack *stack, int *same);
