@@ -19,8 +19,6 @@ add_custom_target(programs DEPENDS hec hec_agent_module hec_top_module docs hec_
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/${CMAKE_INSTALL_DATADIR}/hec)
 file(CREATE_LINK ${CMAKE_SOURCE_DIR}/python ${CMAKE_BINARY_DIR}/${CMAKE_INSTALL_DATADIR}/hec/python SYMBOLIC)
 
-# users can enter them, and others than root cannot write there, whatever the umask
-set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 install(DIRECTORY ${HEC_SHARE}/man DESTINATION ${CMAKE_INSTALL_DATADIR})
 install(DIRECTORY ${HEC_SHARE}/bash-completion ${HEC_SHARE}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR})
 install(SCRIPT ${CMAKE_SOURCE_DIR}/cmake/InstallPython.cmake)

@@ -1,5 +1,6 @@
 # At install: the package hec where the system's python3 looks, so that `import hec` works in programs. A link into
 # share/hec/python, for each folder of packages below PREFIX/lib that a python3 of this machine names.
+include(${CMAKE_CURRENT_LIST_DIR}/InstallFolder.cmake)
 set(package ${CMAKE_INSTALL_PREFIX}/share/hec/python/hec)
 set(folders "")
 foreach(python /usr/bin/python3 python3)
@@ -22,7 +23,7 @@ foreach(folder IN LISTS folders)
     continue()
   endif()
   file(RELATIVE_PATH target ${folder} ${package})
-  file(MAKE_DIRECTORY $ENV{DESTDIR}${folder})
+  make_folder(${folder})
   file(REMOVE ${link})
   file(CREATE_LINK ${target} ${link} SYMBOLIC)
   message(STATUS "Installing: ${link} -> ${target}")

@@ -5,14 +5,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Writers of another build, or of another language, map the same words: they must be plain lock-free memory. */
@@ -20,6 +23,8 @@ _Static_assert(__atomic_always_lock_free(sizeof(uint64_t), 0), "64-bit atomics m
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
 /* The reader gives pages of its mapping back after this many records (64 KB), or every ring would stay in its RSS. */
+#define LOCK_TRIES 100 /* a second in all */
+#define LOCK_WAIT_NS 10000000
 #define RELEASE_RECORDS 1024u
 
 static size_t bytes_of(uint64_t records) {
@@ -215,13 +220,45 @@ void hec_ring_unmap(struct hec_ring *ring) {
     memset(ring, 0, sizeof *ring);
 }
 
-static bool somebody_listens(const struct sockaddr_un *address) {
+/* Whether nobody listens at a socket any more. One of another kind, or that may not be asked, is somebody's. */
+static bool is_deserted(const struct sockaddr_un *address) {
     int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool listens = connection >= 0 &&
-                   (connect(connection, (const struct sockaddr *)address, sizeof *address) == 0 || errno == EAGAIN);
+    bool deserted = connection >= 0 && connect(connection, (const struct sockaddr *)address, sizeof *address) != 0 &&
+                    errno == ECONNREFUSED;
     if (connection >= 0)
         close(connection);
-    return listens;
+    return deserted;
+}
+
+/* One at a time looks whether somebody listens and takes the place: by a lock on the socket's folder, which leaves no file. Who else holds
+ * it, as anybody may who can read the folder, costs LOCK_TRIES. The folder, for close; -1: it cannot be opened. */
+static int lock_folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char folder[sizeof((struct sockaddr_un *)0)->sun_path];
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; fd >= 0 && i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = LOCK_WAIT_NS}, NULL);
+    return fd;
+}
+
+static int listen_at(const char *path, const struct sockaddr_un *address, int *fd) {
+    struct stat info;
+    if (lstat(path, &info) == 0 && S_ISSOCK(info.st_mode)) {
+        if (!is_deserted(address))
+            return HEC_ERR_BUSY;
+        unlink(path);
+    }
+    int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener < 0)
+        return HEC_ERR_IO;
+    if (bind(listener, (const struct sockaddr *)address, sizeof *address) != 0 || listen(listener, SOMAXCONN) != 0) {
+        int err = errno == EACCES ? HEC_ERR_PERMISSION : errno == ENOENT ? HEC_ERR_NOTFOUND : HEC_ERR_IO;
+        close(listener);
+        return err;
+    }
+    *fd = listener;
+    return HEC_OK;
 }
 
 int hec_ring_listen(const char *path, int *fd) {
@@ -229,22 +266,11 @@ int hec_ring_listen(const char *path, int *fd) {
     int err = address_of(path, &address);
     if (err)
         return err;
-    struct stat info;
-    if (lstat(path, &info) == 0 && S_ISSOCK(info.st_mode)) {
-        if (somebody_listens(&address))
-            return HEC_ERR_BUSY;
-        unlink(path); /* of one that is gone */
-    }
-    int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (listener < 0)
-        return HEC_ERR_IO;
-    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, SOMAXCONN) != 0) {
-        err = errno == EACCES ? HEC_ERR_PERMISSION : errno == ENOENT ? HEC_ERR_NOTFOUND : HEC_ERR_IO;
-        close(listener);
-        return err;
-    }
-    *fd = listener;
-    return HEC_OK;
+    int folder = lock_folder_of(path);
+    err = listen_at(path, &address, fd);
+    if (folder >= 0)
+        close(folder);
+    return err;
 }
 
 int hec_ring_receive(int connection, struct hec_ring_hello *hello, int *fd) {

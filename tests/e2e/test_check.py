@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import subprocess
+import unicodedata
 
 import jsonschema
 import pytest
@@ -97,6 +98,32 @@ def test_a_replay_shows_all_that_it_would_run(made):
     (hec.folder / "ran").unlink(missing_ok=True)
     done = hec("verify", "--replay", "--in-place", "long.json")
     assert done.returncode == 2 and "touch ran" in done.stderr and not (hec.folder / "ran").exists()
+
+
+HIDING = {
+    "colours of the background": "\x1b[8m; touch ran\x1b[0m", "a line that is written over": "; touch ran\rhec: A: true", "a line cleared": "; touch ran\x1b[2K\x1b[1A",
+    "backspaces": "; touch ran" + "\b" * 40, "a forged line": "true\nhec: B: true\n; touch ran", "turned round": "\u202enar hcuot ;\u202c; touch ran",
+    "no width": "; to\u200buch ran; touch ran", "many words": None, "blanks": " " * 5000 + "; touch ran", "quotes": "'; touch ran; '", "a title": "\x1b]0;x\x07; touch ran",
+    "a long word": "x" * 200000 + "; touch ran", "wide": "\u3000" * 3000 + "; touch ran", "C1": "\x9b8m; touch ran", "an empty word": "; touch ran",
+}
+
+
+@pytest.mark.parametrize("name", HIDING)
+def test_no_word_hides_another_from_who_is_asked(made, name):
+    """The receipt is somebody's; its digest is made anew. All that would run is shown as text, and nothing runs unasked."""
+    hec, _ = made
+    receipt = json.loads((hec.folder / "ab.json").read_text())
+    words = ["sh", "-c", "true", *["x"] * 20000, "touch ran"] if HIDING[name] is None else ["sh", "-c", "true" + HIDING[name], ""]
+    receipt["commands"]["b"] = words
+    receipt["digest"] = hashlib.sha256(canonical({key: value for key, value in receipt.items() if key != "digest"})).hexdigest()
+    (hec.folder / "hiding.json").write_text(json.dumps(receipt))
+    done = hec("verify", "--replay", "--in-place", "-o", "hidden.json", "hiding.json", input="y\n", errors="replace")
+    assert done.returncode in (2, 65) and not (hec.folder / "ran").exists(), done.stderr[-500:]
+    if done.returncode == 65:
+        return  # it is not even a receipt
+    line, = [line for line in done.stderr.splitlines() if line.startswith("hec: B: ")]
+    assert "touch ran" in line and len(line) >= sum(map(len, words)), line[:300]
+    assert not [c for c in done.stderr if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c != "\n"]
 
 
 def test_a_receipt_keeps_no_secrets(made):

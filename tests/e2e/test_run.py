@@ -1,4 +1,5 @@
 """`hec run` beside all kinds of commands: it changes nothing about them, and says what they cost."""
+import contextlib
 import json
 import os
 import pty
@@ -19,6 +20,37 @@ from conftest import rows
 @pytest.mark.parametrize("script,status", [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", -signal.SIGTERM), ("kill -KILL $$", -signal.SIGKILL)])
 def test_exit_status_is_the_commands(hec, script, status):
     assert hec("run", "-q", "--", "sh", "-c", script).returncode == status
+
+
+@pytest.mark.parametrize("number", [number for number in signal.valid_signals()
+                                    if number not in (signal.SIGCHLD, signal.SIGCONT, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN,
+                                                      signal.SIGTTOU, signal.SIGURG, signal.SIGWINCH) and (number < 32 or number in (34, 64))])
+def test_death_by_any_signal_is_passed_on(hec, number):
+    done = hec("run", "-q", "-f", "-o", "x.hec", "--trace", "off", "--hooks", "off", "--", "sh", "-c", f"ulimit -c 0; kill -{int(number)} $$")
+    assert done.returncode == -number, done.stderr
+
+
+@pytest.mark.parametrize("command, goes_on", [("sh -c 'echo ready; exec sleep 30'", False), ("bash -c 'echo ready; sleep 30; true'", False),
+                                              ("env sh -c 'echo ready; sleep 30 | cat'", False),
+                                              ("python3 -c 'print(\"ready\", flush=True); import time; time.sleep(30)'", False),
+                                              ("sh -c 'trap \"exit 3\" INT; echo ready; while :; do sleep 0.1; done'", True)])
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+def test_ctrl_c_ends_a_loop_of_a_shell(hec, command, goes_on, shell):
+    """As without hec: where the command dies of it, the shell does, and goes on where the command ends by itself."""
+    said = []
+    for before in ("", f"{hec.path} run -q -f -o x.hec --trace off --hooks off -- "):
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.chdir(hec.folder)
+            os.execvp(shell, [shell, "-c", f"for i in 1 2 3; do {before}{command}; echo next $?; break; done"])
+        output = read_until(fd, b"ready")
+        os.write(fd, b"\x03")
+        with contextlib.suppress(OSError):  # nobody has the terminal any more
+            while select.select([fd], [], [], 20)[0] and (part := os.read(fd, 4096)):
+                output += part
+        said.append((os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), b"next 3" in output, b"next" in output))
+        os.close(fd)
+    assert said[0] == said[1] and (shell == "sh" or said[0][1:] == (goes_on, goes_on)), said
 
 
 def test_not_found_and_not_executable(hec):
@@ -310,7 +342,7 @@ def test_help_of_every_verb(hec, verb):
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("limit, amount, words", [*(("NOFILE", count, "ulimit -n") for count in (3, 4, 10, 31)), ("STACK", 96 << 10, "ulimit -s"),
+@pytest.mark.parametrize("limit, amount, words", [*(("NOFILE", count, "ulimit -n") for count in (4, 10, 31)), ("STACK", 96 << 10, "ulimit -s"),
                                                   *(pytest.param("STACK", kib << 10, "ulimit -s", marks=pytest.mark.skipif(SANITIZED, reason="larger frames"))
                                                     for kib in (24, 48, 64, 80)), ("DATA", 2 << 20, "memory"),
                                                   pytest.param("AS", 25 << 20, "", marks=pytest.mark.skipif(SANITIZED, reason="shadow memory"))])

@@ -271,15 +271,33 @@ def test_options_that_keep_the_environment_out(observe, options):
     assert observe.last.stdout == "42\n"
 
 
-def test_packages_are_listed_as_without_hec(observe):
+PACKAGES = {
+    "distributions": "import importlib.metadata as m; print(sorted(str(d.metadata['Name']) for d in m.distributions()))",
+    "packages": "import importlib.metadata as m; print(sorted(getattr(m, 'packages_distributions', dict)()))",
+    "a version": "import importlib.metadata as m\ntry: print(m.version('hec'))\nexcept m.PackageNotFoundError: print('none')",
+    "entry points": "import importlib.metadata as m; print(sorted(map(str, m.entry_points())))",
+    "on the path": "import importlib.metadata as m, sys; print(sorted(str(d.metadata['Name']) for d in m.distributions(path=sys.path)))",
+    "with torch's hooks": "import sys; sys.path.insert(0, '.'); import torch, importlib.metadata as m; print(len(list(m.distributions())))",
+    "in a child": "import subprocess, sys; print(subprocess.run([sys.executable, '-c', 'import importlib.metadata as m; "
+                  "print(len(list(m.distributions())))'], stdout=subprocess.PIPE).stdout)",
+    "pkg_resources": "import pkg_resources as p; print(sorted(d.project_name for d in p.working_set))",
+    "egg-info": "import glob, sys; print([f for p in sys.path for f in glob.glob(p + '/[hH][eE][cC]*-info')])",
+    "pip freeze": "import runpy, sys; sys.argv = ['pip', 'freeze', '--all']; runpy.run_module('pip', run_name='__main__')",
+    "pip list": "import runpy, sys; sys.argv = ['pip', 'list']; runpy.run_module('pip', run_name='__main__')",
+    "pip inspect": "import runpy, sys; sys.argv = ['pip', 'list', '--format=json', '-v']; runpy.run_module('pip', run_name='__main__')",
+}
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_packages_are_listed_as_without_hec(observe, name):
     """By pip freeze and by what records the packages of an experiment."""
-    program = """
-        from importlib.metadata import distributions
-        print(sorted(str(d.metadata["Name"]) for d in distributions()))
-    """
+    program = PACKAGES[name]
+    (observe.folder / "torch.py").write_text("answer = 42\n")
     plain = observe.start(sys.executable, program, hooked=False, options=())
+    if plain.returncode and ("No module named" in plain.stderr or "not found" in plain.stderr):
+        pytest.skip(plain.stderr.splitlines()[-1])
     hooked = observe.start(sys.executable, program, options=())
-    assert plain.stdout == hooked.stdout != "[]\n"
+    assert (plain.stdout, plain.returncode) == (hooked.stdout, hooked.returncode) and plain.stdout, hooked.stderr
 
 
 def test_starting_never_raises(observe):

@@ -3,11 +3,14 @@
 #include "base/ring.h"
 #include "tests/unit/folder.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define TAG 7
@@ -88,6 +91,118 @@ TEST(a_socket_has_one_listener) {
     assert_int_equal(hec_ring_listen(f.socket, &second), HEC_ERR_BUSY);
     assert_int_equal(second, -1);
     listen_again();
+}
+
+/* What stands where a socket is to be: it is taken where it is a socket that nobody listens at, and nothing else is. */
+enum plant {
+    NOTHING,
+    DESERTED,
+    LISTENS,
+    LISTENS_FULL,
+    STREAM,
+    DATAGRAM,
+    FILE_THERE,
+    FOLDER,
+    PIPE,
+    LINK,
+    LINK_TO_IT,
+    DANGLING,
+    HARD_LINK
+};
+static const struct {
+    enum plant plant;
+    int err;
+} plants[] = {
+    {NOTHING, HEC_OK},        {DESERTED, HEC_OK},       {LISTENS, HEC_ERR_BUSY},  {LISTENS_FULL, HEC_ERR_BUSY},
+    {STREAM, HEC_ERR_BUSY},   {DATAGRAM, HEC_ERR_BUSY}, {FILE_THERE, HEC_ERR_IO}, {FOLDER, HEC_ERR_IO},
+    {PIPE, HEC_ERR_IO},       {LINK, HEC_ERR_IO},       {LINK_TO_IT, HEC_ERR_IO}, {DANGLING, HEC_ERR_IO},
+    {HARD_LINK, HEC_ERR_BUSY}};
+
+static int bound(const char *path, int kind, bool listens) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, kind | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    if (listens)
+        assert_int_equal(listen(fd, 0), 0);
+    return fd;
+}
+
+TEST(what_stands_where_a_socket_is_to_be) {
+    for (size_t i = 0; i < sizeof plants / sizeof plants[0]; i++) {
+        char path[100], other[100];
+        struct stat before = {0}, after = {0};
+        int held = -1, waiting = -1, fd = -1;
+        enum plant plant = plants[i].plant;
+        snprintf(path, sizeof path, "%s/place", folder);
+        snprintf(other, sizeof other, "%s/other", folder);
+        if (plant >= DESERTED && plant <= DATAGRAM)
+            held = bound(path,
+                         plant == STREAM     ? SOCK_STREAM
+                         : plant == DATAGRAM ? SOCK_DGRAM
+                                             : SOCK_SEQPACKET,
+                         plant >= LISTENS && plant <= STREAM);
+        if (plant == LISTENS_FULL) {
+            struct sockaddr_un address = {.sun_family = AF_UNIX};
+            strcpy(address.sun_path, path);
+            waiting = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+            assert_int_equal(connect(waiting, (struct sockaddr *)&address, sizeof address), 0);
+        }
+        if (plant == DESERTED)
+            close(held);
+        if (plant == FILE_THERE)
+            close(open(path, O_CREAT | O_WRONLY, 0600));
+        if (plant == FOLDER)
+            assert_int_equal(mkdir(path, 0700), 0);
+        if (plant == PIPE)
+            assert_int_equal(mkfifo(path, 0600), 0);
+        if (plant == LINK)
+            close(open(other, O_CREAT | O_WRONLY, 0600));
+        if (plant == LINK || plant == DANGLING || plant == LINK_TO_IT)
+            assert_int_equal(symlink(plant == LINK_TO_IT ? f.socket : other, path), 0);
+        if (plant == HARD_LINK)
+            assert_int_equal(link(f.socket, path), 0);
+        lstat(path, &before);
+        assert_int_equal(hec_ring_listen(path, &fd), plants[i].err);
+        lstat(path, &after);
+        if (plants[i].err)
+            assert_int_equal(before.st_ino, after.st_ino);
+        for (int *open_fd = (int[]){fd, plant == DESERTED ? -1 : held, waiting, -2}; *open_fd != -2; open_fd++)
+            if (*open_fd >= 0)
+                close(*open_fd);
+        if (plant == FOLDER)
+            rmdir(path);
+        unlink(path);
+        unlink(other);
+    }
+    listen_again();
+}
+
+static void *listens(void *path) {
+    int fd = -1, err = hec_ring_listen(path, &fd);
+    return (void *)(intptr_t)(err == HEC_OK ? fd + 1 : 0);
+}
+
+/* Many at once, where one that is gone has left its socket: one of them has it. */
+TEST(one_of_many_has_the_socket) {
+    char path[100];
+    snprintf(path, sizeof path, "%s/place", folder);
+    for (int round = 0; round < 50; round++) {
+        pthread_t thread[6];
+        int winners = 0, won = -1;
+        close(bound(path, SOCK_SEQPACKET, false));
+        for (int i = 0; i < 6; i++)
+            assert_int_equal(pthread_create(&thread[i], NULL, listens, path), 0);
+        for (int i = 0; i < 6; i++) {
+            void *fd;
+            pthread_join(thread[i], &fd);
+            winners += fd != NULL;
+            won = fd ? (int)(intptr_t)fd - 1 : won;
+        }
+        close(won);
+        assert_int_equal(winners, 1);
+        unlink(path);
+    }
 }
 
 TEST(test_the_same_agent) {
