@@ -182,6 +182,45 @@ def many_in_one_message(place):
     return [send(place, *[fd] * count) for count in (2, 3, 16, 253)] + [send(place)]
 
 
+@attack
+def sockets_of_other_families(place):
+    kinds = [(socket.AF_NETLINK, socket.SOCK_RAW, 0), (38, socket.SOCK_SEQPACKET, 0), (40, socket.SOCK_STREAM, 0), (socket.AF_INET6, socket.SOCK_STREAM, 0),
+             (socket.AF_INET, socket.SOCK_DGRAM, 0), (socket.AF_UNIX, socket.SOCK_DGRAM, 0), (socket.AF_INET, socket.SOCK_STREAM, 262)]  # AF_ALG, AF_VSOCK, MPTCP
+    held = []
+    for kind in kinds:
+        with contextlib.suppress(OSError):
+            held.append(socket.socket(*kind))
+    return [held, [send(place, one.fileno(), message=hello(role)) for one in held for role in (TRACE, REQUEST)]]
+
+
+@attack
+def sockets_in_a_chain(place):
+    """Each lies in the queue of the next: closing the last one closes all."""
+    last = memory()
+    for _ in range(200):
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        mine.sendmsg([b"x"], rights(last if isinstance(last, int) else last.fileno()))
+        last = theirs
+        mine.close()
+    return [send(place, last.fileno()), send(place, last.fileno(), message=hello(REQUEST))]
+
+
+@attack
+def terminals_pipes_and_leases(place):
+    master, slave = os.openpty()
+    os.write(slave, b"x" * 2000)
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(write, b"x" * 65536)
+    file = os.open(place.file + ".lease", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(file, 1024, fcntl.F_RDLCK)  # F_SETLEASE
+    return [[send(place, fd) for fd in (master, slave, read, write, file)], [send(place, fd, message=hello(REQUEST)) for fd in (master, read, file)]]
+
+
 # ---- what is said ----
 
 @attack
@@ -240,7 +279,88 @@ def nobody_takes_the_answer(place):
     return [held, mine, send(place, theirs.fileno(), message=hello(REQUEST))]
 
 
+@attack
+def words_and_descriptors_apart(place):
+    fd, held = memory(), []
+    for parts in (([b""], [fd]), ([hello()[:12]], [fd]), ([hello(), hello()], [fd]), ([hello()], [])):
+        peer = connect(place)
+        with contextlib.suppress(OSError):
+            peer.sendmsg(parts[0], rights(*parts[1]) if parts[1] else [])
+            peer.sendmsg([hello()], rights(fd))
+        held.append(peer)
+    return held
+
+
+@attack
+def half_a_request(place):
+    held = []
+    for late in (b"", b"x", struct.pack("<Q352sd", REQUEST_MAGIC, b"", 1.0)):
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        held += [send(place, theirs.fileno(), message=hello(REQUEST)), mine]
+        theirs.close()
+        time.sleep(0.01)
+        with contextlib.suppress(OSError):
+            mine.send(late)
+    return held
+
+
 # ---- more than a share ----
+
+@attack
+def ring_after_ring_of_one_process(place):
+    fd, held = memory(), []
+    for number in range(300):
+        with contextlib.suppress(OSError):
+            held.append(send(place, fd, message=hello(tag=1000 + number % 7)))
+    return held
+
+
+@attack
+def jobs_of_others_by_their_tags(place):
+    held = [send(place, memory(), message=hello(tag=tag)) for tag in range(20, 40)]
+    return held + [request(place, b"run-%d-%d" % (uid, tag), 300.0) for uid in (0, 7002) for tag in (20, 21, 22)]
+
+
+@attack
+def lists_in_a_loop(place):
+    return [request(place, b"", close=number % 2 == 0) for number in range(100)]
+
+
+@attack
+def asks_for_a_window_and_goes(place):
+    held = [send(place, memory(), message=hello(tag=3))]
+    for _ in range(20):
+        peer, mine = request(place, b"run-%d-3" % os.getuid(), 60.0, close=True)
+        peer.close()
+    return held
+
+
+@attack
+def one_connection_of_many_processes(place):
+    peer = send(place, memory())
+    for _ in range(30):
+        if os.fork() == 0:
+            signal.alarm(5)
+            signal.pause()
+    return [peer]
+
+
+@attack
+def a_job_of_many_processes_of_others(place):
+    """Its connections are handed from process to process, which end."""
+    held = []
+    for _ in range(20):
+        mine, theirs = socket.socketpair()
+        if os.fork() == 0:
+            with contextlib.suppress(OSError):
+                peer = send(place, memory())
+                theirs.sendmsg([b"x"], rights(peer.fileno()))
+            os._exit(0)
+        with contextlib.suppress(OSError):
+            held.append(mine.recvmsg(1, 64))
+        os.wait()
+    return held
+
 
 @attack
 def many_jobs(place):
@@ -332,6 +452,11 @@ def wrong_passwords(place):
     return []
 
 
+def job(place):
+    """What a user does who attacks nobody: one ring of one process."""
+    return [send(place, memory(), message=hello(tag=place.tag))]
+
+
 def start(name, place, uid, again=None, group=None):
     """The attacker's process, which writes a line to place.done after its first time. again: so many seconds between one time and the
     next, else there is no other. The parent must be root. group: the file that takes it into a control group."""
@@ -353,7 +478,7 @@ def start(name, place, uid, again=None, group=None):
         held = []
         for time_number in itertools.count():
             try:
-                held = [held[-1:], ATTACKS[name](place)]
+                held = [held[-1:], ATTACKS.get(name, job)(place)]
                 said = "done"
             except OSError as error:  # it has been shut out
                 said = repr(error)

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -57,20 +58,28 @@ def descriptors(agent):
                for opened in opened_by(pid))
 
 
-def victim(place):
-    """Another user asks what jobs of his there are."""
-    return subprocess.run([BINARY, "record", f"--agent={place.socket}"], capture_output=True, text=True, timeout=60, user=VICTIM,
+def jobs_of_victim(place):
+    done = subprocess.run([BINARY, "record", f"--agent={place.socket}"], capture_output=True, text=True, timeout=60, user=VICTIM,
                           group=VICTIM, extra_groups=[], cwd="/")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return re.findall(r"\brun-\d+-\d+\b", done.stdout)
 
 
 @pytest.mark.parametrize("name", attacks.ATTACKS)
 def test_an_attack(node, name):
+    """While it lasts another user's job comes, which that user is told of, and of no other."""
     agent, place, read = node
     lost = agent.page().sum("hec_device_state_seconds_total", state="unobserved")
     attacker = attacks.start(name, place, ATTACKER)
     assert os.read(read, 1000).decode() == f"{name}: done\n"
-    done = victim(place)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "no job of yours reports to the agent\n", ""), done
+    mine = types.SimpleNamespace(**vars(place), tag=500 + list(attacks.ATTACKS).index(name))
+    job = attacks.start("job", mine, VICTIM)
+    assert os.read(read, 1000).decode() == "job: done\n"
+    own = f"run-{VICTIM}-{mine.tag}"
+    until(lambda: own in jobs_of_victim(place), why=lambda: jobs_of_victim(place))
+    assert all(other.startswith(f"run-{VICTIM}-") for other in jobs_of_victim(place))
+    os.killpg(job, signal.SIGKILL)
+    os.waitpid(job, 0)
     page = agent.page()
     assert len(page.all("hec_device_up")) == 8
     assert page.sum("hec_device_state_seconds_total", state="unobserved") == lost
