@@ -17,10 +17,16 @@ import time
 MAGIC, MARKS, TRACE, REQUEST, REQUEST_MAGIC = 0x31474E4952434548, 1, 2, 3, 0x31514552434548
 SEAL, SHRINK, GROW, WRITE, FUTURE = 1, 2, 4, 8, 16
 ATTACKS = {}
+TOGETHER = []  # of these, what the soak was measured with: all at once
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def attack(function):
+    TOGETHER.append(function.__name__)
+    return alone(function)
+
+
+def alone(function):
     ATTACKS[function.__name__] = function
     return function
 
@@ -182,7 +188,7 @@ def many_in_one_message(place):
     return [send(place, *[fd] * count) for count in (2, 3, 16, 253)] + [send(place)]
 
 
-@attack
+@alone
 def sockets_of_other_families(place):
     kinds = [(socket.AF_NETLINK, socket.SOCK_RAW, 0), (38, socket.SOCK_SEQPACKET, 0), (40, socket.SOCK_STREAM, 0), (socket.AF_INET6, socket.SOCK_STREAM, 0),
              (socket.AF_INET, socket.SOCK_DGRAM, 0), (socket.AF_UNIX, socket.SOCK_DGRAM, 0), (socket.AF_INET, socket.SOCK_STREAM, 262)]  # AF_ALG, AF_VSOCK, MPTCP
@@ -193,7 +199,7 @@ def sockets_of_other_families(place):
     return [held, [send(place, one.fileno(), message=hello(role)) for one in held for role in (TRACE, REQUEST)]]
 
 
-@attack
+@alone
 def sockets_in_a_chain(place):
     """Each lies in the queue of the next: closing the last one closes all."""
     last = memory()
@@ -205,7 +211,7 @@ def sockets_in_a_chain(place):
     return [send(place, last.fileno()), send(place, last.fileno(), message=hello(REQUEST))]
 
 
-@attack
+@alone
 def terminals_pipes_and_leases(place):
     master, slave = os.openpty()
     os.write(slave, b"x" * 2000)
@@ -279,7 +285,7 @@ def nobody_takes_the_answer(place):
     return [held, mine, send(place, theirs.fileno(), message=hello(REQUEST))]
 
 
-@attack
+@alone
 def words_and_descriptors_apart(place):
     fd, held = memory(), []
     for parts in (([b""], [fd]), ([hello()[:12]], [fd]), ([hello(), hello()], [fd]), ([hello()], [])):
@@ -291,7 +297,7 @@ def words_and_descriptors_apart(place):
     return held
 
 
-@attack
+@alone
 def half_a_request(place):
     held = []
     for late in (b"", b"x", struct.pack("<Q352sd", REQUEST_MAGIC, b"", 1.0)):
@@ -306,7 +312,7 @@ def half_a_request(place):
 
 # ---- more than a share ----
 
-@attack
+@alone
 def ring_after_ring_of_one_process(place):
     fd, held = memory(), []
     for number in range(300):
@@ -315,18 +321,18 @@ def ring_after_ring_of_one_process(place):
     return held
 
 
-@attack
+@alone
 def jobs_of_others_by_their_tags(place):
     held = [send(place, memory(), message=hello(tag=tag)) for tag in range(20, 40)]
     return held + [request(place, b"run-%d-%d" % (uid, tag), 300.0) for uid in (0, 7002) for tag in (20, 21, 22)]
 
 
-@attack
+@alone
 def lists_in_a_loop(place):
     return [request(place, b"", close=number % 2 == 0) for number in range(100)]
 
 
-@attack
+@alone
 def asks_for_a_window_and_goes(place):
     held = [send(place, memory(), message=hello(tag=3))]
     for _ in range(20):
@@ -335,7 +341,7 @@ def asks_for_a_window_and_goes(place):
     return held
 
 
-@attack
+@alone
 def one_connection_of_many_processes(place):
     peer = send(place, memory())
     for _ in range(30):
@@ -345,7 +351,7 @@ def one_connection_of_many_processes(place):
     return [peer]
 
 
-@attack
+@alone
 def a_job_of_many_processes_of_others(place):
     """Its connections are handed from process to process, which end."""
     held = []

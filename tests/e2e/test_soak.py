@@ -60,14 +60,14 @@ class Attackers:
     def __init__(self, agent, folder, group=None):
         self.came, done = os.pipe()
         place = types.SimpleNamespace(socket=f"{folder}/agent.sock", port=agent.port, file=f"{folder}/attackers", done=done)
-        self.groups = [attacks.start(name, place, ATTACKERS + i, again=0.5, group=group) for i, name in enumerate(attacks.ATTACKS)]
+        self.groups = [attacks.start(name, place, ATTACKERS + i, again=0.5, group=group) for i, name in enumerate(attacks.TOGETHER)]
         os.close(done)
 
     def until_all_came(self):
         """However busy the machine is: each has done once what it does."""
         with open(self.came, encoding="utf-8", closefd=False) as lines:
-            came = {next(lines).partition(":")[0] for _ in attacks.ATTACKS}
-        assert came == set(attacks.ATTACKS)
+            came = {next(lines).partition(":")[0] for _ in attacks.TOGETHER}
+        assert came == set(attacks.TOGETHER)
 
     def __enter__(self):
         return self
