@@ -26,23 +26,36 @@ static int64_t part_begin(int part, int64_t steps) {
     return (part * steps + HEC_EXPERIMENT_BINS - 1) / HEC_EXPERIMENT_BINS;
 }
 
+/* Whether a process's losses are the command's: those of a job are all its ranks', which have other data each; else they are of the
+ * process whose steps count. */
+static bool is_of_command(const struct hec_summary *s, int32_t pid) {
+    bool rank = false, counts = false;
+    for (int i = 0; i < s->job.rank_count && s->job.size > 1; i++) {
+        rank |= s->job.ranks[i].pid == pid;
+        counts |= s->job.ranks[i].pid == s->steps.pid;
+    }
+    return pid == s->steps.pid || (rank && counts);
+}
+
 /* Means of equal parts of the steps. What is not finite stays so. A part of which only some losses are known has none: the
  * faster side would have others of its steps, and early losses fall from one to the next. */
-static void bin_losses(const struct hec_step_summary *steps, int64_t of_steps, struct hec_experiment_trial *out) {
+static void bin_losses(const struct hec_summary *s, int64_t of_steps, struct hec_experiment_trial *out) {
+    const struct hec_step_summary *steps = &s->steps;
     double sum[HEC_EXPERIMENT_BINS] = {0};
-    int count[HEC_EXPERIMENT_BINS] = {0};
+    int count[HEC_EXPERIMENT_BINS] = {0}, processes = 0;
     for (int64_t i = 0; i < steps->loss_count && of_steps > 0; i++) {
         int64_t step = steps->losses[i].step;
         int bin = (int)(step * HEC_EXPERIMENT_BINS / of_steps);
-        if (step >= of_steps)
+        if (step >= of_steps || !is_of_command(s, steps->losses[i].pid))
             continue;
+        processes += i == 0 || steps->losses[i].pid != steps->losses[i - 1].pid;
         sum[bin] += isfinite(steps->losses[i].value) ? steps->losses[i].value : INFINITY;
         count[bin]++;
         out->loss_count++;
     }
     for (int i = 0; i < HEC_EXPERIMENT_BINS; i++) {
         int64_t whole = part_begin(i + 1, of_steps) - part_begin(i, of_steps);
-        if (count[i] && (count[i] >= whole || count[i] >= PART_LEAST))
+        if (count[i] && (count[i] >= processes * whole || count[i] >= processes * PART_LEAST))
             out->loss[i] = sum[i] / count[i];
     }
 }
@@ -63,15 +76,27 @@ static double log_of(struct mean mean) {
     return mean.count >= GRADIENTS_LEAST ? log(fmax(mean.sum / mean.count, GRADIENT_LEAST)) : NAN;
 }
 
+/* The first rank of a job that has some, so that it is the same one in all trials; else the process whose steps count. */
+static int32_t whose_gradients(const struct hec_summary *s) {
+    const struct hec_step_summary *steps = &s->steps;
+    for (int r = 0; r < s->job.rank_count && is_of_command(s, s->job.ranks[r].pid); r++)
+        for (int64_t i = 0; i < steps->gradient_count; i++)
+            if (steps->gradients[i].pid == s->job.ranks[r].pid)
+                return s->job.ranks[r].pid;
+    return steps->pid;
+}
+
 /* Of the same steps in all trials: the hooks take the first ones, then every eighth, and of the first ones the parts. Where a loss becomes
  * nearly nothing, and with it late gradients but for rounding, the mean of all is that of the first. */
-static struct hec_gradients gradients_of(const struct hec_step_summary *steps, int64_t of_steps) {
+static struct hec_gradients gradients_of(const struct hec_summary *s, int64_t of_steps) {
+    const struct hec_step_summary *steps = &s->steps;
+    int32_t pid = whose_gradients(s);
     struct mean all = {0, 0}, first = {0, 0}, parts[HEC_GRADIENT_PARTS] = {{0, 0}};
     struct hec_gradients out;
     int come = 0;
     for (int64_t i = 0; i < steps->gradient_count; i++) {
         const struct hec_step_number *norm = &steps->gradients[i];
-        if (norm->step >= of_steps || norm->part >= HEC_GRADIENT_PARTS)
+        if (norm->pid != pid || norm->step >= of_steps || norm->part >= HEC_GRADIENT_PARTS)
             continue;
         if (norm->part >= 0) {
             add_value(&parts[norm->part], norm->value);
@@ -127,8 +152,8 @@ int hec_trial_measure(struct hec_trial_measure *m, const struct hec_session *ses
     *steps = m->summary.steps.count;
     if (m->stop_steps && m->stop_steps < *steps)
         *steps = m->stop_steps;
-    bin_losses(&m->summary.steps, loss_steps ? loss_steps : *steps, out);
-    out->gradients = gradients_of(&m->summary.steps, loss_steps ? loss_steps : *steps);
+    bin_losses(&m->summary, loss_steps ? loss_steps : *steps, out);
+    out->gradients = gradients_of(&m->summary, loss_steps ? loss_steps : *steps);
     return HEC_OK;
 }
 

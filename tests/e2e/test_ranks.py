@@ -1,4 +1,5 @@
 """A job of two ranks on two simulated GPUs, whose collectives end together: who waits for whom, and whose line it is."""
+import json
 import sys
 
 import pytest
@@ -81,3 +82,35 @@ def test_ranks_that_are_not(job):
     report = job(-1, 40, "--trace=full")
     assert all(f["cause"] != "straggler" for f in report["findings"] if f["actionable"])
     assert sum(rank["waited_seconds"] for rank in report["job"]["ranks"]) < 0.05
+
+
+# Two ranks that report steps and losses as the hooks do. The second one's losses fall, or stay.
+LOSSES = '''
+import ctypes, os, subprocess, sys, time
+if len(sys.argv) == 2:
+    ranks = [subprocess.Popen([sys.executable, *sys.argv, str(rank)],
+                              env={**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "x"})
+             for rank in (0, 1)]
+    sys.exit(max(rank.wait() for rank in ranks))
+hec = ctypes.CDLL(os.environ["HEC_LIB"])
+hec.hec_hook_step.argtypes = [ctypes.c_char_p, ctypes.c_double, ctypes.c_uint32, ctypes.c_int64]
+hec.hec_hook_value.argtypes = [ctypes.c_char_p, ctypes.c_double, ctypes.c_int64]
+stays = sys.argv[1:] == ["stays", "1"]
+for step in range(40 if sys.argv[2] == "0" else 39):  # the first one is the one with most steps
+    time.sleep(0.05)
+    hec.hec_hook_value(b"loss", 4 if stays else 4 - step / 16, time.monotonic_ns())
+    hec.hec_hook_step(b"sample", 8, 1, time.monotonic_ns())
+'''
+
+
+def test_losses_of_all_ranks_are_compared(hec):
+    """A change that spoils the second rank alone fails the quality gate."""
+    (hec.folder / "losses.py").write_text(LOSSES)
+    verdicts = {}
+    for other in ("falls", "stays"):
+        command = [sys.executable, "losses.py"]
+        done = hec("ab", "--sim", "h200x2", "--in-place", "-n", 4, "--json", "--", *command, "falls", ":::", *command, other, timeout=120)
+        assert done.returncode == 0, done.stderr
+        verdicts[other] = json.loads(done.stdout)["verdict"]["quality"]
+    assert verdicts["falls"]["verdict"] == "pass", verdicts
+    assert verdicts["stays"]["verdict"] == "fail", verdicts

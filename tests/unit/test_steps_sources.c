@@ -119,6 +119,30 @@ TEST(losses) {
     assert_int_equal(s->nonfinite, 0);
 }
 
+/* Of ranks: each process's losses by its own steps, those of the process that the steps are of first; not of another source. */
+TEST(losses_of_several_processes) {
+    uint32_t loss = fake_tl_name(&t, "loss"), other = fake_tl_track(&t, HEC_TRACK_PROCESS, 11, -1, 0),
+             third = fake_tl_track(&t, HEC_TRACK_PROCESS, 12, -1, 0);
+    add_steps(other, HEC_STEP_OPTIMIZER, 3, 20 * MS, 1);
+    add_steps(process, HEC_STEP_OPTIMIZER, 4, 10 * MS, 1);
+    add_steps(third, HEC_STEP_MODULE, 4, 10 * MS, 1);
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 3; k++) {
+            int64_t at = (k == 1 ? 20 : 10) * i * MS + MS;
+            struct hec_activity *a =
+                fake_tl_add(&t, HEC_ACTIVITY_VALUE, (uint32_t[]){process, other, third}[k], at, at);
+            a->name = loss;
+            a->amount = 10 * k + i;
+        }
+    const struct hec_step_summary *s = steps();
+    assert_int_equal(s->loss_count, 6);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(s->losses[i].pid, i < 3 ? s->pid : 11);
+        assert_int_equal(s->losses[i].step, i % 3);
+        near(s->losses[i].value, 10 * (i / 3) + i % 3);
+    }
+}
+
 /* Losses every other step of 10 ms, the last two as given. */
 static const struct hec_step_summary *losses_end(double before, double last) {
     uint32_t loss = fake_tl_name(&t, "loss");

@@ -128,6 +128,22 @@ def accumulate(p):
 
 
 @case
+def uneven(p):
+    """Steps of two and of three backward passes in turn; not for --measure."""
+    model, optimizer = p.model(4096, 8)
+    inputs, count = p.inputs(1024, 4096), [0]
+
+    def step():
+        optimizer.zero_grad()
+        for _ in range(2 + count[0] % 2):
+            model(inputs).square().mean().backward()
+        count[0] += 1
+        optimizer.step()
+
+    return step
+
+
+@case
 def buckets(p):
     """Many small layers, a collective each; fixed: DistributedDataParallel's own buckets."""
     model, optimizer = p.model(512, 200, bias=False, bucket_cap_mb=25 if p.fixed else 0.1)  # planted

@@ -334,21 +334,30 @@ static void add_nonfinite(const struct hec_step_survey *survey, const struct hec
 static int take_values(const struct hec_step_survey *survey, const struct hec_step_list *steps, bool gradients,
                        struct hec_step_number **list, int64_t *count) {
     const struct hec_step_values *of = values_of(survey, steps->pid, gradients);
-    if (!of || !of->kept_count)
-        return 0;
-    *list = malloc(of->kept_count * sizeof **list);
-    if (!*list)
+    size_t kept = of ? of->kept_count : 0;
+    struct hec_step_number *grown = kept ? realloc(*list, ((size_t)*count + kept) * sizeof **list) : *list;
+    if (kept && !grown)
         return HEC_ERR_NOMEM;
-    for (size_t i = 0; i < of->kept_count; i++)
-        (*list)[(*count)++] =
-            (struct hec_step_number){step_at(steps, of->kept[i].t_ns), of->kept[i].part, of->kept[i].value};
+    *list = grown;
+    for (size_t i = 0; i < kept; i++)
+        grown[(*count)++] =
+            (struct hec_step_number){steps->pid, step_at(steps, of->kept[i].t_ns), of->kept[i].part, of->kept[i].value};
     return 0;
+}
+
+static int take_losses(const struct hec_step_survey *survey, const struct hec_step_list *steps,
+                       struct hec_step_summary *out) {
+    int err = take_values(survey, steps, false, &out->losses, &out->loss_count);
+    return err ? err : take_values(survey, steps, true, &out->gradients, &out->gradient_count);
 }
 
 int hec_step_survey_losses(const struct hec_step_survey *survey, const struct hec_step_list *steps,
                            struct hec_step_summary *out) {
-    int err = take_values(survey, steps, false, &out->losses, &out->loss_count);
-    return err ? err : take_values(survey, steps, true, &out->gradients, &out->gradient_count);
+    int err = take_losses(survey, steps, out);
+    for (size_t i = 0; i < survey->list_count && !err; i++)
+        if (survey->lists[i].pid != steps->pid && survey->lists[i].source == steps->source)
+            err = take_losses(survey, &survey->lists[i], out);
+    return err;
 }
 
 int hec_step_survey_result(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,

@@ -89,6 +89,6 @@ const struct hec_step_list *hec_device_steps_of(const struct hec_device_steps *s
 /* Everything of the summary but busy_share. steps may be NULL: there are none. 0 or HEC_ERR_NOMEM. */
 int hec_step_survey_result(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
                            const struct hec_step_list *steps, struct hec_step_summary *out);
-/* The losses and gradients of these steps' process into *out. 0 or HEC_ERR_NOMEM. */
+/* The losses and gradients of these steps' process, and of those with others of their source, into *out. 0 or HEC_ERR_NOMEM. */
 int hec_step_survey_losses(const struct hec_step_survey *survey, const struct hec_step_list *steps,
                            struct hec_step_summary *out);

@@ -76,7 +76,8 @@ struct hec_kernel_row {
 };
 
 struct hec_step_number {
-    int64_t step; /* in which it was reported, from 0 */
+    int32_t pid;  /* of the process that reported it */
+    int64_t step; /* in which of that process's steps, from 0 */
     int part;     /* of gradients: which part of the parameters; -1: all */
     double value;
 };
@@ -99,8 +100,9 @@ struct hec_step_summary {
     int64_t nonfinite, nonfinite_ns, nonfinite_step;
     int64_t finite_step;   /* of the loss before these */
     double nonfinite_last; /* the last loss of all: nan, infinite, or finite again */
-    /* of that process, in the run's steps alone (not in a device's); malloc'ed; NULL: none */
-    struct hec_step_number *losses, *gradients; /* gradients: norms, in the order in which they came */
+    /* Of that process first, then of others with steps of that source; in the run's steps alone (not in a device's); malloc'ed;
+     * NULL: none. */
+    struct hec_step_number *losses, *gradients; /* gradients: norms, of a process in the order in which they came */
     int64_t loss_count, gradient_count;
 };
 
