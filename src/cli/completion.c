@@ -27,7 +27,7 @@ static void print_words(enum hec_operand operand) {
     if (operand == HEC_OPERAND_CAUSE) {
         for (int i = 0; i < HEC_CAUSE_COUNT; i++)
             printf("%s ", hec_cause_name((enum hec_cause)i));
-        printf("words");
+        printf("words parallelism");
     }
     if (operand == HEC_OPERAND_LEVER)
         for (int i = 0; hec_lever_row(i); i++)

@@ -171,6 +171,20 @@ static int rank_facts(void *context, int (*visit)(void *, int32_t, const char *)
     struct rank_visit v = {visit, to};
     return hec_reader_metas(reader_of(context), visit_fact, &v);
 }
+/* Which process says it does not matter: they are merged. */
+struct size_visit {
+    int (*visit)(void *context, const char *what, const char *text);
+    void *to;
+};
+static int visit_size(void *context, const char *key, const char *value) {
+    const struct size_visit *v = context;
+    const char *what = strncmp(key, HEC_SIZES_FACT, strlen(HEC_SIZES_FACT)) == 0 ? strrchr(key, '.') : NULL;
+    return what ? v->visit(v->to, what + 1, value) : 0;
+}
+static int size_facts(void *context, int (*visit)(void *, const char *, const char *), void *to) {
+    struct size_visit v = {visit, to};
+    return hec_reader_metas(reader_of(context), visit_size, &v);
+}
 static int levers(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]) {
     return load_levers(reader_of(context), list);
 }
@@ -330,6 +344,7 @@ static int use_input(struct hec_reader *reader, const char *path, const struct h
         .phases = phases,
         .left_out = left_out,
         .rank_facts = rank_facts,
+        .size_facts = size_facts,
         .levers = levers,
         .peaks = peaks,
         .together = together,

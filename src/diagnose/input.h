@@ -124,6 +124,9 @@ struct hec_summary_input {
     const char *step_module, *samples_by;   /* as the hooks say: the class of it; "loader" or "calls" */
     /* Its processes that are ranks of a job: texts of HEC_RANK_FACT (model/run.h). NULL: none is known. */
     int (*rank_facts)(void *context, int (*visit)(void *context, int32_t pid, const char *text), void *visitor_context);
+    /* Sizes of what its processes train: texts of HEC_SIZES_FACT, and of what ("model"). NULL: none are known. */
+    int (*size_facts)(void *context, int (*visit)(void *context, const char *what, const char *text),
+                      void *visitor_context);
     /* The levers that it ran under. NULL: none. */
     int (*levers)(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]);
 

@@ -114,6 +114,35 @@ struct hec_gradient_syncs {
     double bytes, bucket_bytes;   /* of the gradients, and of those that are sent together; 0 unknown */
 };
 
+/* How the processes of a job share what they train, by what wraps it. */
+enum hec_sharing {
+#define HEC_SHARING(id, name) HEC_SHARING_##id,
+#include "diagnose/parallelism.def"
+    HEC_SHARINGS
+};
+const char *hec_sharing_name(enum hec_sharing sharing); /* "ddp": stable, in JSON */
+
+/* How large what is trained is, as the Python hooks tell it of each process, merged: bytes that a process holds and what it takes are of
+ * the one that has most. NAN and 0: unknown. */
+struct hec_sizes {
+    bool known, alike; /* a model was told; all processes told the same one */
+    enum hec_sharing sharing;
+    char optimizer[64]; /* its class: "AdamW" */
+    double parameters, trained;
+    double bytes, gradient_bytes,
+        state_bytes; /* of parameters, of gradients, of the optimizer's states: of all shards */
+    double held_bytes, held_gradient_bytes, held_state_bytes;
+    bool bucket_view; /* gradients lie in the buckets of DistributedDataParallel */
+    int layers;       /* modules of one kind and size, which together are most of it; 0: none repeat */
+    double layer_bytes, layer_input_bytes; /* of one, and what one is given in a forward pass */
+    int layer_matrices;                    /* weights of one that are matrices, and their bytes */
+    double layer_matrix_bytes;
+    int experts, expert_top;    /* of a layer, and how many of them a token goes to */
+    double expert_bytes;        /* of all of them */
+    double allocated, reserved; /* by PyTorch's allocator, at most */
+    double activations;         /* of these, what a forward pass leaves for the backward pass */
+};
+
 /* All processes that the command started, and the devices they use. */
 struct hec_job_diagnosis {
     int size;               /* ranks, on all hosts, as what started them or the program says; 0 unknown or none */
@@ -236,6 +265,7 @@ struct hec_summary {
         int64_t counted;
         char why[128]; /* why there are none; empty: nobody says */
     } flops;
+    struct hec_sizes sizes;
     char step_module[64]; /* class of the module whose calls are the steps; empty: unknown */
     char samples_by[16];  /* how the hooks know the samples of a step: "loader", "calls"; empty: unknown */
     double seconds;

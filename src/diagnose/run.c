@@ -190,6 +190,8 @@ int hec_run_read(struct hec_build *b, struct hec_why *why) {
     for (int i = 0; i < HEC_DEVICE_MAX; i++)
         b->lost_ns[i] = INT64_MAX;
     label(in, b->out);
+    if ((err = hec_sizes_read(in, &b->out->sizes)) != 0)
+        return err;
     if ((in->devices && (err = hec_table_absent(in->devices(in->context, take_device, b, why))) != 0) ||
         (in->events && (err = hec_table_absent(in->events(in->context, take_event, b, why))) != 0) ||
         (in->units && (err = hec_table_absent(in->units(in->context, take_unit, b, why))) != 0) ||

@@ -87,6 +87,24 @@ const struct hec_part *hec_part_find(const char *name) {
     return NULL;
 }
 
+double hec_part_link_bytes_per_s(const struct hec_part *part) {
+    static const struct {
+        const char *id;
+        double gb_per_s;
+    } links[] = {
+#define HEC_PART_SOURCE(id, text)
+#define HEC_PART(...)
+#define HEC_PART_LINK(id, gb_per_s) {#id, gb_per_s},
+#include "model/part.def"
+#undef HEC_PART_SOURCE
+#undef HEC_PART
+    };
+    for (size_t i = 0; part && i < sizeof links / sizeof links[0]; i++)
+        if (strcmp(links[i].id, part->id) == 0)
+            return links[i].gb_per_s * 1e9 / 2;
+    return NAN;
+}
+
 double hec_part_peak_mhz(const struct hec_part *part, int cuda_major, int cuda_minor) {
     static const struct {
         int major, minor; /* -1: any */

@@ -43,6 +43,9 @@ const struct hec_part *hec_part_at(int index);
  * A slice of a part ("… MIG 1g.10gb") and a virtual GPU ("GRID …") are not the part: NULL. */
 const struct hec_part *hec_part_find(const char *name);
 
+/* Bytes a second that it sends over NVLink, at most: half of what its vendor states for both ways. NAN: it is not known to have any. */
+double hec_part_link_bytes_per_s(const struct hec_part *part);
+
 /* MHz at which a part of this compute capability reaches its dense peak of half-precision products, by what one of its SMs does a
  * clock (NVIDIA's white papers of V100, A100, H100, Blackwell); NAN: not known. */
 double hec_part_peak_mhz(const struct hec_part *part, int cuda_major, int cuda_minor);

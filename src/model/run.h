@@ -90,6 +90,8 @@ struct hec_process {
 
 /* Facts of a run: of a process that is a rank of a job, "rank.PID": "RANK LOCAL_RANK RANKS LAUNCHER [HOST]"; -1 and 0: unknown. */
 #define HEC_RANK_FACT "rank."
+/* Facts of a process that trains, by the Python hooks: "sizes.PID.WHAT": "NAME=NUMBER ..."; what there is: diagnose/sizes.c. */
+#define HEC_SIZES_FACT "sizes."
 
 /* A process with a context on a device, in the observed tree or not. Replaces the earlier record of (device, pid). */
 struct hec_gpu_process {

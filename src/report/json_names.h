@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
+#include "diagnose/parallelism.h"
 #include "diagnose/rules/facts.h"
 #include "diagnose/result.h"
 #include "report/format.h"

@@ -189,7 +189,7 @@ static int put_unit(void *context, const char *name, double count) {
     return 0;
 }
 
-/* Ranks of all, by their new process ids and with their host; all else of the first. */
+/* Ranks of all, by their new process ids and with their host, and the sizes of what they train; all else of the first. */
 static int put_fact(void *context, const char *key, const char *value) {
     struct joining *j = context;
     size_t prefix = strlen(HEC_RANK_FACT);
@@ -200,6 +200,11 @@ static int put_fact(void *context, const char *key, const char *value) {
         bool named = strchr(value, ' ') && host && host[0] && !strchr(host, ' ');
         snprintf(own, sizeof own, HEC_RANK_FACT "%d", (int)pid_of(j, (int32_t)strtol(key + prefix, NULL, 10)));
         hec_sink_meta(j->sink, own, "%s%s%s", value, named ? " " : "", named ? host : "");
+    } else if (strncmp(key, HEC_SIZES_FACT, strlen(HEC_SIZES_FACT)) == 0) {
+        char own[64], *what;
+        long pid = strtol(key + strlen(HEC_SIZES_FACT), &what, 10);
+        snprintf(own, sizeof own, HEC_SIZES_FACT "%d%.40s", (int)pid_of(j, (int32_t)pid), what);
+        j->sink->meta(j->sink->context, own, value);
     } else if (j->at == 0 && !ends && strcmp(key, "hostname") != 0) {
         j->sink->meta(j->sink->context, key, value);
     }

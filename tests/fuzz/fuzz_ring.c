@@ -61,7 +61,8 @@ static void trace_activities(void *context, const struct hec_activity *activitie
 
 static void meta(void *context, const char *key, const char *value) {
     (void)context;
-    bool known = strncmp(key, "python.", 7) == 0 || strncmp(key, HEC_RANK_FACT, strlen(HEC_RANK_FACT)) == 0;
+    bool known = strncmp(key, "python.", 7) == 0 || strncmp(key, HEC_RANK_FACT, strlen(HEC_RANK_FACT)) == 0 ||
+                 strncmp(key, HEC_SIZES_FACT, strlen(HEC_SIZES_FACT)) == 0;
     if (!known || strlen(value) >= HEC_MARKS_TEXT_BYTES)
         abort();
 }

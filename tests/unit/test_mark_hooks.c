@@ -35,6 +35,7 @@ static int hooked(void) {
     load();
     int64_t start_ns = hec_clock_mono_ns();
     EXPECT(hook_fact("torch", "2.11.0"));
+    EXPECT(hook_fact("sizes.model", "parameters=4"));
     EXPECT(hook_fact("hooks_off", "the loss: planted"));
     EXPECT(hook_frame(1, 0, "/home/a/train.py", "<module>", 12));
     EXPECT(hook_frame(2, 1, "/home/a/train.py", "caf\xc3\xa9", 30));
@@ -87,8 +88,11 @@ TEST(what_the_hooks_find_is_reported) {
     assert_string_equal(kept_name(inner->file), "/home/a/train.py");
     const struct hec_frame *outer = &kept.frame[inner->parent - 1];
     assert_true(outer->parent == 0 && outer->line == 12 && outer->file == inner->file);
-    assert_int_equal(kept.metas, 2);
+    assert_int_equal(kept.metas, 3);
     assert_string_equal(kept_meta("python.torch"), "2.11.0");
+    char sizes[64];
+    snprintf(sizes, sizeof sizes, "sizes.%d.model", (int)pid);
+    assert_string_equal(kept_meta(sizes), "parameters=4");
     assert_non_null(kept_event(HEC_EVENT_NOTE, ": the loss: planted"));
     assert_int_equal(kept.events, 1);
 }

@@ -117,6 +117,19 @@ TEST(figures_are_plausible) {
     }
 }
 
+TEST(links) {
+    assert_true(hec_part_link_bytes_per_s(hec_part_find("NVIDIA H200")) == 450e9);
+    assert_true(isnan(hec_part_link_bytes_per_s(hec_part_find("NVIDIA H100 PCIe"))));
+    assert_true(isnan(hec_part_link_bytes_per_s(NULL)));
+    int linked = 0;
+    for (int i = 0; i < hec_part_count(); i++) {
+        double link = hec_part_link_bytes_per_s(hec_part_at(i));
+        assert_true(isnan(link) || (link >= 150e9 && link <= 1000e9));
+        linked += isfinite(link);
+    }
+    assert_int_equal(linked, 8); /* each row of a link is of a part that there is */
+}
+
 TEST(flop_per_joule_is_peak_over_power) {
     const struct hec_part *h200 = hec_part_find("NVIDIA H200");
     assert_true(fabs(hec_part_flop_per_joule(h200, HEC_PRECISION_FP16) - 989.5e12 / 700) < 1);

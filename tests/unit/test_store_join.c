@@ -20,6 +20,7 @@ static const char *record(const char *name, const char *host, const char *rank, 
     s->meta(s->context, "hostname", host);
     s->meta(s->context, "command", host);
     s->meta(s->context, "rank.100", rank);
+    s->meta(s->context, "sizes.100.model", rank);
     s->meta(s->context, "duration_ns", "5000000000");
     s->meta(s->context, "complete", "1");
     s->sample(s->context, HEC_HOST_CPU_BUSY, 0, S, 100 * uuid);
@@ -66,6 +67,8 @@ TEST(two_hosts_become_one_run) {
     assert_int_equal(store_number(all, "SELECT count(DISTINCT uuid) FROM device"), 2); /* as names that are hidden */
     assert_int_equal(store_number(all, "SELECT value = '0 0 2 srun left' FROM meta WHERE key = 'rank.100'"), 1);
     assert_int_equal(store_number(all, "SELECT value = '1 0 2 srun right' FROM meta WHERE key = 'rank.8388708'"), 1);
+    assert_int_equal(store_number(all, "SELECT value = '0 0 2 srun' FROM meta WHERE key = 'sizes.100.model'"), 1);
+    assert_int_equal(store_number(all, "SELECT value = '1 0 2 srun' FROM meta WHERE key = 'sizes.8388708.model'"), 1);
     assert_int_equal(store_number(all, "SELECT value = 'left, right' FROM meta WHERE key = 'hostname'"), 1);
     assert_int_equal(store_number(all, "SELECT value = 'left' FROM meta WHERE key = 'command'"), 1);
     assert_int_equal(store_number(all, "SELECT value FROM meta WHERE key = 'duration_ns'"), 12 * S);

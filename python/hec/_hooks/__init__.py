@@ -14,7 +14,7 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
-from . import core, flops, gradients, library, loader, losses, modules, optimizers, parts, process, profiler, saves, stacks, values
+from . import core, flops, gradients, library, loader, losses, modules, optimizers, parts, process, profiler, saves, sizes, stacks, values
 
 # In the order in which they are put in; taken out in the reverse order.
 _HOOKS = (profiler, optimizers, gradients, losses, modules, loader, saves)
@@ -119,5 +119,6 @@ def _finish() -> None:
             core.report_cost()
             parts.report()
             flops.report()
+            sizes.report()
     except Exception:
         pass

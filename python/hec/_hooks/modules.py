@@ -12,7 +12,7 @@ import threading
 import weakref
 from typing import Any, Callable, Optional
 
-from . import batches, core, flops, library, optimizers, parts, process
+from . import batches, core, flops, library, optimizers, parts, process, sizes
 from .steps import Cycle
 
 NAME = "calls of modules"
@@ -44,6 +44,7 @@ _searches = _outer = _inner = 0
 _named = ""  # the class of the module whose calls are steps, as it was reported
 _unknown = 0  # steps whose samples nobody knew
 _roots: "list[weakref.ref[Any]]" = []
+sizes.roots = _roots
 
 
 class RootCall:
@@ -76,6 +77,8 @@ class RootCall:
         start_ns = core.now_ns()
         grad = core.torch.is_grad_enabled()
         tally = self.tallies[grad]
+        if grad and sizes.due:
+            sizes.calling()
         try:
             if flops.due(tally, module, grad):
                 result = flops.count(tally, grad, lambda: _through(module, inner, args, kwargs))
@@ -145,6 +148,7 @@ def _search(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             if getattr(_local, "inside", False):
                 _count_inner()
+                sizes.given(self, args)
             elif next(self.parameters(), None) is not None:  # a loss or an activation is not what is trained or run
                 found = _adopt(self)
         except Exception as error:

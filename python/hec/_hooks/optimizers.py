@@ -5,7 +5,7 @@ import functools
 import sys
 from typing import Any, Callable, Optional
 
-from . import core, flops, library, parts, process
+from . import core, flops, library, parts, process, sizes
 from .steps import Cycle, Samples
 
 NAME = "the optimizer's step"
@@ -48,6 +48,7 @@ def passed_back(t_ns: int) -> None:
     samples.backward()
     flops.passed_back()
     parts.passed_back()
+    sizes.passed_back()
     if _optimizer:
         return
     _backwards += 1
@@ -81,6 +82,7 @@ def _stepped(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
         core.optimizer_seen = True
         samples.optimized()
         cycle.ended(optimizer, t_ns, samples.take)
+        sizes.stepped(optimizer)
         core.spent(t_ns)
     except Exception as error:
         core.failed(NAME, error)

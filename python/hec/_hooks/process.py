@@ -3,7 +3,7 @@
 import os
 import sys
 
-from . import core, flops, parts
+from . import core, flops, parts, sizes
 
 # Helpers that import PyTorch, by the first words of their command line: children of multiprocessing that were spawned
 # (workers of a data loader, but also ranks), compiler processes, and the launcher of the ranks.
@@ -50,6 +50,7 @@ def forked() -> None:
     core.reset_after_fork()
     parts.forget()
     flops.forget()
+    sizes.forget()
     stacks.forked()
     losses.forked()
     values.forked()

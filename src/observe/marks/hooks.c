@@ -115,12 +115,15 @@ static bool fact(struct hec_marks_peer *peer, struct hec_marks_run *run, const s
         return false;
     if (strcmp(key, FACT_RANK) == 0)
         return rank(peer, run, text);
-    if (!fact_room(run, key)) {
+    char full[sizeof HEC_SIZES_FACT + 16 + FACT_KEY_MAX];
+    if (strncmp(key, HEC_SIZES_FACT, strlen(HEC_SIZES_FACT)) == 0)
+        snprintf(full, sizeof full, HEC_SIZES_FACT "%d.%s", (int)peer->process.pid, key + strlen(HEC_SIZES_FACT));
+    else
+        snprintf(full, sizeof full, "python.%s", key);
+    if (!fact_room(run, full)) {
         run->facts_refused++;
         return true;
     }
-    char full[sizeof "python." + FACT_KEY_MAX];
-    snprintf(full, sizeof full, "python.%s", key);
     run->sink->meta(run->sink->context, full, text);
     if (strcmp(key, FACT_LATE) == 0)
         hec_reporter_event(&run->reporter, HEC_EVENT_HOOKS_LATE, record->t_ns,

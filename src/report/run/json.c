@@ -4,6 +4,7 @@
 #include "report/words/findings.h"
 #include "report/words/reasons.h"
 #include "report/words/results.h"
+#include "report/run/parallelism.h"
 #include "report/run/ranks.h"
 #include "report/words/screen.h"
 #include "report/words/summary.h"
@@ -43,6 +44,22 @@ static const struct hec_screen *screen_of(const struct hec_summary *s, struct he
     const struct hec_report_style style = {.utf8 = true};
     hec_screen_of(s, &style, "FILE", screen);
     return screen;
+}
+
+#define PARALLELISM (&(struct hec_parallelism){.devices = 0})
+#define COMMAND ((char[2304]){""})
+
+static const struct hec_parallelism *parallelism_of(const struct hec_summary *s, struct hec_parallelism *out) {
+    hec_parallelism_find(s, out);
+    return out;
+}
+
+static json_t *lacks_of(uint32_t lacks) {
+    json_t *list = json_array();
+    for (int i = 0; i < HEC_LACKS; i++)
+        if (lacks >> i & 1)
+            json_array_append_new(list, json_string(hec_lack_name((enum hec_lack)i)));
+    return list;
 }
 
 static json_t *caveats_of(const struct hec_summary *s) {
@@ -129,6 +146,13 @@ int hec_report_json(const struct hec_summary *summaries, size_t count, struct he
     json_t *root = count == 1 ? json_report(&summaries[0]) : json_array();
     for (size_t i = 0; i < count && count != 1; i++)
         json_array_append_new(root, json_report(&summaries[i]));
+    return hec_json_print(root, out);
+}
+
+int hec_parallelism_json(const struct hec_summary *s, struct hec_buf *out) {
+    struct hec_parallelism p;
+    json_t *root = json_parallelism(s, parallelism_of(s, &p), true);
+    json_object_set_new(root, "schema", json_string(HEC_PARALLELISM_SCHEMA));
     return hec_json_print(root, out);
 }
 

@@ -7,6 +7,7 @@
 #include "report/run/report.h"
 #include "report/words/screen.h"
 #include "report/words/summary.h"
+#include "report/run/parallelism.h"
 #include "report/run/ranks.h"
 #include "report/run/terminal_device.h"
 #include "report/words/timeline.h"
@@ -176,6 +177,7 @@ int hec_report_markdown(const struct hec_summary *s, struct hec_buf *out) {
     if (hec_summary_used(s) > 1)
         put_devices(s, out);
     hec_markdown_ranks(out, s);
+    hec_markdown_parallelism(out, s);
     for (int i = 0; i < s->device_count; i++)
         if (chapters & hec_device_bit(s->devices[i].readings.device.index))
             put_ledger(s, s->devices[i].ledger, out);

@@ -6,6 +6,7 @@
 #include "report/words/findings.h"
 #include "report/words/reasons.h"
 #include "report/words/summary.h"
+#include "report/run/parallelism.h"
 #include "report/run/ranks.h"
 #include "report/run/terminal_device.h"
 
@@ -199,6 +200,7 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     uint64_t chapters = hec_terminal_chapters(summary, style->all);
     hec_terminal_gpus(&page, summary);
     hec_terminal_ranks(&page, summary);
+    hec_terminal_parallelism(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
         if (chapters & hec_device_bit(summary->devices[i].readings.device.index))
             hec_terminal_ledger(&page, summary, &summary->devices[i]);
