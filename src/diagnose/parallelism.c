@@ -305,7 +305,7 @@ static void find_step(const struct hec_summary *s, struct hec_parallelism *p) {
             continue;
         if (d->readings.energy.valid && steps > 0 && hec_device_bit(index) && loop->device_joules[index] > 0)
             add(&joules, loop->device_joules[index] / steps);
-        add(&idle_w, d->readings.energy.idle_context_watts > 0 ? d->readings.energy.idle_context_watts : NAN);
+        add(&idle_w, hec_device_idle_watts(d));
         if (!d->steady || (s->job.size > 1 && d->steady->basis > HEC_LEDGER_GLIMPSE))
             continue; /* kernels that communicate were not told from others */
         double comm_s = d->steady->rows[HEC_STATE_COMM].seconds, all_s = hec_ledger_work(d->steady) + comm_s;
@@ -322,6 +322,8 @@ static void find_step(const struct hec_summary *s, struct hec_parallelism *p) {
     p->backward_s = p->backward_assumed ? HEC_PARALLELISM_BACKWARD * p->compute_s : of(&backward);
     p->step_j = of(&joules);
     p->idle_w = of(&idle_w);
+    if (p->idle_w > p->step_j / p->step_s)
+        p->idle_w = p->step_j / p->step_s;
     p->comm_assumed = !comm_w.count;
     p->comm_w = p->comm_assumed ? (p->idle_w + p->step_j / p->step_s) / 2 : of(&comm_w);
 }

@@ -1,6 +1,7 @@
 #include "diagnose/result.h"
 
 #include "base/names.h"
+#include "diagnose/physics.h"
 #include "diagnose/rules/findings.h"
 #include "diagnose/view/view.h"
 
@@ -64,6 +65,21 @@ const struct hec_device_diagnosis *hec_rank_device(const struct hec_summary *s, 
 
 double hec_rank_joules(const struct hec_device_diagnosis *d) {
     return d && d->readings.energy.valid ? d->readings.energy.joules : NAN;
+}
+
+double hec_device_idle_watts(const struct hec_device_diagnosis *d) {
+    double seconds = 0, joules = 0, watts = d->readings.energy.idle_context_watts;
+    for (int s = 0; d->ledger && s < HEC_STATE_COUNT; s++)
+        if (hec_state_idle((enum hec_state)s) && d->ledger->rows[s].ns) {
+            seconds += d->ledger->rows[s].seconds;
+            joules += d->ledger->rows[s].joules;
+        }
+    bool lowest = d->readings.energy.idle_source.id == HEC_REASON_LEVEL_LOWEST; /* a bound, of what never rests */
+    if ((!(watts > 0) || lowest) && seconds > 0 && joules > 0)
+        watts = joules / seconds;
+    if (!(watts > 0))
+        watts = HEC_IDLE_CONTEXT_BY_LOWEST * d->readings.power_w.minimum;
+    return watts > 0 ? watts : NAN;
 }
 
 int hec_summary_traced(const struct hec_summary *summary) {

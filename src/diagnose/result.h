@@ -328,6 +328,8 @@ static inline bool hec_summary_failed(const struct hec_summary *s) {
 
 /* The dossier of a device by its index; NULL: the run has none such. */
 struct hec_device_diagnosis *hec_summary_device(const struct hec_summary *summary, int index);
+/* What a device draws with a context and no work, by its energy's split, else its idle states, else its lowest reading; NAN unknown. */
+double hec_device_idle_watts(const struct hec_device_diagnosis *device);
 /* Devices of which an activity was traced. */
 int hec_summary_traced(const struct hec_summary *summary);
 /* The steps that a device goes by (steps.h); those of the run, unless they are of a process that uses other devices. Count

@@ -250,7 +250,7 @@ TEST(test_what_is_missing_for_a_row) {
     assert_true(row(HEC_STRATEGY_FSDP)->lacks & 1u << HEC_LACK_STEP && isnan(p.row[HEC_STRATEGY_FSDP].step_s));
     assert_true(p.row[HEC_STRATEGY_FSDP].memory_bytes > 0);
     before_each(NULL);
-    w.devices[0].readings.energy.idle_context_watts = 0;
+    w.devices[0].readings.energy.valid = false;
     assert_true(row(HEC_STRATEGY_DDP)->lacks == 1u << HEC_LACK_JOULES && isnan(p.row[HEC_STRATEGY_DDP].step_j));
     assert_true(p.row[HEC_STRATEGY_DDP].step_s > 0);
     before_each(NULL);

@@ -28,18 +28,7 @@ struct hec_saving hec_whole_joules(const struct hec_facts *f, enum hec_state sta
 }
 
 double hec_compute_idle_watts(const struct hec_facts *f) {
-    double seconds = 0, joules = 0, watts = f->device->readings.energy.idle_context_watts;
-    for (int s = 0; f->device->ledger && s < HEC_STATE_COUNT; s++)
-        if (hec_state_idle((enum hec_state)s) && f->device->ledger->rows[s].ns) {
-            seconds += f->device->ledger->rows[s].seconds;
-            joules += f->device->ledger->rows[s].joules;
-        }
-    bool lowest =
-        f->device->readings.energy.idle_source.id == HEC_REASON_LEVEL_LOWEST; /* a bound, of what never rests */
-    if ((!(watts > 0) || lowest) && seconds > 0 && joules > 0)
-        watts = joules / seconds;
-    if (!(watts > 0))
-        watts = HEC_IDLE_CONTEXT_BY_LOWEST * f->device->readings.power_w.minimum;
+    double watts = hec_device_idle_watts(f->device);
     return watts > 0 ? fmin(watts, f->mean_w) : NAN;
 }
 
