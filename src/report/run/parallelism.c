@@ -149,8 +149,8 @@ static void put_table(struct hec_page *page, const struct hec_parallelism *p) {
             continue;
         row_cells(&p->row[i], of);
         put_line(page, words[i].title, p->best == (enum hec_strategy)i ? HEC_TONE_BOLD : HEC_TONE_PLAIN, of,
-                 p->now == (enum hec_strategy)i    ? "as it is run"
-                 : p->best == (enum hec_strategy)i ? "best of these"
+                 p->now == (enum hec_strategy)i    ? "as run"
+                 : p->best == (enum hec_strategy)i ? "best"
                                                    : "");
     }
     put_basis(page, p);
