@@ -503,6 +503,7 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, struct hec_meter *meter, 
         err = widen(b->inferred, &telemetry, &found, why);
     if (!err)
         err = hand_over(&found, &b->main, out);
+    out->framed = !err && hec_stacks_framed(&b->main.stacks);
     hec_diagnosis_abandon(b);
     hec_ledger_free(&found.ledger);
     hec_ledger_free(&found.steady);

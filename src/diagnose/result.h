@@ -254,6 +254,7 @@ struct hec_summary {
     char hostname[128];
     char cpu[96], os[96], kernel[96], pytorch[48], python[24];
     char framework[24]; /* beside PyTorch, through which it uses its devices ("jax"); empty: unknown */
+    bool framed;        /* its steps are taken by the loop of a framework (Lightning, Trainer), by its stacks */
     struct hec_step_part_summary {
         double seconds; /* of the host, of all calls but the first three; NAN: not seen */
         int64_t count;

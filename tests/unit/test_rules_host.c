@@ -234,6 +234,30 @@ TEST(test_launch_beside_code) {
     }
 }
 
+/* 1000 steps of a framework's loop, whose passes take 20 ms of the host each: a graph holds those, and calling it takes 2.2 ms. */
+TEST(test_launch_in_a_framework) {
+    state(HEC_STATE_COMPUTE, 20);
+    state(HEC_STATE_LAUNCH, 30);
+    w.summary.framed = true;
+    w.summary.step_part[HEC_STEP_FORWARD] = (struct hec_step_part_summary){8, 1000};
+    w.summary.step_part[HEC_STEP_BACKWARD] = (struct hec_step_part_summary){12, 1000};
+    assert_true(judge(HEC_CAUSE_LAUNCH) && SAYS(GRAPHS_HOLD, 20e-3) && SECOND(GRAPHS_HOLD, 2.2e-3));
+    assert_true(is_near(w.finding.seconds.best, 0.2 - 0.022) && w.finding.seconds.high >= 0.3);
+    w.summary.step_part[HEC_STEP_BACKWARD].seconds = 92; /* more than waits for launches are */
+    assert_true(judge(HEC_CAUSE_LAUNCH) &&
+                is_near(w.finding.seconds.best, hec_goes_of(HEC_CAUSE_LAUNCH)->part.best * 0.3));
+    w.summary.step_part[HEC_STEP_FORWARD].seconds = w.summary.step_part[HEC_STEP_BACKWARD].seconds =
+        1; /* less than the call */
+    assert_true(judge(HEC_CAUSE_LAUNCH) && w.finding.seconds.best == 0 && w.finding.seconds.low == 0);
+    w.summary.framed = false; /* the program's own loop can be captured whole */
+    assert_true(judge(HEC_CAUSE_LAUNCH) &&
+                is_near(w.finding.seconds.best, hec_goes_of(HEC_CAUSE_LAUNCH)->part.best * 0.3));
+    w.summary.framed = true;
+    w.summary.step_part[HEC_STEP_FORWARD].seconds = NAN; /* not seen */
+    assert_true(judge(HEC_CAUSE_LAUNCH) &&
+                is_near(w.finding.seconds.best, hec_goes_of(HEC_CAUSE_LAUNCH)->part.best * 0.3));
+}
+
 static double worth(enum hec_cause cause) {
     assert_true(judge(cause));
     reported(&w.finding.seconds, 0.01, 1);
@@ -262,7 +286,7 @@ static void products(double tensor, double occupancy, double free_share) {
 
 TEST(test_small_batch_without_steps) {
     products(0.1, 0.2, 0.9);
-    double times = 1 / 0.1, waits = (1 - 1 / times) * 0.3 + 0.5 * 0.2;
+    double times = 4, waits = (1 - 1 / times) * (0.3 + 0.5 * 0.2);
     assert_true(judge(HEC_CAUSE_BATCH));
     assert_true(SAYS(BATCH_PRODUCTS, 0.1) && SECOND(BATCH_PRODUCTS, 0.3 / 0.8));
     assert_true(is_near(w.finding.seconds.best, waits + 0.3 * (1 - 0.1 / 0.4)));
@@ -302,8 +326,14 @@ TEST(test_small_batch_that_launches) {
     w.summary.steps.samples_per_step = 1; /* inference: requests must be there */
     w.summary.steps.source = HEC_STEP_MODULE;
     batch = worth(HEC_CAUSE_BATCH);
-    assert_true(SAYS(BATCH_SAMPLES, 1) && ANSWERS(BATCH_OR_LAUNCH_LESS, 0));
+    assert_true(SAYS(BATCH_SAMPLES, 1) && ANSWERS(BATCH_OR_LAUNCH_LESS, 4));
     assert_true(batch < worth(HEC_CAUSE_LAUNCH) && batch > 0.05);
+    /* 8 s of compute, which four times the samples take four times, and 40 + 2 of the host, which they take once. */
+    w.finding.seconds.best = NAN;
+    assert_true(judge(HEC_CAUSE_BATCH) && is_near(w.finding.seconds.best, (50 - 50 / 4.0) / 100));
+    assert_true(w.finding.lever.value[0] == 4);
+    w.facts.memory_free_share = 0.6; /* room for two and a half */
+    assert_true(judge(HEC_CAUSE_BATCH) && is_near(w.finding.seconds.best, (50 - 50 / 2.5) / 100));
     w.facts.memory_free_share = 0.45;
     assert_false(judge(HEC_CAUSE_BATCH));
     w.facts.memory_free_share = NAN; /* nobody knows whether there is room */

@@ -48,6 +48,28 @@ static enum hec_stack_meaning meaning(uint32_t leaf) {
     return found;
 }
 
+static bool framed(uint32_t leaf) {
+    struct hec_timeline_tables tables = {0};
+    assert_true(leaf > 0);
+    assert_int_equal(hec_timeline_tables_load(&t.input, &tables, NULL), 0);
+    struct hec_stacks stacks = {.tables = &tables};
+    bool is = hec_stacks_framed(&stacks);
+    hec_timeline_tables_free(&tables);
+    begin(NULL);
+    return is;
+}
+
+TEST(loop_of_a_framework) {
+    assert_true(framed(
+        STACK(SITE "/lightning/pytorch/loops/fit_loop.py:_FitLoop.advance", "/home/ann/program.py:training_step")));
+    assert_true(framed(STACK(SITE "/pytorch_lightning/loops/fit_loop.py:advance")));
+    assert_true(
+        framed(STACK(SITE "/transformers/trainer.py:Trainer._inner_training_loop", SITE "/torch/optim/adamw.py:step")));
+    assert_false(framed(STACK(SITE "/lightning/pytorch/loops/fit_loop.py:<module>"))); /* is imported */
+    assert_false(framed(STACK(SITE "/transformers/trainer.py:predict")));
+    assert_false(framed(STACK("/home/ann/fit.py:advance")));
+}
+
 TEST(waits_for_requests) {
     assert_int_equal(meaning(STACK(LIB "/queue.py:get", LIB "/threading.py:wait")), HEC_STACK_REQUESTS);
     assert_int_equal(meaning(STACK(LIB "/queue.py:Queue.get", LIB "/threading.py:Condition.wait")), HEC_STACK_REQUESTS);

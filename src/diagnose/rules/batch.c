@@ -53,17 +53,40 @@ static void describe(const struct hec_facts *f, const struct hec_compute *c, dou
         hec_finding_add(out, HEC_FACT(MEMORY_FREE, f->memory_free_share));
 }
 
-/* Watts of the same work in `time` of its time, by those now: no more than a full device draws, and no more joules than
- * idle's of that time and what the work itself took above idle. */
-static double denser(const struct hec_facts *f, const struct hec_compute *c, double time) {
-    double idle = hec_compute_idle_watts(f) / c->watts;
-    double most = c->denser * time, same = fmin(1, idle) * time + HEC_DYNAMIC_STAYS * (1 - fmin(1, idle));
-    return isfinite(idle) ? fmax(1, fmin(most, same) / time) : c->denser;
+/* Of the joules above idle, what the same work takes in a batch of so many times: reading weights is shared by its samples, what is done
+ * with each of them is not. Products of few rows leave tensor pipes idle while they read weights. */
+static double dynamic_stays(const struct hec_facts *f, const struct hec_compute *c, double times) {
+    bool products = hec_facts_network(f) ? isfinite(c->tensor) : c->tensor > HEC_BATCH_TENSOR_SOME;
+    double own = products ? fmin(1, c->tensor / HEC_BATCH_TENSOR_OWN) : 1;
+    return own + (1 - own) / times;
 }
 
-/* That the batch may grow, by the memory that is free. */
-static double times_by_memory(const struct hec_facts *f) {
-    return fmin(HEC_BATCH_MOST_TIMES, 1 / fmax(1 - f->memory_free_share, 1e-3));
+/* Watts of the same work in `time` of its time, by those now: no more than a full device draws, and no more joules than
+ * idle's of that time and what the work itself takes above idle. */
+static double denser(const struct hec_facts *f, const struct hec_compute *c, double times, double time) {
+    double idle = hec_compute_idle_watts(f) / c->watts;
+    double most = c->denser * time, same = fmin(1, idle) * time + dynamic_stays(f, c, times) * (1 - fmin(1, idle));
+    return isfinite(idle) ? fmin(most, same) / time : c->denser;
+}
+
+/* How many times as large a batch the claim is of: less than HEC_BATCH_TIMES where memory has no room for it. */
+static double times_of(const struct hec_facts *f) {
+    return fmin(HEC_BATCH_TIMES, 1 / fmax(1 - f->memory_free_share, 1e-3));
+}
+
+/* Of waits for launches, what goes where so much of compute stays: the host takes as long for a step of many times the samples, and the
+ * device what it has to, whichever is longer. So waits go as well while the device works for more samples. */
+static double launches_go(const struct hec_waits *w, double times, double stays) {
+    double compute_s = w->compute_s * w->work, more = fmax(0, stays - 1 / times);
+    return fmin(1, 1 - 1 / times + more * compute_s / w->owned_s[HEC_CAUSE_LAUNCH]);
+}
+
+/* A step's own code is for no more samples then. What each sample takes is its loader's as a rule, which is a state of its own where
+ * hooks see steps; elsewhere nobody says which of the two it is, and `unknown` of it goes. */
+static void save_code(const struct hec_facts *f, const struct hec_waits *w, double times, double unknown,
+                      struct hec_finding *out) {
+    double best = hec_facts_network(f) ? 1 : unknown;
+    hec_waits_save_more(f, w, HEC_CAUSE_HOST, 0, (1 - 1 / times) * best, 1, out);
 }
 
 /* Launching is the limit, and each launch does little: more samples a step are for nearly the same launches. In inference
@@ -79,14 +102,13 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     if (!(share >= HEC_BATCH_LEAST_LAUNCH) || !tiny || !few || !(f->memory_free_share >= HEC_BATCH_LEAST_FREE_LAUNCH))
         return false;
     bool training = f->steps->source == HEC_STEP_OPTIMIZER && samples <= HEC_BATCH_FEWEST_SAMPLES;
-    double times = times_by_memory(f);
-    if (isfinite(samples))
-        times = fmin(times, fmax(2, HEC_BATCH_FEW_SAMPLES / samples));
-    double fill = fmax(1 / times, isfinite(c->sm) ? c->sm / HEC_BATCH_SM_FULL : isfinite(thin) ? 1 - thin : 1);
+    double times = times_of(f);
+    double fill = isfinite(c->sm) ? c->sm / HEC_BATCH_SM_FULL : isfinite(thin) ? 1 - thin : 1;
+    fill = fmin(1, fmax(1 / times, fill));
     struct hec_finding compute = {.cause = HEC_CAUSE_BATCH};
-    hec_compute_save(c, 1, (struct hec_saving){0, fmax(0, 1 - fill), fmax(0, 1 - fill)}, denser(f, c, fmin(1, fill)),
-                     &compute);
-    hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, HEC_BATCH_LAUNCH_LOW, 1 - 1 / times, 1, out);
+    hec_compute_save(c, 1, (struct hec_saving){0, 1 - fill, 1 - fill}, denser(f, c, times, fill), &compute);
+    hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, HEC_BATCH_LAUNCH_LOW, launches_go(&w, times, fill), 1, out);
+    save_code(f, &w, times, 0, out);
     hec_saving_add(&out->seconds, compute.seconds);
     hec_saving_add(&out->joules, compute.joules);
     out->estimated = true;
@@ -94,8 +116,8 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_LAUNCH,
                                            training ? HEC_BATCH_TRAINING_CONFIDENCE : HEC_BATCH_SERVING_CONFIDENCE);
     out->title = isfinite(samples) ? HEC_FACT(BATCH_SAMPLES, samples) : HEC_FACT(BATCH_BLOCKS, thin);
-    if (f->steps->source == HEC_STEP_MODULE)
-        out->lever = HEC_ANSWER(BATCH_OR_LAUNCH_LESS);
+    out->lever =
+        f->steps->source == HEC_STEP_MODULE ? HEC_ANSWER(BATCH_OR_LAUNCH_LESS, times) : HEC_ANSWER(LARGER_BATCH, times);
     hec_finding_add(out, HEC_FACT(LAUNCH_SHARE, share, w.steady));
     if (w.launches > 0)
         hec_finding_add(out, HEC_FACT(LAUNCHES, w.launches, w.compute_s / w.launches));
@@ -113,15 +135,15 @@ static bool judge_products(const struct hec_facts *f, const struct hec_compute *
         !(c->tensor > HEC_BATCH_TENSOR_SOME && c->tensor <= HEC_BATCH_TENSOR_LOW) ||
         !(f->memory_free_share >= HEC_BATCH_LEAST_FREE_LAUNCH))
         return false;
-    double times = times_by_memory(f), least = fmax(1 / times, c->tensor / HEC_COMPUTE_REACH_GEMM);
+    double times = times_of(f), least = fmax(1 / times, c->tensor / HEC_COMPUTE_REACH_GEMM);
     double fill = few_warps(c) ? fmin(1, fmax(1 / times, c->tensor / c->tensor_reach)) : 1;
     struct hec_finding compute = {.cause = HEC_CAUSE_BATCH};
-    hec_compute_save(c, 1, (struct hec_saving){0, 1 - fill, 1 - least}, denser(f, c, fill), &compute);
+    hec_compute_save(c, 1, (struct hec_saving){0, 1 - fill, 1 - least}, denser(f, c, times, fill), &compute);
     hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, HEC_BATCH_LAUNCH_LOW, 1 - 1 / times, 1, out);
     out->states |= w.states[HEC_CAUSE_SYNC];
     hec_waits_save_more(f, &w, HEC_CAUSE_SYNC, 0, 1 - 1 / times, 1, out);
-    /* code of each step, or of each sample */
-    hec_waits_save_more(f, &w, HEC_CAUSE_HOST, 0, HEC_BATCH_HOST_GOES, 1, out);
+    save_code(f, &w, times, HEC_BATCH_HOST_GOES, out);
+    out->lever = HEC_ANSWER(LARGER_BATCH, times);
     hec_saving_add(&out->seconds, compute.seconds);
     hec_saving_add(&out->joules, compute.joules);
     out->estimated = true;
@@ -156,11 +178,12 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
         return false;
     /* The work of a batch would take no less than what it takes of the pipes that limit it when they are full. */
     double fill = isfinite(c.sm) ? c.sm / HEC_BATCH_SM_FULL : 1 - thin;
-    bool products = c.traced ? f->math_share >= HEC_BATCH_LEAST_GEMM : c.tensor > HEC_BATCH_TENSOR_SOME;
+    bool products =
+        c.traced ? f->math_share >= HEC_BATCH_LEAST_GEMM : hec_facts_network(f) || c.tensor > HEC_BATCH_TENSOR_SOME;
     if (isfinite(c.tensor) && products && c.tensor > 0)
         fill = fmin(fill, c.tensor / c.tensor_reach);
     /* An optimizer does as much for a larger batch, with as many launches. */
-    double times = times_by_memory(f), optimizer = f->class_share[HEC_KERNEL_CLASS_OPTIMIZER];
+    double times = times_of(f), optimizer = f->class_share[HEC_KERNEL_CLASS_OPTIMIZER];
     fill = fmax(1 / times, fill) * (1 - optimizer) + optimizer / times;
     double possible = fmin(HEC_BATCH_MOST_GAIN, fmax(0, 1 - fill));
     /* Where SMs are full, what is no product and has blocks enough takes as much more time as there is more of it. */
@@ -175,10 +198,10 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
     hec_compute_save(&c, 1,
                      (struct hec_saving){unseen ? 0 : HEC_BATCH_GAIN_LOW * best, best,
                                          fmin(HEC_BATCH_GAIN_MOST, 1 - (1 - possible) / HEC_BATCH_LEFT_LOW)},
-                     denser(f, &c, 1 - best), out);
+                     denser(f, &c, times, 1 - best), out);
     hec_waits_save_more(f, &w, HEC_CAUSE_LAUNCH, 0, 1 - 1 / times, 1, out);
-    hec_waits_save_more(f, &w, HEC_CAUSE_HOST, 0, 0, 1, out); /* code of each step, or of each sample */
-    out->estimated = true;                                    /* what a larger batch draws is not known */
+    save_code(f, &w, times, 0, out);
+    out->estimated = true; /* what a larger batch draws is not known */
     if (empty)
         out->edit_value = times;
     out->confidence = !c.traced        ? HEC_TELEMETRY_CONFIDENCE
@@ -189,8 +212,8 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
     out->title = weights && !empty ? HEC_FACT(BATCH_WEIGHTS, c.tensor)
                  : isfinite(c.sm)  ? HEC_FACT(SMS_EMPTY, c.sm)
                                    : HEC_FACT(FEW_BLOCKS, thin);
-    if (f->steps->source == HEC_STEP_MODULE)
-        out->lever = HEC_ANSWER(BATCH_REQUESTS);
+    out->lever =
+        f->steps->source == HEC_STEP_MODULE ? HEC_ANSWER(BATCH_REQUESTS, times) : HEC_ANSWER(LARGER_BATCH, times);
     describe(f, &c, thin, samples, false, out);
     return out->evidence_count > 0;
 }

@@ -152,8 +152,9 @@ void hec_compute_save(const struct hec_compute *c, double share, struct hec_savi
                       struct hec_finding *out) {
     struct hec_saving s = hec_saving_scaled(c->seconds, share * gain.low, share * gain.best, share * gain.high);
     double low_denser = gain.best > 0 ? 1 + (denser - 1) * gain.low / gain.best : denser; /* less goes, less changes */
-    struct hec_saving j = hec_saving_scaled(c->joules, share * fmax(0, 1 - (1 - gain.low) * low_denser),
-                                            share * fmax(0, 1 - (1 - gain.best) * denser), share * gain.high);
+    double best = fmax(0, 1 - (1 - gain.best) * denser);
+    struct hec_saving j = hec_saving_scaled(c->joules, share * fmax(0, 1 - (1 - gain.low) * low_denser), share * best,
+                                            share * fmax(best, gain.high));
     out->seconds = s;
     out->joules = j;
     out->estimated = c->estimated;

@@ -62,3 +62,7 @@ void hec_facts_gather(const struct hec_summary *summary, const struct hec_device
     if (d->timeline)
         read_kernels(d->timeline, out);
 }
+
+bool hec_facts_network(const struct hec_facts *f) {
+    return f->steps->source == HEC_STEP_OPTIMIZER || f->steps->source == HEC_STEP_MODULE || f->summary->step_module[0];
+}

@@ -32,6 +32,9 @@ struct hec_facts {
 void hec_facts_gather(const struct hec_summary *summary, const struct hec_device_diagnosis *device,
                       struct hec_facts *out);
 
+/* A network: one that is trained, or whose modules were called. What it computes is products as a rule, seen or not. */
+bool hec_facts_network(const struct hec_facts *facts);
+
 /* Rules: a file rules/NAME.c for each row of cause.def, with the function that judges a device. Its numbers are rows of limits.def,
  * its answers of lever.def, its words of report/words. */
 struct hec_rule {

@@ -31,6 +31,18 @@ static void compile_operations(const struct hec_facts *f, struct hec_finding *ou
     out->estimated = true;
 }
 
+/* Where a framework's loop takes the steps, a graph holds the model forward and back: its optimizer and the framework launch as they did,
+ * and a compiled model is called. Of waits for launches no more goes than what is left of the host's time in those passes. */
+static double graphs_hold(const struct hec_facts *f, double owned_s, struct hec_finding *out) {
+    const struct hec_step_part_summary *forward = &f->summary->step_part[HEC_STEP_FORWARD],
+                                       *backward = &f->summary->step_part[HEC_STEP_BACKWARD];
+    double passes_s = forward->seconds + backward->seconds, calls = (double)backward->count;
+    if (!f->summary->framed || !isfinite(passes_s) || !(calls > 0))
+        return INFINITY;
+    hec_finding_add(out, HEC_FACT(GRAPHS_HOLD, passes_s / calls, 1e-3 * HEC_LAUNCH_GRAPHS_CALL_MS));
+    return fmax(0, passes_s - calls * 1e-3 * HEC_LAUNCH_GRAPHS_CALL_MS) / owned_s;
+}
+
 bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
     struct hec_buckets b;
@@ -43,7 +55,8 @@ bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
     bool whole = f->steps->source == HEC_STEP_MODULE || f->steps->source == HEC_STEP_PERIODIC || f->steps->count == 0;
     double hidden = whole ? w.beside_s / owned_s : 0;
     const struct hec_saving *goes = &hec_goes_of(out->cause)->part;
-    hec_waits_save(f, &w, out->cause, goes->low, goes->best * (1 + hidden), 1 + fmax(code_s / owned_s, hidden), out);
+    double best = fmin(graphs_hold(f, owned_s, out), goes->best * (1 + hidden));
+    hec_waits_save(f, &w, out->cause, fmin(goes->low, best), best, 1 + fmax(code_s / owned_s, hidden), out);
     if (f->device->gaps && f->device->gaps->operations_s > HEC_OPERATIONS_LEAST * w.owned_s[HEC_CAUSE_LAUNCH])
         compile_operations(f, out);
     if (hec_buckets_gather(f, &b)) /* each ends what compilers and graphs launch at once */

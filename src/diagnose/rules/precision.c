@@ -132,11 +132,11 @@ static struct candidate half_of_tf32(const struct hec_facts *f, double products)
         0};
 }
 
-/* Kernels that nobody saw, of a network (one that is trained, or whose modules were called): what keeps its FP32 pipes busy are
- * products. Their share of compute, by what products reach of those pipes. */
+/* Kernels that nobody saw, of a network: what keeps its FP32 pipes busy are products. Their share of compute, by what products reach of
+ * those pipes. */
 static double unseen_fp32(const struct hec_facts *f, const struct hec_compute *c) {
-    bool network = !c->traced && (f->steps->source == HEC_STEP_OPTIMIZER || f->summary->step_module[0]);
-    return network && c->tensor <= HEC_PRECISION_TENSOR_IDLE && c->fp32 >= HEC_PRECISION_FP32_TRAINED
+    return !c->traced && hec_facts_network(f) && c->tensor <= HEC_PRECISION_TENSOR_IDLE &&
+                   c->fp32 >= HEC_PRECISION_FP32_TRAINED
                ? fmin(1, c->fp32 / HEC_PRECISION_FP32_REACHED)
                : 0;
 }
@@ -173,7 +173,9 @@ static int gather(const struct hec_facts *f, const struct hec_compute *c, struct
                                           HEC_PRECISION_ALIGNED_CONFIDENCE,
                                           0};
     }
-    if (tf32 >= HEC_PRECISION_LEAST_SHARE_TF32 && !solves &&
+    /* Products of few rows that follow each other, as a recurrent network's, wait for each other: no format makes them faster. */
+    bool waiting = c->tensor < HEC_PRECISION_TF32_BUSY * tf32;
+    if (tf32 >= HEC_PRECISION_LEAST_SHARE_TF32 && !solves && !waiting &&
         ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_TF32) >= HEC_PRECISION_GAIN_LEAST_PEAKS)
         out[count++] = half_of_tf32(f, tf32);
     return count;

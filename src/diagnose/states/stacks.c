@@ -14,6 +14,15 @@ static const struct row {
 } rows[] = {
 #define HEC_STACK(meaning, leaf_file, leaf_function, file, function)                                                   \
     {HEC_STACK_##meaning, leaf_file, leaf_function, file, function},
+#define HEC_STACK_LOOP(file, function)
+#include "diagnose/states/stacks.def"
+};
+
+static const struct loop {
+    const char *file, *function;
+} loops[] = {
+#define HEC_STACK(meaning, leaf_file, leaf_function, file, function)
+#define HEC_STACK_LOOP(file, function) {file, function},
 #include "diagnose/states/stacks.def"
 };
 #define ROWS (sizeof rows / sizeof rows[0])
@@ -76,4 +85,12 @@ enum hec_stack_meaning hec_stacks_meaning(struct hec_stacks *s, uint32_t leaf) {
     if (!s->meaning[leaf])
         s->meaning[leaf] = (uint8_t)(1 + look(s, leaf));
     return (enum hec_stack_meaning)(s->meaning[leaf] - 1);
+}
+
+bool hec_stacks_framed(const struct hec_stacks *s) {
+    for (size_t at = 1; s->tables && at < s->tables->frame_count; at++)
+        for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
+            if (s->tables->frames[at].id == at && is(s, &s->tables->frames[at], loops[i].file, loops[i].function))
+                return true;
+    return false;
 }

@@ -30,3 +30,5 @@ int hec_stacks_begin(struct hec_stacks *stacks, const struct hec_timeline_tables
 void hec_stacks_free(struct hec_stacks *stacks);                                           /* zeroed is fine */
 /* Of the stack whose innermost frame that is; 0: none. */
 enum hec_stack_meaning hec_stacks_meaning(struct hec_stacks *stacks, uint32_t leaf);
+/* Whether some stack goes through the loop of a framework that takes the program's steps itself. */
+bool hec_stacks_framed(const struct hec_stacks *stacks);
