@@ -58,8 +58,8 @@ def ddp(names, work, model=net, **options):
     return result, said
 
 
-def accumulate(passes=4, steps=8, rank=None, between=None, before_step=None, last=None, width=64, context=None):
-    """A loop of so many passes a step (the last step has `last`), that returns losses and weights."""
+def accumulate(passes=4, steps=8, rank=None, between=None, before_step=None, last=None, width=64, skip=()):
+    """A loop of so many passes a step (the last one has `last`), of which some are left out, that returns losses and weights."""
 
     def work(module):
         optimizer = torch.optim.SGD(module.parameters(), lr=0.05)
@@ -75,7 +75,8 @@ def accumulate(passes=4, steps=8, rank=None, between=None, before_step=None, las
                     between(module, step)
             if before_step:
                 before_step(module)
-            optimizer.step()
+            if step not in skip:
+                optimizer.step()
             optimizer.zero_grad()
         return losses, [weight.detach().clone() for weight in module.parameters()]
 

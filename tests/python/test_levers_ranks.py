@@ -48,6 +48,11 @@ def work(rank):
         plain, _ = ddp("none", accumulate(last=2, before_step=before_step))
         once, said = ddp("sync_once", accumulate(last=2, before_step=before_step))
         assert near(once, plain) and said["sync_once"][0] == "on" and "8 of 10 passes" in said["sync_once"][1], said
+
+    # a step is left out, as by a scaler that finds no scale: while it is learned, and later
+    plain, _ = ddp("none", accumulate(steps=10, skip=(2, 7)))
+    once, said = ddp("sync_once", accumulate(steps=10, skip=(2, 7)))
+    assert near(once, plain) and said["sync_once"][0] == "on" and said["sync_once"][1].startswith("12 of 16 passes"), said
     return [weight.tolist() for weight in once[1]]
 
 one, other = in_ranks(work)
@@ -102,6 +107,18 @@ def made(bucket):
     future.set_result(bucket.buffer())
     return future
 
+def frozen(module):  # PyTorch itself raises then, as it would without the lever
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.05)
+    for step in range(10):
+        if step == 7:
+            next(module.parameters()).requires_grad_(False)
+        for part in range(2):
+            try:
+                module(torch.ones(4, 64)).mean().backward()
+            except RuntimeError:
+                return step
+        optimizer.step()
+
 CASES = (
     (accumulate(between=read), {}, "the program reads gradients between passes"),
     (accumulate(between=read_by_one), {}, "the program reads gradients between passes (rank 1)", "the program reads gradients between passes"),
@@ -119,6 +136,7 @@ def work(rank):
         assert said["sync_once"][0] == "nothing" and said["sync_once"][1].startswith(why[rank % len(why)]), (said, why)
     for case in (own, accumulate(passes=1)):
         assert ddp("sync_once", case)[1]["sync_once"] == ("already", "gradients are synchronised once a step")
+    assert ddp("none", frozen)[0] == 7 == ddp("sync_once", frozen)[0]
     # one rank alone reads, once it is on: that is what it gets, and no rank waits for ever
     def late(module, step):
         step == 6 and dist.get_rank() == 0 and read(module, step)

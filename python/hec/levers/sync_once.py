@@ -77,7 +77,8 @@ class Cycle:
         self.weights = [weight for weight in module.parameters() if weight.requires_grad]
         self.ids = {id(weight) for weight in self.weights}
         self.group = module.process_group
-        self.handles = [self.weights[0].register_hook(self._graded)]
+        self.seen = [self.weights[at] for at in sorted({0, len(self.weights) // 2, len(self.weights) - 1})]
+        self.handles = [weight.register_hook(self._graded) for weight in self.seen]
         self.phase: "Any" = Learning(self)
         self.queued = False
         self.passes = 0  # since the last step
@@ -98,7 +99,9 @@ class Cycle:
     def forward(self, module: Any) -> bool:
         """Before a forward pass that makes gradients: whether they stay in the rank."""
         self.synced = module.require_backward_grad_sync
-        self.kept = self.synced and not module._join_config.enable and self.phase.keeps() and not is_capturing()
+        self.kept = self.synced and self.phase.keeps() and not module._join_config.enable and not is_capturing()
+        if self.kept and not all(weight.requires_grad for weight in self.seen):
+            self.kept, self.phase.why = False, "the program keeps some weights from being trained"
         return self.kept
 
     def _graded(self, gradient: Any) -> None:
@@ -180,7 +183,7 @@ class Learning(Out):
         self.synced, self.was_read = 0, False
         if len(self.counts) <= LEARNED:
             return
-        why, passes = self._against(), self.counts[-1]
+        why, passes = self._against(), min(self.counts[1:])
         against = self.cycle.agree("learned", why, "%d passes" % passes)
         if against:
             _out(self.cycle, why or against, already=set(self.syncs[1:]) == {1})
@@ -188,14 +191,14 @@ class Learning(Out):
             self.cycle.phase = Checking(self.cycle, passes)
 
     def _against(self) -> str:
-        counts, syncs, weights = set(self.counts[1:]), set(self.syncs[1:]), self.cycle.weights
+        counts, syncs, weights = self.counts[1:], self.syncs[1:], self.cycle.weights
         module = self.cycle.module()
         if self.why:
             return self.why
-        if syncs == {1}:
+        if set(syncs) == {1}:
             return "gradients are synchronised once a step"
-        if len(counts) > 1:
-            return "steps have %s passes" % " and ".join(map(str, sorted(counts)))
+        if min(counts) == 1 or any(count % min(counts) for count in counts):  # a scaler leaves out a step: as many passes again
+            return "steps have %s passes" % " and ".join(map(str, sorted(set(counts))))
         if syncs != counts:
             return "the program leaves out some itself"
         if self.between:
