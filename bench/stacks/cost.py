@@ -4,7 +4,7 @@
 usage: cost.py HEC [--python PYTHON] [--turns N] [--seconds S]
 
 The program works in blocks and notes when each ended. hec is attached to it in every other turn. Prints for each program the share of a
-core that the reading took (the CPU time of that thread), and how much more CPU time a block of the program took with it than without: the
+core that the reading took (the CPU time of that thread; later: without the first 1.5 s, in which the interpreter is found), and how much more CPU time a block of the program took with it than without: the
 median ratio of neighbouring turns, with the 95 % interval of a bootstrap."""
 import argparse
 import json
@@ -41,6 +41,23 @@ def block():
 ''',
     "PyTorch, batch 1": '''
 import torch
+torch.set_num_threads(1)
+model = torch.nn.Sequential(*[layer for _ in range(12) for layer in (torch.nn.Linear(64, 64), torch.nn.ReLU())]).eval()
+one = torch.randn(1, 64)
+def block():
+    with torch.no_grad():
+        for _ in range(40):
+            model(one)
+''',
+    "PyTorch, 20 threads that sleep 40 deep": '''
+import threading, time, torch
+def wait():
+    while True:
+        time.sleep(0.005)
+def down(depth, function):
+    return down(depth - 1, function) if depth else function()
+for _ in range(20):
+    threading.Thread(target=down, args=(40, wait), daemon=True).start()
 torch.set_num_threads(1)
 model = torch.nn.Sequential(*[layer for _ in range(12) for layer in (torch.nn.Linear(64, 64), torch.nn.ReLU())]).eval()
 one = torch.randn(1, 64)
@@ -99,31 +116,53 @@ class Program:
         os.close(self.read)
 
 
+def threads(pid):
+    """CPU time in ns, and how often each waited, by thread."""
+    seen = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/schedstat") as times, open(f"/proc/{pid}/task/{tid}/status") as status:
+            waits = [line.split()[1] for line in status if line.startswith("voluntary_ctxt_switches")]
+            seen[tid] = (int(times.read().split()[0]), int(waits[0]))
+    return seen
+
+
 def attached(hec, pid, seconds, path):
-    subprocess.run([hec, "attach", "-q", "-f", "-s", str(seconds), "-o", path, str(pid)], check=True)
+    """Of the thread that reads: CPU time in s and the time that it is of, all in all and without the first 1.5 s; how often it woke up in
+    these; samples."""
+    process = subprocess.Popen([hec, "attach", "-q", "-f", "-s", str(seconds), "-o", path, str(pid)])
+    time.sleep(1.5)
+    first, began = threads(process.pid), time.monotonic()
+    time.sleep(seconds - 2)
+    last, ended = threads(process.pid), time.monotonic()
+    if process.wait():
+        sys.exit("hec attach failed")
+    reader = max(set(first) & set(last), key=lambda tid: last[tid][1] - first[tid][1])
     with sqlite3.connect(path) as file:
         meta = dict(file.execute("select key, value from meta"))
         samples, = file.execute("select coalesce(sum(n), 0) from activity_block where kind = 'stack'").fetchone()
-    return float(meta["self_cpu_seconds.stacks"]), float(meta["duration_ns"]) / 1e9, samples, meta.get("stacks.outside", "")
+    return (float(meta["self_cpu_seconds.stacks"]), float(meta["duration_ns"]) / 1e9, (last[reader][0] - first[reader][0]) / 1e9, ended - began,
+            last[reader][1] - first[reader][1], samples)
 
 
 def measure(hec, python, text, turns, seconds, folder):
     program = Program(python, text)
     time.sleep(1)
     program.blocks()
-    medians, cpu, total, samples = [[], []], 0.0, 0.0, 0
+    medians, sums = [[], []], [0.0] * 6
     for turn in range(2 * turns):
         on = (turn + turn // 2) % 2  # 0 1 1 0: a drift cancels
         if on:
-            spent, took, taken, _ = attached(hec, program.process.pid, seconds, os.path.join(folder, "run.hec"))
-            cpu, total, samples = cpu + spent, total + took, samples + taken
+            took = attached(hec, program.process.pid, seconds, os.path.join(folder, "run.hec"))
+            sums = [sum(pair) for pair in zip(sums, took)]
         else:
             time.sleep(seconds)
         medians[on].append(statistics.median(program.blocks()))
     program.end()
     ratios = [on / off for off, on in zip(*medians)]
     draws = sorted(statistics.median(random.choices(ratios, k=len(ratios))) for _ in range(4000))
-    return {"core_percent": 100 * cpu / total, "samples_per_s": samples / total, "turns": turns,
+    cpu, total, steady_cpu, steady, wakeups, samples = sums
+    return {"core_percent": 100 * cpu / total, "later_core_percent": 100 * steady_cpu / steady, "wakeups_per_s": wakeups / steady,
+            "us_a_wakeup": 1e6 * steady_cpu / wakeups, "samples_per_s": samples / total, "turns": turns,
             "slower_percent": [round(100 * (x - 1), 2) for x in (draws[100], statistics.median(ratios), draws[-101])]}
 
 
@@ -132,7 +171,7 @@ def main():
     parser.add_argument("hec")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--turns", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--seconds", type=float, default=5)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name, text in PROGRAMS.items():
