@@ -26,9 +26,11 @@ static int join(const struct hec_args *args, struct hec_joined *joined, struct h
     int err = hec_joined_make(args->rest, args->rest_count, joined, why);
     for (int i = 0; i < args->rest_count && err >= 0 && args->rest_count > 1; i++)
         if (!joined->path[0] || !joined->is_part[i])
-            err =
-                hec_fail(why, HEC_ERR_USAGE,
-                         "%s: not of one job with the others: other ranks of as many, in the same time", args->rest[i]);
+            err = joined->apart[0]
+                      ? hec_fail(why, HEC_ERR_USAGE, "%s", joined->apart)
+                      : hec_fail(why, HEC_ERR_USAGE,
+                                 "%s: not of one job with the others: other ranks of as many, in the same time",
+                                 args->rest[i]);
     return err;
 }
 

@@ -2,8 +2,10 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "diagnose/limits.h"
 #include "diagnose/timeline/align.h"
 #include "diagnose/timeline/kernel_class.h"
+#include "report/format.h"
 #include "store/join.h"
 
 #include <stdio.h>
@@ -50,15 +52,36 @@ static void open_part(const char *file, struct part *p) {
     p->end_ns = p->start_ns + number(p->reader, "duration_ns");
 }
 
-static bool one_job(const struct part *a, const struct part *b) {
-    if (a->size < 2 || a->size != b->size || a->start_ns <= 0 || b->start_ns <= 0 || a->start_ns >= b->end_ns ||
-        b->start_ns >= a->end_ns)
+/* Other ranks of as many. */
+static bool other_ranks(const struct part *a, const struct part *b) {
+    if (a->size < 2 || a->size != b->size || !a->rank_count || !b->rank_count || a->start_ns <= 0 || b->start_ns <= 0)
         return false;
     for (int i = 0; i < a->rank_count; i++)
         for (int k = 0; k < b->rank_count; k++)
             if (a->ranks[i] == b->ranks[k])
                 return false;
     return true;
+}
+
+/* Between the end of one and the begin of the other, by their hosts' clocks; <= 0: they overlap. */
+static int64_t apart_ns(const struct part *a, const struct part *b) {
+    return a->start_ns - b->end_ns > b->start_ns - a->end_ns ? a->start_ns - b->end_ns : b->start_ns - a->end_ns;
+}
+
+static bool one_job(const struct part *a, const struct part *b) {
+    return other_ranks(a, b) && apart_ns(a, b) < 0;
+}
+
+/* Two that would be one job, had they been run at the same time: a clock may be wrong. */
+static void find_apart(const struct part *parts, char *const *files, int count, struct hec_joined *out) {
+    char apart[HEC_FORMAT_SIZE];
+    for (int i = 0; i < count; i++)
+        for (int k = i + 1; k < count && !out->apart[0]; k++)
+            if (other_ranks(&parts[i], &parts[k]) && apart_ns(&parts[i], &parts[k]) >= 0)
+                snprintf(out->apart, sizeof out->apart,
+                         "%s and %s: other ranks of as many, %s apart by the clocks of their hosts, so not of one job",
+                         files[i], files[k],
+                         hec_format_seconds(apart, (double)apart_ns(&parts[i], &parts[k]) / HEC_NS_PER_S));
 }
 
 /* ---- when collectives end ---- */
@@ -155,7 +178,14 @@ static int write_joined(struct part *parts, int count, struct hec_joined *out, s
         return err;
     int64_t matched = align(parts, runs, count);
     snprintf(of, sizeof of, "%d", count);
-    snprintf(how, sizeof how, matched ? "%lld collectives" : "wall clock", (long long)matched);
+    bool unlike = !matched;
+    for (int i = 0; i < count; i++)
+        unlike = unlike && parts[i].end_count >= HEC_COLLECTIVES_LEAST;
+    snprintf(how, sizeof how,
+             matched  ? "%lld collectives"
+             : unlike ? "wall clock: collectives do not fall together"
+                      : "wall clock",
+             (long long)matched);
     const char *const facts[] = {"joined", of, "joined_by", how, NULL};
     if (snprintf(out->path, sizeof out->path, "%s/job.hec", out->folder.path) >= (int)sizeof out->path)
         return hec_fail(why, HEC_ERR_USAGE, "%s: the path is too long", out->folder.path);
@@ -172,6 +202,8 @@ int hec_joined_make(char *const *files, int count, struct hec_joined *out, struc
         parts[i].file = i;
         open_part(files[i], &parts[i]);
     }
+    if (!err)
+        find_apart(parts, files, count, out);
     for (int i = 0; i < count && !err && count > 1; i++) { /* of the job that the first file with another is of */
         bool fits = joined < HEC_JOIN_MAX;
         for (int k = 0; k < joined; k++)

@@ -22,6 +22,8 @@ static int load_all(const struct hec_args *args, const struct hec_price *price, 
     struct hec_why why = {""};
     bool part_done = false;
     int err = hec_joined_make(args->rest, args->rest_count, &joined, &why);
+    if (err >= 0 && joined.apart[0])
+        hec_warn("%s", joined.apart);
     if (err < 0)
         return failed(err, &why);
     for (int i = 0; i < args->rest_count; i++) {

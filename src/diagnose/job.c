@@ -114,7 +114,7 @@ int hec_rank_of(const struct hec_rank *ranks, int count, int device) {
 /* ---- what belongs together ---- */
 
 static bool communicates(const struct hec_ledger_device *d) {
-    return d && d->rows[HEC_STATE_COMM].ns > 0;
+    return d && (d->rows[HEC_STATE_COMM].ns > 0 || d->rows[HEC_STATE_PEERS].ns > 0);
 }
 
 /* Of ranks whose kernels were not recorded: as many steps, and as long ones. */
@@ -136,6 +136,8 @@ static bool together(const struct hec_job_diagnosis *job, const struct hec_devic
 /* Watts in communication; where they were not unmixed, the device's mean. */
 static double comm_watts(const struct hec_device_diagnosis *d, bool *estimated) {
     const struct hec_energy *energy = &d->readings.energy;
+    if (d->ledger && !d->ledger->rows[HEC_STATE_COMM].ns && isfinite(d->ledger->rows[HEC_STATE_PEERS].watts))
+        return d->ledger->rows[HEC_STATE_PEERS].watts;
     if (d->ledger && isfinite(d->ledger->rows[HEC_STATE_COMM].watts))
         return d->ledger->rows[HEC_STATE_COMM].watts;
     *estimated = true;
@@ -143,15 +145,37 @@ static double comm_watts(const struct hec_device_diagnosis *d, bool *estimated) 
 }
 
 static double comm_s(const struct hec_device_diagnosis *d) {
-    return d->steady->rows[HEC_STATE_COMM].seconds;
+    return hec_ledger_shared(d->steady);
+}
+
+/* Ranks meet in collectives of their hosts, and in no kernel. */
+static bool meet_on_host(const struct hec_summary *s) {
+    bool any = false;
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_ledger_device *d = s->devices[i].steady;
+        if (d && d->rows[HEC_STATE_COMM].ns > 0)
+            return false;
+        any = any || (d && d->rows[HEC_STATE_PEERS].ns > 0);
+    }
+    return any;
+}
+
+/* On the host the one that comes last is hardly ever seen in a collective. */
+static bool takes_part(const struct hec_job_diagnosis *job, const struct hec_device_diagnosis *d, bool on_host) {
+    for (int i = 0; i < job->rank_count && on_host && d->steady; i++)
+        if (job->ranks[i].devices == hec_device_bit(d->readings.device.index))
+            return true;
+    return communicates(d->steady);
 }
 
 /* Of the ledgers alone. */
-static void find_by_share(const struct hec_summary *s, struct hec_collectives *out) {
+static void find_by_share(const struct hec_summary *s, const struct hec_job_diagnosis *job,
+                          struct hec_collectives *out) {
     const struct hec_device_diagnosis *least = NULL, *most = NULL;
+    out->on_host = meet_on_host(s);
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_diagnosis *d = &s->devices[i];
-        if (!communicates(d->steady))
+        if (!takes_part(job, d, out->on_host))
             continue;
         out->count++;
         out->devices |= hec_device_bit(d->readings.device.index);
@@ -165,7 +189,7 @@ static void find_by_share(const struct hec_summary *s, struct hec_collectives *o
     out->slowest = least->readings.device.index;
     out->waits_most = most->readings.device.index;
     for (int i = 0; i < s->device_count; i++)
-        if (communicates(s->devices[i].steady))
+        if (takes_part(job, &s->devices[i], out->on_host))
             out->waited_s[s->devices[i].readings.device.index] = comm_s(&s->devices[i]) - comm_s(least);
 }
 
@@ -208,7 +232,7 @@ static bool find_by_match(const struct hec_summary *s, const struct hec_schedule
             continue;
         bool estimated = false;
         double watts = comm_watts(d, &estimated);
-        out->waited_s[index] = fmin(of_loop(d, (double)w->waited_ns / met_ns), comm_s(d));
+        out->waited_s[index] = fmin(of_loop(d, (double)w->waited_ns / met_ns), d->steady->rows[HEC_STATE_COMM].seconds);
         rank->waited_s = out->waited_s[index];
         rank->waited_j = rank->waited_s * watts;
         rank->held_s = (double)w->held_ns; /* until it is a share of what all wait */
@@ -260,6 +284,31 @@ static void forget_waits(struct hec_job_diagnosis *job) {
     }
 }
 
+/* In collectives of hosts ranks are seen to wait, by their stacks: what the one that waits least does so is what they take. All of it is
+ * for that one. */
+static void charge_on_host(const struct hec_summary *s, struct hec_job_diagnosis *job,
+                           const struct hec_collectives *c) {
+    struct hec_rank *held = NULL;
+    double seconds = 0, joules = 0;
+    for (int i = 0; i < job->rank_count; i++) {
+        struct hec_rank *r = &job->ranks[i];
+        const struct hec_device_diagnosis *d = hec_rank_device(s, r);
+        bool estimated;
+        if (!d || !(c->devices & hec_device_bit(d->readings.device.index)))
+            continue;
+        r->waited_s = c->waited_s[d->readings.device.index];
+        r->waited_j = r->waited_s * comm_watts(d, &estimated);
+        r->held_s = r->held_j = 0;
+        seconds += r->waited_s;
+        joules += r->waited_j;
+        held = d->readings.device.index == c->slowest ? r : held;
+    }
+    if (held) {
+        held->held_s = seconds;
+        held->held_j = joules;
+    }
+}
+
 /* Of the device that has most of them, where the steps are known that its kernels are of. */
 static double kernels_a_step(const struct hec_summary *s) {
     double most = 0;
@@ -273,27 +322,50 @@ static double kernels_a_step(const struct hec_summary *s) {
     return most;
 }
 
+/* Of the device that has most of them. NAN: of some it is not known. */
+static double bus_bytes(const struct hec_summary *s) {
+    int64_t most = 0;
+    double mean = NAN;
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_timeline *t = s->devices[i].timeline;
+        int64_t count = 0;
+        double bytes = 0;
+        for (int k = 0; t && k < t->row_count; k++)
+            if (t->rows[k].kernel_class == HEC_KERNEL_CLASS_COMM) {
+                count += t->rows[k].count;
+                bytes += t->rows[k].bytes > 0 ? t->rows[k].bytes : NAN;
+            }
+        mean = count > most ? bytes / (double)count : mean;
+        most = count > most ? count : most;
+    }
+    return mean;
+}
+
 static void find_collectives(const struct hec_summary *s, const struct hec_schedule *schedule,
                              struct hec_job_diagnosis *job) {
     const struct hec_collectives none = {.slowest = HEC_DEVICE_NONE,
                                          .waits_most = HEC_DEVICE_NONE,
                                          .slowest_share = NAN,
                                          .transfer_s = NAN,
+                                         .bus_bytes = NAN,
                                          .host_s = NAN};
     struct hec_collectives *out = &job->collectives, matched;
     *out = none;
     out->a_step = kernels_a_step(s);
-    find_by_share(s, out);
+    find_by_share(s, job, out);
     matched = *out;
     memset(matched.waited_s, 0, sizeof matched.waited_s);
     if (out->count && find_by_match(s, schedule, job, &matched)) {
         *out = matched;
+        out->bus_bytes = bus_bytes(s);
         charge(job);
     } else {
         forget_waits(job);
         if (hec_job_infer(s, job, out))
             return;
     }
+    if (out->on_host && out->count > 1)
+        charge_on_host(s, job, out);
     for (int i = 0; i < s->device_count && out->count; i++)
         if (communicates(s->devices[i].steady))
             out->waiting_j +=

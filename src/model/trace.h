@@ -113,6 +113,9 @@ struct hec_frame {
     int32_t line;
 };
 
+/* Behind the name of a kernel that communicates, then the communicator's and "]": where an imported trace says it. */
+#define HEC_COMMUNICATOR " [pg "
+
 #define HEC_ACTIVITY_IN_GRAPH 1u /* a node of a launched CUDA graph */
 #define HEC_ACTIVITY_FOUND 2u    /* PHASE: found by the hooks, not marked by the program */
 #define HEC_ACTIVITY_PEER 4u     /* COPY: between two devices */

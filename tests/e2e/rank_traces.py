@@ -5,6 +5,7 @@ import random
 
 STEP_US, LATE_US = 30_000, 10_000
 LAYERS, PRODUCTS, PRODUCT_US, REDUCE_US = 12, 8, 100, 500
+ELEMENTS, APART_US = 12_500_000, 380
 
 
 def kernel(name, device, stream, start_us, us, correlation, **more):
@@ -17,8 +18,17 @@ def call(name, rank, start_us, us, correlation):
             "args": {"correlation": correlation}}
 
 
-def trace(rank, ranks, late=None, steps=20, devices=8):
-    """late: the rank that is; devices: of each host."""
+def reduces(name, ranks):
+    """What PyTorch says of an all-reduce."""
+    return {"Collective name": "allreduce", "In msg nelems": ELEMENTS, "Out msg nelems": ELEMENTS, "dtype": "BFloat16", "Group size": ranks,
+            "Process Group Name": name, "Process Group Description": "default_pg"}
+
+
+def trace(rank, ranks, late=None, steps=20, devices=8, halves=False):
+    """late: the rank that is; devices: of each host. halves: each half of the ranks is a communicator; the second begins its collectives
+    APART_US later, and ends them nearly with the first."""
+    second = halves and 2 * rank >= ranks
+    says = reduces(str(1 + second) if halves else "0", ranks // 2 if halves else ranks)
     events, device, correlation, rng = [], rank % devices, 1, random.Random(rank)
     for step in range(steps):
         start = 1e9 + step * STEP_US
@@ -33,9 +43,9 @@ def trace(rank, ranks, late=None, steps=20, devices=8):
                            kernel("ampere_bf16_gemm_128x128_ldg8", device, 7, free, PRODUCT_US, correlation)]
                 correlation, host, free = correlation + 1, host + 8, free + PRODUCT_US + 2
             last += PRODUCTS * (PRODUCT_US + 2) + REDUCE_US
-            begins = free + 2 * rng.random()
+            begins = free + 2 * rng.random() + APART_US * second
             events += [call("cudaLaunchKernel", rank, host, 5, correlation),
-                       kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", device, 20, begins, last - begins, correlation)]
+                       kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", device, 20, begins, last + 10 * second - begins, correlation, **says)]
             correlation, host, free, last = correlation + 1, host + 8, last + 2, last + 2
         events.append(call("cudaDeviceSynchronize", rank, host, free - host, correlation))
         correlation += 1

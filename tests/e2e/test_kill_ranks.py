@@ -103,13 +103,13 @@ def hec_round(hec, at, jobs, rng):
 
 
 def try_round(hec, at, jobs, rng):
-    """In each trial."""
+    """In each trial; one that takes too long is ended before its job has."""
     this = Round(hec, at, 1)
     process = this.start("try", "--in-place", "-f", "--levers", "tf32", "--budget-seconds", "20", "-o", hec.folder / f"{this.name}.json",
                          seed=rng.randrange(1 << 30))
     _, errors = process.communicate(timeout=HANGS_S)
     assert process.returncode in (0, 1, 3, 69) and "hec: " in errors, f"{this.name}: {process.returncode} {errors}"  # 69: too slow to try
-    return this.check_end(1)
+    return this.check_end(0)
 
 
 def test_ranks_are_killed(hec):

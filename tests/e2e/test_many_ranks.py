@@ -36,6 +36,9 @@ def test_one_late_rank_of_many(hec, job):
         if device["index"] != ranks[LATE]["devices"][0]:
             assert ledger["waiting"] == pytest.approx(waited, rel=0.1)
             assert ledger["comm"] == pytest.approx(STEPS * rank_traces.LAYERS * rank_traces.REDUCE_US / 1e6, rel=0.1)
+    collectives = report["job"]["collectives"]
+    assert collectives["bus_bytes"] == pytest.approx(2 * rank_traces.ELEMENTS * 2 * (count - 1) / count)
+    assert collectives["bus_bytes_per_second"] == pytest.approx(collectives["bus_bytes"] / collectives["transfer_seconds"])
     what = json.loads(hec.ok("whatif", "--json", "job.hec").stdout)
     assert what["unchanged"]["ranks_waited_seconds"] == pytest.approx((count - 1) * waited, rel=0.2)
 
@@ -67,3 +70,12 @@ def test_ranks_that_are_equal(hec, tmp_path):
     report = imported(hec, rank_traces.write(tmp_path / "traces", 16, steps=STEPS))
     assert all(f["cause"] != "straggler" for f in report["findings"] if f["actionable"])
     assert not any(r["apart"] for r in report["job"]["ranks"])
+
+
+def test_two_communicators_beside_each_other(hec, tmp_path):
+    """Their collectives have the same kernel and end within 10 us of each other: nobody waits for a rank of the other one."""
+    report = imported(hec, rank_traces.write(tmp_path / "traces", 4, halves=True, steps=STEPS))
+    assert report["job"]["collectives"]["matched"] >= 2 * (STEPS - 1) * rank_traces.LAYERS
+    assert all(r["waited_seconds"] < 0.01 for r in report["job"]["ranks"])
+    assert all(f["cause"] != "straggler" for f in report["findings"] if f["actionable"])
+    assert {k["name"].rpartition(" [pg ")[2] for k in report["kernels"] if "AllReduce" in k["name"]} == {"1]", "2]"}

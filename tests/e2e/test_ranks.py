@@ -45,10 +45,27 @@ RANK = int(os.environ["RANK"])
 LATE = 0.02 * (RANK == LATE_RANK)
 ''' + RANK
 
+# The same with collectives of the host, in a file whose path ends as PyTorch's: the device idles meanwhile.
+ON_HOST = JOB[:JOB.index("for step in")] + '''
+path = os.path.abspath(os.path.join("torch", "distributed", "distributed_c10d.py"))
+gloo = {}
+exec(compile("import os\\ndef all_reduce(to, other):\\n    os.write(to, b'.')\\n    os.read(other, 1)\\n", path, "exec"), gloo)
 
-@pytest.fixture
-def job(hec):
-    (hec.folder / "job.py").write_text(JOB)
+def reduce_gradients():
+    gloo["all_reduce"](to, other_end)
+
+for step in range(STEPS):
+    if LATE:
+        log()
+    launch(function, 10_000_000)
+    ok(cuda.cuStreamSynchronize(stream))
+    reduce_gradients()
+'''
+
+
+@pytest.fixture(params=[JOB])
+def job(hec, request):
+    (hec.folder / "job.py").write_text(request.param)
 
     def run(late, steps, *options):
         hec.ok("run", "-q", "-f", "--sim", "h200x2", "-o", "job.hec", *options, "--", sys.executable, "job.py", late, steps)
@@ -114,3 +131,27 @@ def test_losses_of_all_ranks_are_compared(hec):
         verdicts[other] = json.loads(done.stdout)["verdict"]["quality"]
     assert verdicts["falls"]["verdict"] == "pass", verdicts
     assert verdicts["stays"]["verdict"] == "fail", verdicts
+
+
+@pytest.mark.parametrize("job", [ON_HOST], indirect=True)
+def test_a_rank_that_is_late_in_collectives_of_the_host(job):
+    """By 20 of each 30 ms: the other's device idles while its program is in the collective, which is no code of its own."""
+    steps = 100
+    report = job(1, steps, "--trace=full")
+    ranks, first, ledgers = ranks_of(report), report["findings"][0], {
+        d["index"]: {row["state"]: row["seconds"] for row in d["ledger"]} for d in report["devices"]}
+    assert ledgers[0]["peers"] == pytest.approx(steps * 0.02, rel=0.15) and ledgers[0].get("host", 0) < 0.1 * ledgers[0]["peers"]
+    assert ledgers[1]["host"] == pytest.approx(steps * 0.02, rel=0.15) and ledgers[1].get("peers", 0) < 0.1 * ledgers[1]["host"]
+    assert ranks[0]["waited_seconds"] == pytest.approx(steps * 0.02, rel=0.15) == ranks[1]["held_seconds"] and ranks[1]["held_joules"] > 50
+    assert first["cause"] == "straggler" and first["devices"] == [0, 1] and first["source"][0]["function"] == "log"
+    assert "rank 1 (GPU 1) holds up the others: rank 0 (GPU 0) waits" in report["headline"]
+    place = next(fact for fact in first["evidence"] if fact["what"] == "in_host_collectives")
+    assert "reduce_gradients" in place["text"] or "all_reduce" in place["text"]
+    assert all(f["cause"] != "host" or f["devices"] == [1] for f in report["findings"] if f["actionable"])
+    assert "collectives of the host" in report["job"]["words"]
+
+
+@pytest.mark.parametrize("job", [ON_HOST], indirect=True)
+def test_ranks_that_are_not_in_collectives_of_the_host(job):
+    report = job(-1, 60, "--trace=full")
+    assert all(f["cause"] != "straggler" for f in report["findings"] if f["actionable"])

@@ -2,6 +2,8 @@
 #include "store/import/words.h"
 #include "tests/unit/import_fixture.h"
 
+#include <math.h>
+
 #define KERNEL(ts, dur, correlation)                                                                                   \
     "{'ph':'X','cat':'kernel','name':'gemm','pid':0,'tid':7,'ts':" #ts ",'dur':" #dur                                  \
     ",'args':{'device':0,'context':1,'stream':7,'correlation':" #correlation                                           \
@@ -507,4 +509,34 @@ TEST(test_graph_nodes) {
     assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 0)->flags, HEC_ACTIVITY_IN_GRAPH);
     assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 1)->flags, HEC_ACTIVITY_IN_GRAPH); /* its launch says so */
     assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 1)->launch_ns, 0);
+}
+
+/* What crosses the bus of a rank, by the message, its type, and how many ranks there are. */
+TEST(test_bytes_of_collectives) {
+    static const struct {
+        const char *collective, *element;
+        double in, out, ranks, bytes;
+    } cases[] = {{"allreduce", "BFloat16", 1000, 1000, 4, 1000 * 2 * 2 * 3.0 / 4},
+                 {"_allgather_base", "Float", 100, 800, 8, 800 * 4 * 7.0 / 8},
+                 {"_reduce_scatter_base", "Half", 800, 100, 8, 800 * 2 * 7.0 / 8},
+                 {"broadcast", "Long", 10, 10, 2, 80},
+                 {"allreduce", "Float8_e4m3fn", 8, 8, 2, 8},
+                 {"allreduce", "Float", 8, 8, 1, 0},
+                 {"allreduce", "", 8, 8, 2, 0},
+                 {"barrier", "Float", 8, 8, 2, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double bytes =
+            hec_import_bus_bytes(cases[i].collective, cases[i].element, cases[i].in, cases[i].out, cases[i].ranks);
+        assert_true(fabs(bytes - cases[i].bytes) < 1e-9);
+    }
+}
+
+TEST(test_a_kernel_of_a_communicator) {
+    import_events(
+        "{'ph':'X','cat':'kernel','name':'ncclDevKernel_AllReduce','pid':0,'tid':7,'ts':1,'dur':2,'args':{'device':0,"
+        "'stream':7,'correlation':1,'Collective name':'allreduce','In msg nelems':1000,'Out msg nelems':1000,"
+        "'dtype':'Float','Group size':2,'Process Group Name':'3'}}," KERNEL(10, 2, 2));
+    const struct hec_activity *reduce = kept_nth(HEC_ACTIVITY_KERNEL, 0), *gemm = kept_nth(HEC_ACTIVITY_KERNEL, 1);
+    assert_string_equal(kept_name(kept.kernel[reduce->name - 1].name), "ncclDevKernel_AllReduce [pg 3]");
+    assert_true(reduce->amount == 4000 && gemm->amount == 0);
 }

@@ -144,7 +144,8 @@ TEST(busy_work_and_widening) {
     one.rows[HEC_STATE_COMM].ns = 150;
     one.rows[HEC_STATE_HOST].ns = 300;
     assert_near(hec_ledger_busy(&one), 450.0 / 750, 1e-12);
-    double all = (1 << HEC_STATE_COUNT) - 1, none = (1 << HEC_STATE_COMM) + (1 << HEC_STATE_STARTUP);
+    double all = (1 << HEC_STATE_COUNT) - 1,
+           none = (1 << HEC_STATE_COMM) + (1 << HEC_STATE_STARTUP) + (1 << HEC_STATE_WAITING) + (1 << HEC_STATE_PEERS);
     assert_near(hec_ledger_work(&one), all - none - (1 << HEC_STATE_TAIL) - (1 << HEC_STATE_UNKNOWN), 1e-12);
     one.window_ns = 250;
     assert_near(hec_ledger_busy(&one), 0, 0);

@@ -17,6 +17,7 @@ export const STATES: Readonly<Record<string, Word>> = {
     startup: { title: "startup", meaning: "before the first work" },
     tail: { title: "tail", meaning: "after the last work" },
     requests: { title: "requests", meaning: "idle: there is no work to do" },
+    peers: { title: "waiting in the host", meaning: "idle: the program waits for another rank in a collective of the host" },
     unknown: { title: "unknown", meaning: "not known what the device waited for" },
     busy: { title: "busy", meaning: "a kernel was resident; no job says what it did" },
     idle_allocated: { title: "idle, allocated", meaning: "nothing ran, and somebody held the device" },

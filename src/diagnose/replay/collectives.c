@@ -53,6 +53,14 @@ static int find_ahead(const struct hec_schedule *s, const uint32_t *list, size_t
     return HEC_OK;
 }
 
+/* The same kernel, of one communicator as far as that is known. */
+static bool alike(const struct hec_schedule *s, const struct hec_schedule_call *a, const struct hec_schedule_call *b) {
+    if (a->what == b->what)
+        return true;
+    const struct hec_schedule_kernel x = hec_schedule_kernel(s, a->what), y = hec_schedule_kernel(s, b->what);
+    return x.name && x.name == y.name && (!x.communicator || !y.communicator || x.communicator == y.communicator);
+}
+
 /* Of those that end within the bound of the first, the nearest of each process, of the same kernel, that had begun when the first ended. */
 static size_t members(const struct hec_schedule *s, const uint32_t *list, size_t count, size_t first,
                       const int64_t *ahead_ns, uint32_t *out) {
@@ -65,7 +73,7 @@ static size_t members(const struct hec_schedule *s, const uint32_t *list, size_t
         size_t m = 0;
         if (c->finish_ns - f->finish_ns > 2 * APART_NS)
             break;
-        if (apart > TOGETHER_NS || c->what != f->what || c->start_ns >= f->finish_ns || c->flags & HEC_CALL_COLLECTIVE)
+        if (apart > TOGETHER_NS || c->start_ns >= f->finish_ns || c->flags & HEC_CALL_COLLECTIVE || !alike(s, c, f))
             continue;
         while (m < n && s->calls[out[m]].process != c->process)
             m++;

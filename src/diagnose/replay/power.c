@@ -14,8 +14,8 @@
 /* The longest of the states in which the device waits for the host says it best. Launching is mixed with kernels; but for what
  * stacks say is a framework's code (launching_s), which is as long in one piece as the program's own. */
 static const struct hec_ledger_row *waiting(const struct hec_ledger_row *rows, double launching_s) {
-    static const enum hec_state waits[] = {HEC_STATE_DATA,  HEC_STATE_CHECKPOINT, HEC_STATE_HOST,    HEC_STATE_SYNC,
-                                           HEC_STATE_ALLOC, HEC_STATE_LAUNCH,     HEC_STATE_REQUESTS};
+    static const enum hec_state waits[] = {HEC_STATE_DATA,  HEC_STATE_CHECKPOINT, HEC_STATE_HOST,     HEC_STATE_SYNC,
+                                           HEC_STATE_ALLOC, HEC_STATE_LAUNCH,     HEC_STATE_REQUESTS, HEC_STATE_PEERS};
     const struct hec_ledger_row *longest = NULL;
     double most_ns = 0;
     for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {

@@ -1,5 +1,6 @@
 #include "diagnose/replay/schedule.h"
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "diagnose/timeline/occupancy.h"
 #include "diagnose/replay/cadence.h"
@@ -335,9 +336,15 @@ static struct hec_schedule_kernel kernel_of(const struct hec_timeline_input *inp
         const struct hec_part *part = hec_part_find(d->name);
         int at_once = hec_occupancy_of(d->cuda_major, d->cuda_minor, k).blocks;
         if (part && part->sms > 0 && at_once > 0 && k->grid[0] > 0 && k->grid[1] > 0 && k->grid[2] > 0)
-            return (struct hec_schedule_kernel){blocks / (at_once * part->sms), blocks / part->sms};
+            return (struct hec_schedule_kernel){blocks / (at_once * part->sms), blocks / part->sms, 0, 0};
     }
-    return (struct hec_schedule_kernel){NAN, NAN};
+    return (struct hec_schedule_kernel){NAN, NAN, 0, 0};
+}
+
+static void name_kernel(const char *name, struct hec_schedule_kernel *kernel) {
+    const char *communicator = strstr(name, HEC_COMMUNICATOR);
+    kernel->name = hec_hash(name, communicator ? (size_t)(communicator - name) : strlen(name));
+    kernel->communicator = communicator ? hec_hash(communicator, strlen(communicator)) : 0;
 }
 
 static int take_kernels(const struct hec_pass *pass, struct hec_schedule *out) {
@@ -345,13 +352,16 @@ static int take_kernels(const struct hec_pass *pass, struct hec_schedule *out) {
     if (!out->kernels)
         return HEC_ERR_NOMEM;
     out->kernel_count = pass->tables.kernel_count;
-    for (size_t i = 0; i < out->kernel_count; i++)
-        out->kernels[i] = kernel_of(pass->input, &pass->tables.kernels[i]);
+    for (size_t i = 0; i < out->kernel_count; i++) {
+        const struct hec_kernel *k = &pass->tables.kernels[i];
+        out->kernels[i] = kernel_of(pass->input, k);
+        name_kernel(hec_timeline_name(&pass->tables, k->name), &out->kernels[i]);
+    }
     return HEC_OK;
 }
 
 struct hec_schedule_kernel hec_schedule_kernel(const struct hec_schedule *s, uint32_t kernel) {
-    return kernel < s->kernel_count ? s->kernels[kernel] : (struct hec_schedule_kernel){NAN, NAN};
+    return kernel < s->kernel_count ? s->kernels[kernel] : (struct hec_schedule_kernel){NAN, NAN, 0, 0};
 }
 
 int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_schedule_builder **out,

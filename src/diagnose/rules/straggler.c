@@ -16,7 +16,7 @@ static struct excess excess_of(const struct hec_summary *s, const struct hec_dev
         struct excess e = {(enum hec_state)state, slow->steady->rows[state].seconds, 0};
         int others = 0;
         if (!hec_state_idle((enum hec_state)state) || state == HEC_STATE_STARTUP || state == HEC_STATE_TAIL ||
-            state == HEC_STATE_UNKNOWN)
+            state == HEC_STATE_UNKNOWN || state == HEC_STATE_PEERS)
             continue;
         for (int i = 0; i < s->device_count; i++)
             if (&s->devices[i] != slow && devices & hec_device_bit(s->devices[i].readings.device.index)) {
@@ -36,6 +36,20 @@ static const struct hec_rank *rank_on(const struct hec_summary *s, int device) {
             (s->job.ranks[i].collectives || s->job.collectives.inferred))
             return &s->job.ranks[i];
     return NULL;
+}
+
+/* Where the program of the one that waits is meanwhile. */
+static void report_place(const struct hec_device_diagnosis *waits, double shared_s, struct hec_finding *out) {
+    const struct hec_source_lines *source = &waits->steady_source;
+    for (int i = 0; i < source->count; i++) { /* the largest share is first */
+        const struct hec_source_line *line = &source->lines[i];
+        if (line->state != HEC_STATE_PEERS || !line->line)
+            continue;
+        struct hec_evidence at = HEC_FACT(RANK_AT, shared_s, waits->readings.device.index, line->line);
+        at.file = line->file;
+        hec_finding_add_of(out, line->function, at);
+        return;
+    }
 }
 
 static void report_clocks(const struct hec_facts *f, const struct hec_device_diagnosis *waits,
@@ -64,7 +78,8 @@ bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_ledger_row *own = waits->steady->rows, *its = f->device->steady->rows;
     const struct hec_rank *rank = rank_on(f->summary, c->slowest);
     double work_s = hec_ledger_work(waits->steady), slow_work_s = hec_ledger_work(f->device->steady);
-    double in_use = work_s + own[HEC_STATE_COMM].seconds, waiting = c->waited_s[c->waits_most], all = 0;
+    double shared_s = hec_ledger_shared(waits->steady), in_use = work_s + shared_s,
+           waiting = c->waited_s[c->waits_most], all = 0;
     double compute_s = own[HEC_STATE_COMPUTE].seconds, slow_compute_s = its[HEC_STATE_COMPUTE].seconds;
     bool one = is_one(c, slow_work_s - work_s, waiting);
     if (!(waiting >= HEC_STRAGGLER_LEAST_SKEW * in_use) || (!one && !c->matched))
@@ -87,7 +102,10 @@ bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_add(out,
                         HEC_FACT(RANK_WORK, slow_work_s, c->slowest, c->waits_most, work_s, c->count, c->mean_work_s));
     hec_finding_add(out, HEC_FACT(RANK_COMPUTE, slow_compute_s, compute_s));
-    hec_finding_add(out, HEC_FACT(RANK_COMM, own[HEC_STATE_COMM].seconds, waiting));
+    if (c->on_host)
+        report_place(waits, shared_s, out);
+    else
+        hec_finding_add(out, HEC_FACT(RANK_COMM, shared_s, waiting));
     if (late)
         out->lever = HEC_ANSWER(SLOW_HOST, c->slowest);
     report_clocks(f, waits, out);

@@ -10,8 +10,8 @@
 /* An idle device draws the same no matter what the host does: the longest idle state says it best. Launch does not
  * count, it is mixed with kernels too finely to be separated. */
 static void find_watts(const struct hec_facts *f, struct hec_waits *w) {
-    static const enum hec_state idle[] = {HEC_STATE_DATA, HEC_STATE_CHECKPOINT, HEC_STATE_HOST,
-                                          HEC_STATE_SYNC, HEC_STATE_ALLOC,      HEC_STATE_REQUESTS};
+    static const enum hec_state idle[] = {HEC_STATE_DATA,  HEC_STATE_CHECKPOINT, HEC_STATE_HOST, HEC_STATE_SYNC,
+                                          HEC_STATE_ALLOC, HEC_STATE_REQUESTS,   HEC_STATE_PEERS};
     const struct hec_ledger_row *best = NULL;
     for (size_t i = 0; f->device->ledger && i < sizeof idle / sizeof idle[0]; i++) {
         const struct hec_ledger_row *row = &f->device->ledger->rows[idle[i]];

@@ -234,6 +234,8 @@ static enum hec_state by_stack(const struct hec_state_device *d, enum hec_state 
         if (d->gap->thread && d->gap->thread != d->sampled)
             return state;
         return !d->trains ? HEC_STATE_REQUESTS : state == HEC_STATE_HOST ? HEC_STATE_DATA : state;
+    case HEC_STACK_PEERS:
+        return state == HEC_STATE_HOST && !d->communicated ? HEC_STATE_PEERS : state;
     case HEC_STACK_LAUNCH:
     case HEC_STACK_OPERATION:
     case HEC_STACK_PUT:
@@ -376,6 +378,7 @@ int hec_state_device_add(struct hec_state_device *d, const struct hec_state_even
     if (!(d->open & bit) || d->open_end_ns[event->lane] < event->end_ns)
         d->open_end_ns[event->lane] = event->end_ns;
     d->open |= bit;
+    d->communicated |= event->lane == HEC_STATE_LANE_COMM;
     return err;
 }
 

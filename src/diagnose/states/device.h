@@ -151,6 +151,7 @@ struct hec_state_device {
     enum hec_stack_meaning lasting; /* of the last sample in one that was not brief, at lasting_ns */
     int64_t lasting_ns;
     bool trains;                     /* of the last event */
+    bool communicated;               /* it has run a kernel of communication */
     const struct hec_state_gap *gap; /* at hand */
     int64_t busy_ns;                 /* since when; in a gap, before it */
     uint32_t hidden_us;              /* of the next piece */

@@ -166,7 +166,8 @@ static void take_idle(struct hec_gap_facts *g, const struct hec_state_piece *pie
         own(g, state, waited_for(piece->wait, HEC_CAUSE_SYNC), small, seconds);
     else if (state == HEC_STATE_LAUNCH)
         launching(g, state, piece->wait, seconds);
-    else if (state != HEC_STATE_TAIL && state != HEC_STATE_REQUESTS && state != HEC_STATE_UNKNOWN)
+    else if (state != HEC_STATE_TAIL && state != HEC_STATE_REQUESTS && state != HEC_STATE_PEERS &&
+             state != HEC_STATE_UNKNOWN)
         own(g, state, causes[state], small, seconds);
 }
 

@@ -390,10 +390,14 @@ double hec_ledger_busy(const struct hec_ledger_device *device) {
 double hec_ledger_work(const struct hec_ledger_device *device) {
     double seconds = 0;
     for (int s = 0; s < HEC_STATE_COUNT; s++)
-        if (s != HEC_STATE_COMM && s != HEC_STATE_WAITING && s != HEC_STATE_STARTUP && s != HEC_STATE_TAIL &&
-            s != HEC_STATE_UNKNOWN)
+        if (s != HEC_STATE_COMM && s != HEC_STATE_WAITING && s != HEC_STATE_PEERS && s != HEC_STATE_STARTUP &&
+            s != HEC_STATE_TAIL && s != HEC_STATE_UNKNOWN)
             seconds += device->rows[s].seconds;
     return seconds;
+}
+
+double hec_ledger_shared(const struct hec_ledger_device *device) {
+    return device->rows[HEC_STATE_COMM].seconds + device->rows[HEC_STATE_PEERS].seconds;
 }
 
 /* So much of a row, of what is not counted in whole numbers. */

@@ -77,8 +77,11 @@ struct hec_ledger_watts {
 /* Share of its time in use (all but startup and tail) in which the device was busy, 0..1. window_ns > 0. */
 double hec_ledger_busy(const struct hec_ledger_device *device);
 
-/* Seconds of what a device does by itself: all but communication, start-up, tail and what is unknown. */
+/* Seconds of what a device does by itself: all but communication, waiting for other ranks, start-up, tail and what is unknown. */
 double hec_ledger_work(const struct hec_ledger_device *device);
+
+/* Seconds of what it does with other ranks, on the device or on the host, waiting for them included; before hec_ledger_wait. */
+double hec_ledger_shared(const struct hec_ledger_device *device);
 
 /* So long of communication the device did nothing but wait for other ranks: that goes into a row of its own, at the watts of
  * communication, so that rows still add up. Last of all: pieces of states know nothing of it. likely: it is inferred; then all of it may

@@ -8,6 +8,7 @@ enum hec_stack_meaning {
     HEC_STACK_COMPILE,
     HEC_STACK_DATA,
     HEC_STACK_REQUESTS,
+    HEC_STACK_PEERS, /* it is in a collective that its host does (gloo, MPI): it waits for another rank */
     HEC_STACK_LAUNCH, /* a framework's code on its way to the next launch: a larger batch or a compiler answers that, no other line */
     HEC_STACK_OPERATION, /* the same of JAX, on its way to launch one operation */
     HEC_STACK_PUT,       /* the same, to copy an array to the device */

@@ -172,6 +172,7 @@ static void add_kernel(struct hec_timeline_device *d, const struct hec_activity 
         k->maximum_ns = length;
     k->count++;
     k->sum_ns += (double)length;
+    k->bytes += a->amount;
     d->kernel_sum_ns += (double)length;
     hec_durations_add(&d->kernel, length);
 }

@@ -63,7 +63,7 @@ enum hec_union_kind {
 /* One kernel with one launch configuration, on one device. */
 struct hec_kernel_count {
     int64_t count, minimum_ns, maximum_ns;
-    double sum_ns;
+    double sum_ns, bytes;
 };
 
 struct hec_timeline_device {

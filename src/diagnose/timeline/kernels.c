@@ -148,6 +148,7 @@ int hec_timeline_kernel_rows(const struct hec_timeline_device *d, const struct h
                       other ? HEC_KERNEL_CLASS_OTHER : hec_timeline_kernel_class(tables, id));
         row->count += k->count;
         row->seconds += k->sum_ns / HEC_NS_PER_S;
+        row->bytes += k->bytes;
         row->minimum_us = fmin(row->minimum_us, (double)k->minimum_ns / HEC_NS_PER_US);
         row->maximum_us = fmax(row->maximum_us, (double)k->maximum_ns / HEC_NS_PER_US);
         row->configurations++;

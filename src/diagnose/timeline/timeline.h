@@ -63,6 +63,7 @@ struct hec_kernel_row {
     char name[512]; /* demangled where it can be; text as recorded otherwise */
     int64_t count;
     double seconds; /* sum of durations */
+    double bytes;   /* of collectives, over the bus of a rank, where an imported trace says it; 0 unknown */
     double share;   /* of the sum over all kernels of the device */
     double mean_us, minimum_us, maximum_us;
     int configurations; /* different ones seen */

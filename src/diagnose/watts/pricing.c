@@ -81,13 +81,15 @@ static int kind_of(struct hec_pricing_order *order, uint32_t hash, int64_t ns) {
     return kind ? HEC_STATE_COUNT + kind - 1 : HEC_STATE_COMPUTE;
 }
 
-/* A piece is in none of two states: it never waits for another rank, and requests are host. */
-#define PIECE_STATES (HEC_STATE_COUNT - 2)
-_Static_assert(HEC_STATE_REQUESTS == HEC_STATE_COUNT - 1, "the others are numbered without a hole");
+/* A piece never waits for another rank on the device; and to the device it is one whether the program's own code runs or waits for
+ * requests, or for another rank. */
+#define PIECE_STATES (HEC_STATE_COUNT - 3)
+_Static_assert(HEC_STATE_REQUESTS == HEC_STATE_COUNT - 2 && HEC_STATE_PEERS == HEC_STATE_COUNT - 1,
+               "the others are numbered without a hole");
 
 int hec_pricing_class(struct hec_pricing_order *order, const struct hec_state_piece *piece) {
-    /* To the device it is one whether the program's own code runs or waits for requests. */
-    uint32_t state = piece->state == HEC_STATE_REQUESTS ? HEC_STATE_HOST : piece->state;
+    bool code = piece->state == HEC_STATE_REQUESTS || piece->state == HEC_STATE_PEERS;
+    uint32_t state = code ? HEC_STATE_HOST : piece->state;
     uint32_t now = 1 + state - (state > HEC_STATE_WAITING) + PIECE_STATES * (uint32_t)piece->kernel_class;
     bool tight = hec_pricing_tight(piece);
     bool goes_on = now == order->now && piece->start_ns == order->end_ns; /* a kernel that was cut in two */

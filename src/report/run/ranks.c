@@ -128,13 +128,19 @@ char *hec_job_words(const struct hec_summary *s, char *text, size_t size) {
     if (job->joined)
         length += snprintf(text + length, size - (size_t)length, "; of %d run files, clocks set by %s", job->joined,
                            job->joined_by);
-    if (c->matched)
-        snprintf(text + length, size - (size_t)length, "; %lld collectives matched, %s each once all have begun",
-                 (long long)c->matched, hec_format_si(mean, c->transfer_s, 3, "s"));
-    else
+    if (c->matched) {
+        length +=
+            snprintf(text + length, size - (size_t)length, "; %lld collectives matched, %s each once all have begun",
+                     (long long)c->matched, hec_format_si(mean, c->transfer_s, 3, "s"));
+        if (isfinite(c->bus_bytes))
+            snprintf(text + length, size - (size_t)length, ", %s on the bus",
+                     hec_format_bytes(mean, c->bus_bytes / c->transfer_s, "/s"));
+    } else {
         snprintf(text + length, size - (size_t)length,
-                 c->inferred ? "; for whom they wait is inferred from calls, stacks and telemetry"
-                             : "; for whom they wait was not seen");
+                 c->on_host && c->count > 1 ? "; they wait for each other in collectives of the host, by their stacks"
+                 : c->inferred              ? "; for whom they wait is inferred from calls, stacks and telemetry"
+                                            : "; for whom they wait was not seen");
+    }
     return text;
 }
 

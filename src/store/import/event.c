@@ -169,6 +169,9 @@ static int read_argument(struct hec_json *json, struct hec_json_text key, struct
         ARGUMENT("registers per thread", registers),
         ARGUMENT("shared memory", shared_bytes),
         ARGUMENT("graph node id", graph_node),
+        ARGUMENT("In msg nelems", elements_in),
+        ARGUMENT("Out msg nelems", elements_out),
+        ARGUMENT("Group size", ranks),
         ARGUMENT("correlation_id", correlation), /* these are XLA's */
         ARGUMENT("cuda_graph_node_id", graph_node),
         ARGUMENT("step_num", step),
@@ -183,6 +186,12 @@ static int read_argument(struct hec_json *json, struct hec_json_text key, struct
         return three(json, e->block);
     if (IS("name"))
         return text_into(json, e->label, sizeof e->label);
+    if (IS("dtype"))
+        return text_into(json, e->element, sizeof e->element);
+    if (IS("Process Group Name"))
+        return text_into(json, e->communicator, sizeof e->communicator);
+    if (IS("Collective name"))
+        return text_into(json, e->collective, sizeof e->collective);
     if (IS("kernel_details"))
         return kernel_details(json, e);
     if (IS("cuda_sync_kind")) {

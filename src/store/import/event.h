@@ -19,6 +19,9 @@ struct hec_import_event {
     struct hec_import_number device, context, stream, correlation, registers, shared_bytes, graph_node, step;
     struct hec_import_number bytes, size; /* of the copy; that the call says */
     struct hec_import_number grid[3], block[3];
+    struct hec_import_number elements_in, elements_out,
+        ranks;                                          /* of a collective: of its messages, and of the communicator */
+    char element[24], communicator[64], collective[32]; /* "BFloat16", "0", "allreduce"; "" unknown */
     enum hec_sync_type sync_type;
     char label[64];    /* args.name of metadata */
     bool categorised;  /* it has a category */

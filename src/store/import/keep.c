@@ -6,6 +6,7 @@
 #include "store/import/xla.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +20,19 @@ static double amount(struct hec_import_number n) {
     return n.known && n.value >= 0 ? (double)n.value : NAN;
 }
 
+/* A kernel of a communicator has its name: of two with the same kernels, one waits for other ranks than the other. */
+static uint32_t kernel_name(struct hec_import *import, const struct hec_import_event *e) {
+    char text[512 + sizeof e->communicator];
+    if (!e->communicator[0] || e->name_length >= 512)
+        return hec_import_name(import, e->name, e->name_length);
+    int length =
+        snprintf(text, sizeof text, "%.*s" HEC_COMMUNICATOR "%s]", (int)e->name_length, e->name, e->communicator);
+    return hec_import_name(import, text, (size_t)length);
+}
+
 static uint32_t kernel_id(struct hec_import *import, const struct hec_import_event *e) {
     struct hec_kernel kernel = {
-        .name = hec_import_name(import, e->name, e->name_length),
+        .name = kernel_name(import, e),
         .registers = small(e->registers),
         .static_shared_bytes = small(e->shared_bytes), /* Kineto gives the sum of both */
         .dynamic_shared_bytes = e->shared_bytes.known ? 0 : -1,
@@ -59,6 +70,9 @@ static void fill(struct hec_import *import, const struct hec_import_event *e, en
     switch (e->kind) {
     case HEC_ACTIVITY_KERNEL:
         a->name = kernel_id(import, e);
+        if (e->collective[0])
+            a->amount = hec_import_bus_bytes(e->collective, e->element, fmax(amount(e->elements_in), 0),
+                                             fmax(amount(e->elements_out), 0), amount(e->ranks));
         break;
     case HEC_ACTIVITY_COPY:
     case HEC_ACTIVITY_MEMSET:

@@ -1,6 +1,7 @@
 #include "store/import/words.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -189,4 +190,40 @@ const char *hec_import_phase(enum hec_import_range range) {
            : range == HEC_IMPORT_RANGE_CHECKPOINT ? "checkpoint"
            : range == HEC_IMPORT_RANGE_COMPILE    ? "compile"
                                                   : NULL;
+}
+
+/* ---- collectives ---- */
+
+static bool begins(const char *text, const char *word) {
+    return strncmp(text, word, strlen(word)) == 0;
+}
+
+double hec_import_bus_bytes(const char *collective, const char *element, double elements_in, double elements_out,
+                            double ranks) {
+    static const struct {
+        const char *name;
+        int times, spared;
+    } kinds[] = {
+#define HEC_COLLECTIVE(name, times, spared) {name, times, spared},
+#define HEC_ELEMENT(name, bytes)
+#include "store/import/collective.def"
+    };
+    static const struct {
+        const char *name;
+        int bytes;
+    } elements[] = {
+#define HEC_COLLECTIVE(name, times, spared)
+#define HEC_ELEMENT(name, bytes) {name, bytes},
+#include "store/import/collective.def"
+    };
+    size_t kind = 0, type = 0, kind_count = sizeof kinds / sizeof kinds[0],
+           type_count = sizeof elements / sizeof elements[0];
+    while (kind < kind_count && !begins(collective, kinds[kind].name))
+        kind++;
+    while (type < type_count && !begins(element, elements[type].name))
+        type++;
+    if (kind == kind_count || type == type_count || !(ranks > 1))
+        return 0;
+    return fmax(elements_in, elements_out) * elements[type].bytes * kinds[kind].times * (ranks - kinds[kind].spared) /
+           ranks;
 }

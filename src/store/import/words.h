@@ -23,6 +23,11 @@ struct hec_import_direction hec_import_direction(const char *name, size_t length
 /* Length of an API's name without the version that some tools append: "cudaLaunchKernel_v7000" is 16. */
 size_t hec_import_api_length(const char *name, size_t length);
 
+/* Bytes that a collective moves over the bus of each rank, as nccl-tests count them (PERFORMANCE.md there), by PyTorch's names of it and
+ * of its elements. 0: not known. */
+double hec_import_bus_bytes(const char *collective, const char *element, double elements_in, double elements_out,
+                            double ranks);
+
 /* What a range or an operator is by its name (range.def). */
 enum hec_import_range {
     HEC_IMPORT_RANGE_OTHER,
