@@ -274,6 +274,57 @@ TEST(test_many_resets) {
     assert_near(energy.joules, 3000, 1);
 }
 
+static void shape(int kind) {
+    world_init(&world, 12, 40 + (unsigned)kind);
+    world_square(&world, 150, 600, 1.3, 0.2);
+    world.quantum_phase_s = 0.04;
+    world.history_beyond_s = kind == 1 ? 0 : 0.04;
+    world.reset_s = kind == 2 ? 5.13 : INFINITY;
+    world.no_counter = kind == 3 || kind == 4;
+    world.no_power = kind == 5;
+    world.history_from_s = kind == 6 ? 0.31 : -2.3;
+    world.counter_end_s = kind == 7 ? 11.2 : INFINITY;
+    world.sample_lag_s = kind == 8 ? 0.01 : 0;
+    world.counter_scale = kind == 9 ? 1.04 : 1;
+    world.no_slack = kind == 10;
+    if (kind == 4 || kind == 11) {
+        world.hole_from_s = 6.02;
+        world.hole_to_s = 6.18;
+    }
+}
+
+/* The figures themselves: the bounds of other tests leave room in which an error could hide. A change is to be meant. */
+TEST(test_figures) {
+    static const struct {
+        double joules, bound, outside, integral, disagreement, coverage;
+    } figures[] = {
+        {4477.62419, 12.8640075, 45.4792692, 4477.5, -2.80271212e-05, 1},
+        {4477.61012, 12.6470218, 46.3354908, 4477.5, -2.48500242e-05, 1},
+        {4476.428, 34.7368196, 450.089502, 4477.5, 0.000266341202, 1},
+        {4477.5, 233.04981, 0, 4477.5, NAN, 1},
+        {4499.91259, 297.216995, 0, 4499.91259, NAN, 0.986699039},
+        {4449.04994, 53.8766725, 46.6766203, NAN, NAN, 0.994496137},
+        {4450.48314, 53.0548765, 75.3581094, 4393.73308, 0.0263183614, 1},
+        {4477.6038, 27.3227297, 593.608377, 4477.5, -2.67250839e-05, 1},
+        {4478.14548, 12.9924655, 45.7459269, 4473, -0.00116118873, 1},
+        {4655.25199, 70.4145176, 49.0572135, 4477.5, -0.0384407168, 1},
+        {4485.22123, 38.2278986, 46.610734, 4477.5, -0.00174246352, 1},
+        {4477.53011, 12.344634, 48.2810442, 4499.91259, 0.00503406453, 1},
+    };
+    for (int kind = 0; kind < (int)(sizeof figures / sizeof figures[0]); kind++) {
+        shape(kind);
+        measure();
+        const double found[] = {energy.joules,          energy.bound_joules, energy.outside_joules,
+                                energy.integral_joules, energy.disagreement, energy.coverage};
+        const double expected[] = {figures[kind].joules,   figures[kind].bound,        figures[kind].outside,
+                                   figures[kind].integral, figures[kind].disagreement, figures[kind].coverage};
+        for (int i = 0; i < 6; i++)
+            if (!(fabs(found[i] - expected[i]) <= 1e-6 * fabs(expected[i]) + 1e-9) &&
+                !(isnan(found[i]) && isnan(expected[i])))
+                fail_msg("world %d, figure %d: %.9g, not %.9g", kind, i, found[i], expected[i]);
+    }
+}
+
 /* Times that go back or repeat, absurd values: no crash, no NaN that claims to be valid. */
 TEST(test_hostile_readings) {
     static struct hec_energy_meter meter;
