@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <ftw.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,4 +80,12 @@ static inline size_t file_read(const char *path, void *bytes, size_t room) {
     size_t length = fread(bytes, 1, room, file);
     fclose(file);
     return length;
+}
+
+/* Descriptors, so that those that are left open show. */
+static inline int open_files(void) {
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
 }

@@ -349,13 +349,6 @@ TEST(test_xid) {
     assert_true(hec_node_value_of(node, node->devices[0], HEC_GPU_XID, now_ns) == 0);
 }
 
-static int open_files(void) {
-    int count = 0;
-    for (int fd = 0; fd < 1024; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
 /* Lists of processes that fail: the joules are still counted, and are nobody's. */
 TEST(test_no_lists) {
     int64_t since = now_ns;

@@ -344,6 +344,29 @@ TEST(pages_of_a_busy_node) {
     hec_buf_free(&text);
 }
 
+/* A list of fields may begin with a label: it is one of the others then. */
+TEST(a_list_that_begins_with_a_label) {
+    static const char list[] = "DCGM_FI_DRIVER_VERSION, label, d\nDCGM_FI_DEV_POWER_USAGE, gauge, p\n";
+    static struct hec_dcgm_list fields;
+    struct hec_why why;
+    const struct hec_page_options options = {.dcgm = &fields,
+                                             .devices = {.instances = true, .gpus = ~UINT64_C(0)},
+                                             .hostname_label = "Hostname",
+                                             .hostname = "n1"};
+    const struct hec_page_agent agent = {.resident_bytes = -1, .state_saved = -1};
+    hec_buf_init(&text, HEC_PAGE_LENGTH_MAX);
+    see_all();
+    snprintf(node->devices[0]->info.driver, sizeof node->devices[0]->info.driver, "580.1");
+    second(1);
+    assert_int_equal(hec_dcgm_list_parse(&fields, list, sizeof list - 1, false, &why), HEC_OK);
+    assert_int_equal(hec_page_make(node, &options, &agent, HEC_EXPOSITION_PROMETHEUS, now_ns, &text), HEC_OK);
+    const char *sample = strstr(hec_buf_text(&text), "DCGM_FI_DEV_POWER_USAGE{");
+    assert_non_null(sample);
+    const char *label = strstr(sample, ",DCGM_FI_DRIVER_VERSION=\"580.1\"");
+    assert_true(label && label < strchr(sample, '\n'));
+    hec_buf_free(&text);
+}
+
 TEST(fields_that_a_device_does_not_give) {
     static struct hec_dcgm_list fields;
     struct hec_page_options options = {.dcgm = &fields};

@@ -31,6 +31,7 @@ static struct {
 } fake;
 
 static CURL *fake_init(void) {
+    fake.noprogress = 1; /* as libcurl has it */
     return fake.no_handle ? NULL : &fake;
 }
 static void fake_cleanup(CURL *handle) {
@@ -267,6 +268,8 @@ TEST(names_are_asked_of_the_api_server) {
                                           "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1|");
         snprintf(ca, sizeof ca, "%s/ca.crt", folder);
         assert_string_equal(fake.ca, ca);
+        assert_int_equal(fake.nosignal, 1);
+        assert_int_equal(fake.noprogress, 0);
         assert_int_equal(fake.timeout, 10);
         assert_int_equal(fake.freed, fake.performed);
         assert_int_equal(fake.cleaned, fake.performed);

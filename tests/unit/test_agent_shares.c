@@ -1,4 +1,5 @@
 /* Shares of a device's joules: sums, rows that come and go, the floor. Their error is in test_agent_shares_truth.c. */
+#include "agent/draws.h"
 #include "agent/shares.h"
 #include "base/error.h"
 #include "bench/uniform.h"
@@ -127,6 +128,18 @@ TEST(equal_parts_differ_by_a_microjoule) {
 }
 
 /* Readings of 0.2 s of a counter that steps every 0.1 s: 82 W come as 0, 8 or 25 J. All of it is idling. */
+/* What was kept of a tenant's draw: nothing below 0, and no number is nothing. */
+TEST(a_draw_that_was_kept) {
+    static const double cases[][2] = {{-0.5, 0}, {0, 0}, {NAN, 0}, {INFINITY, 0}, {0.5, 0.5}, {1e-3, 1e-3}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_draws draws = {.overall = i % 2};
+        hec_draws_set(&draws, 3, cases[i][0]);
+        assert_near(draws.mean[3], cases[i][1], 0);
+        assert_near(draws.overall, i % 2 ? 1 : cases[i][1], 0);
+        assert_true((draws.covariance[3][3] > 0) == (cases[i][1] > 0));
+    }
+}
+
 TEST(steps_of_the_counter_are_not_work) {
     static const int steps[] = {2, 2, 1, 3, 2, 2, 3, 1, 2, 2, 1, 2, 3, 2};
     for (int i = 0; i < 500; i++) {

@@ -32,6 +32,7 @@ TEST(takes) {
         {TLS KEY "  min_version: TLS13\n  client_auth_type: NoClientCert\n  client_ca_file: \"\"\n", 0, true, true},
         {"http_server_config:\n  http2: true\n", 0, false, false},
     };
+    int before = open_files();
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         struct hec_web_config config;
         struct hec_why why = {""};
@@ -41,6 +42,7 @@ TEST(takes) {
         assert_true(good[i].tls == (config.cert && config.key) && good[i].tls13 == config.tls13);
         hec_web_config_free(&config);
     }
+    assert_int_equal(open_files(), before);
 }
 
 TEST(refuses) {
@@ -61,6 +63,7 @@ TEST(refuses) {
         {"tls_server_config:\n  cert_file: none.pem\n", "/none.pem: No such file"}, /* beside the file */
         {"http_server_config:\n  headers:\n    a: b\n", "headers"},
     };
+    int before = open_files();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct hec_web_config config;
         struct hec_why why = {""};
@@ -70,6 +73,7 @@ TEST(refuses) {
             fail_msg("%s\n%s", bad[i][0], why.text);
         assert_null(config.cert);
     }
+    assert_int_equal(open_files(), before);
 }
 
 TEST(passwords) {

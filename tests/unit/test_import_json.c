@@ -72,13 +72,29 @@ TEST(test_invalid) {
         const char *text;
         const char *offset; /* where the error is */
     } cases[] = {
-        {"[1,]", "byte 3"},        {"{\"a\":1,}", "byte 7"}, {"[1 2]", "byte 3"},
-        {"{\"a\" 1}", "byte 5"},   {"{a:1}", "byte 1"},      {"[01]", "byte 1"},
-        {"[1.]", "byte 1"},        {"[.5]", "byte 1"},       {"[-]", "byte 1"},
-        {"[+1]", "byte 1"},        {"[1e]", "byte 1"},       {"[tru]", "byte 1"},
-        {"[1}", "byte 2"},         {"{\"a\":1]", "byte 6"},  {"[1] 2", "byte 4"},
-        {"[\"a\",'b']", "byte 5"}, {"{\"a\":}", "byte 5"},   {"{,\"a\":1}", "byte 1"},
-        {"[,1]", "byte 1"},        {"[1]]", "byte 3"},       {"{\"a\":1 \"b\":2}", "byte 7"},
+        {"[1,]", "byte 3"},
+        {"{\"a\":1,}", "byte 7"},
+        {"[1 2]", "byte 3"},
+        {"{\"a\" 1}", "byte 5"},
+        {"{a:1}", "byte 1"},
+        {"[01]", "byte 1"},
+        {"[!a\"]", "byte 1"},
+        {"[#]", "byte 1"},
+        {"[1.]", "byte 1"},
+        {"[.5]", "byte 1"},
+        {"[-]", "byte 1"},
+        {"[+1]", "byte 1"},
+        {"[1e]", "byte 1"},
+        {"[tru]", "byte 1"},
+        {"[1}", "byte 2"},
+        {"{\"a\":1]", "byte 6"},
+        {"[1] 2", "byte 4"},
+        {"[\"a\",'b']", "byte 5"},
+        {"{\"a\":}", "byte 5"},
+        {"{,\"a\":1}", "byte 1"},
+        {"[,1]", "byte 1"},
+        {"[1]]", "byte 3"},
+        {"{\"a\":1 \"b\":2}", "byte 7"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int err = pass_over(cases[i].text, strlen(cases[i].text));

@@ -272,7 +272,7 @@ static struct hec_lever_set levers_of(const char *text) {
 }
 
 TEST(levers_of_devices) {
-    struct hec_lever_set both = levers_of("threads=2,power_cap=400,clock=1500"), other = levers_of("threads=2");
+    struct hec_lever_set both = levers_of("threads=2,power_cap=400,clock=1500"), other = levers_of("threads=2,tf32");
     char words[32];
     assert_true(hec_power_levers_in(&both));
     assert_false(hec_power_levers_in(&other) || hec_power_levers_in(NULL));

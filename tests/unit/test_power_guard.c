@@ -216,9 +216,7 @@ TEST(restoring_leaves_nothing_open) {
         int *count = round ? &after : &before, left = -1;
         assert_true(hec_power_restore(&left, &said, &why) >= 0);
         assert_int_equal(left, 0);
-        *count = 0;
-        for (int fd = 0; fd < 1024; fd++)
-            *count += fcntl(fd, F_GETFD) >= 0;
+        *count = open_files();
     }
     assert_int_equal(after, before);
 }
@@ -236,6 +234,19 @@ TEST(what_cannot_be_removed_is_said) {
     assert_true(hec_power_journal_remove(&entry, &why) < 0);
     assert_non_null(strstr(why.text, "cannot remove"));
     assert_int_equal(rmdir(path), 0);
+}
+
+/* What was left of a write that was killed goes, with its lock; no other file does. */
+TEST(what_was_half_written_goes) {
+    static const char *const names[] = {"power-GPU-1-cap.json.x7", "power-GPU-1.lock", "other-GPU-1-cap.json.x7"};
+    int counts[2] = {0, 0};
+    folder_text(names[0], "{");
+    folder_text(names[2], "{");
+    hec_power_journal_each(count_seen, counts);
+    assert_int_equal(counts[0] + counts[1], 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(access(in_folder(names[i]), F_OK), i < 2 ? -1 : 0);
+    assert_int_equal(unlink(in_folder(names[2])), 0);
 }
 
 TEST(what_was_there_is_put_back) {

@@ -116,6 +116,11 @@ TEST(looking_costs) {
     assert_int_equal(looked.judged, HEC_QUANTITY_JOULES_PER_UNIT);
     const struct hec_comparison *wide = &looked.quantity[looked.judged], *narrow = &planned.quantity[looked.judged];
     assert_true(wide->ratio_low == looked.look.low && wide->ratio_high == looked.look.high);
+    double logs = 0; /* the mean of the pairs' ratios; without looking that of the means */
+    for (int i = 0; i < 4; i++)
+        logs += log((9.5 + 0.02 * (i % 2)) / (10 + 0.03 * i)) / 4;
+    assert_near(wide->ratio, exp(logs), 1e-9);
+    assert_near(narrow->ratio, 9.51 / 10.045, 1e-4);
     assert_true(wide->ratio_high / wide->ratio_low > narrow->ratio_high / narrow->ratio_low);
     assert_true(planned.done);
     for (int q = 0; q < HEC_QUANTITY_COUNT; q++) /* a difference is what its ratio makes of A, at its bounds too */

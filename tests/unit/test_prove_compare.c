@@ -7,6 +7,15 @@
 
 #define RUNS_MOST 10
 
+static double even_student(double t, int freedom) {
+    double angle = atan(t / sqrt(freedom)), sum = 0, term = 1;
+    for (int k = 0; k < freedom / 2; k++) {
+        sum += term;
+        term *= (2 * k + 1) / (2.0 * k + 2) * cos(angle) * cos(angle);
+    }
+    return 0.5 + sin(angle) * sum / 2;
+}
+
 TEST(student) {
     /* Abramowitz and Stegun, table 26.10; parts of degrees by integration of the density; one and two in closed form */
     static const double known[][3] = {{0.975, 2, 4.303},     {0.975, 3, 3.182},       {0.95, 5, 2.015},
@@ -24,6 +33,9 @@ TEST(student) {
         assert_true(fabs(hec_student_quantile(p, 1) - tan(M_PI * (p - 0.5))) < 1e-8);
         assert_true(fabs(hec_student_quantile(p, 2) - (2 * p - 1) / sqrt(2 * p * (1 - p))) < 1e-8);
     }
+    for (int freedom = 4; freedom <= 100;
+         freedom += 2) /* of even degrees in closed form (Abramowitz and Stegun 26.7.4) */
+        assert_near(even_student(hec_student_quantile(0.975, freedom), freedom), 0.975, 2e-11);
 }
 
 /* The variance of the mean of an AR(1) series in closed form: (1 + keep) / (1 - keep) / n for a variance of 1. */
@@ -40,6 +52,13 @@ TEST(blocks) {
             mean += hec_blocks_variance(e, COUNT).variance / 10;
         }
         assert_true(fabs(mean * COUNT * (1 - keep) / (1 + keep) - 1) < 0.15);
+    }
+    /* the figures themselves of series without chance: 15 % leave room for another length of blocks */
+    static const double figures[] = {0.0862677932966, 0.0143667315244, 0.00157494072127};
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < COUNT; i++)
+            e[i] = sin(0.1 * (k + 1) * i) + 0.3 * (i * i % 17);
+        assert_near(hec_blocks_variance(e, 100 << k).variance / figures[k], 1, 1e-6);
     }
     assert_true(isnan(hec_blocks_variance(e, HEC_BLOCKS_LEAST - 1).variance));
     memset(e, 0, sizeof e);

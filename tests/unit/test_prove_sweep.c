@@ -339,6 +339,13 @@ TEST(test_grid) {
     assert_int_equal(result.line[0].arm[0], 2); /* 32 */
     assert_int_equal(result.line[0].arm[1], 0);
     assert_int_equal(result.line[1].arm[2], 5);
+    for (int i = 0; i < result.lines; i++) { /* the best of a line is one of its own */
+        const struct hec_sweep_line *line = &result.line[i];
+        bool own = false;
+        for (int k = 0; k < line->count; k++)
+            own |= line->arm[k] == line->best;
+        assert_true(own);
+    }
 }
 
 /* ---- how often it is wrong ---- */
