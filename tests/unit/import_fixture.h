@@ -12,13 +12,6 @@ static struct {
     struct hec_why why;
 } imported;
 
-static inline int open_files(void) {
-    int count = 0;
-    for (int fd = 0; fd < 1024; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
 /* What the tests of a file opened is closed, and who read for them has ended. */
 static int files_before;
 static inline int import_begin(void **state) {

@@ -348,13 +348,6 @@ TEST_WITH(each_process_is_told_apart_where_that_is_asked_for, set_up, tear_down)
     assert_false(hec_tenant_equal(&pod, &gone));
 }
 
-static int open_files(void) {
-    int count = 0;
-    for (int fd = 0; fd < 1024; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
 TEST_WITH(nothing_stays_open, set_up, tear_down) {
     int before = open_files();
     PUT(40, 1, USERS_CGROUP, "a\0", "");

@@ -53,13 +53,17 @@ TEST(blocks) {
         }
         assert_true(fabs(mean * COUNT * (1 - keep) / (1 + keep) - 1) < 0.15);
     }
-    /* the figures themselves of series without chance: 15 % leave room for another length of blocks */
-    static const double figures[] = {0.0862677932966, 0.0143667315244, 0.00157494072127};
-    for (int k = 0; k < 3; k++) {
-        for (int i = 0; i < COUNT; i++)
-            e[i] = sin(0.1 * (k + 1) * i) + 0.3 * (i * i % 17);
-        assert_near(hec_blocks_variance(e, 100 << k).variance / figures[k], 1, 1e-6);
+    /* the figure itself, of a hundred series whose values share some of what they are made of: 15 % leave room for other lengths */
+    double sum = 0;
+    uint32_t noise = 1;
+    for (int k = 0; k < 100; k++) {
+        for (int i = 0; i < 120; i++)
+            e[i] = (noise = noise * 1664525 + 1013904223) / 4294967296.0;
+        for (int i = 0; i + k % 7 < 120; i++)
+            e[i] += 0.4 * e[i + k % 7];
+        sum += hec_blocks_variance(e, 110).variance;
     }
+    assert_near(sum, 0.13575527796, 1e-9);
     assert_true(isnan(hec_blocks_variance(e, HEC_BLOCKS_LEAST - 1).variance));
     memset(e, 0, sizeof e);
     assert_true(hec_blocks_variance(e, COUNT).variance == 0);
