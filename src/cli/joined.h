@@ -12,7 +12,8 @@ struct hec_joined {
     char path[PATH_MAX]; /* of the joined run; "": there is none */
     char files[512];     /* of which it is made */
     bool *is_part;       /* by file: whether it is in it; malloc'ed */
-    char apart[512];     /* of two that are not of one job, though they have other ranks of as many: why, in words; "": none */
+    char apart
+        [512]; /* of two that are not of one job, though they have other ranks of as many: why, in words; "": none */
 };
 
 /* Of these files those that are one job: they say that it has as many ranks, have other ones of them, and lie in the same time. *out is to

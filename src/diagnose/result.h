@@ -101,13 +101,13 @@ struct hec_collectives {
     double slowest_share;            /* of all waiting: for the slowest; NAN: it was not matched */
     bool estimated;                  /* some of those watts are the device's mean */
     bool inferred;                   /* who waits for whom */
-    bool on_host;                    /* all of them are collectives of the host, in which programs were seen by their stacks */
-    double a_step;                   /* that were recorded of a rank, matched or not: of a step. 0 unknown */
-    int64_t matched, alone;          /* collectives; kernels whose counterparts of other ranks were not recorded */
-    double met_s;                    /* time in which the matched ones lie; of it shares were made */
-    double transfer_s;               /* of a matched one, from the last begin to its end: the mean. NAN unknown */
-    double bus_bytes;                /* that one moves over the bus of a rank, as nccl-tests count: the mean. NAN unknown */
-    double host_s;                   /* that one takes of each host: the mean. NAN unknown */
+    bool on_host;           /* all of them are collectives of the host, in which programs were seen by their stacks */
+    double a_step;          /* that were recorded of a rank, matched or not: of a step. 0 unknown */
+    int64_t matched, alone; /* collectives; kernels whose counterparts of other ranks were not recorded */
+    double met_s;           /* time in which the matched ones lie; of it shares were made */
+    double transfer_s;      /* of a matched one, from the last begin to its end: the mean. NAN unknown */
+    double bus_bytes;       /* that one moves over the bus of a rank, as nccl-tests count: the mean. NAN unknown */
+    double host_s;          /* that one takes of each host: the mean. NAN unknown */
 };
 
 /* How often the ranks of a job make their gradients the same, as the hooks see it of one of them. */

@@ -121,8 +121,8 @@ struct hec_schedule_event {
 };
 
 struct hec_schedule_kernel {
-    double fill;  /* its blocks over those that the device holds at once; NAN: unknown */
-    double share; /* over its multiprocessors; NAN: unknown */
+    double fill;                 /* its blocks over those that the device holds at once; NAN: unknown */
+    double share;                /* over its multiprocessors; NAN: unknown */
     uint64_t name, communicator; /* hashes; of its name without the communicator's, and of that. 0: not known */
 };
 
