@@ -319,7 +319,7 @@ TEST(test_foreign) {
     } cases[] = {
         {HEC_ANSWER(TENSOR_CORES), "", "", true}, {HEC_ANSWER(TENSOR_CORES), "2.6.0", "", true},
         {HEC_ANSWER(PIN_MEMORY), "", "", true},   {HEC_ANSWER(PIN_MEMORY), "2.6.0", "", false},
-        {HEC_ANSWER(OVERLAP), "", "jax", false},  {HEC_ANSWER(OVERLAP), "2.6.0", "", true},
+        {HEC_ANSWER(OVERLAP), "", "jax", true},   {HEC_ANSWER(OVERLAP), "2.6.0", "", true},
         {HEC_ANSWER(SLOW_HOST), "", "", false},   {HEC_ANSWER(FUSE), "2.6.0", "tensorflow", false},
         {HEC_ANSWER(FUSE), "2.6.0", "", true},
     };
