@@ -1,5 +1,6 @@
 #include "agent/identity.h"
 
+#include "agent/job_map.h"
 #include "agent/pod_names.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -189,8 +190,9 @@ struct kept {
 struct hec_identity {
     int proc;
     struct hec_identity_options options;
-    struct hec_pod_names *names; /* NULL: there are none */
-    bool slurm_proves;           /* a job of Slurm was seen in a cgroup: here all of them are */
+    struct hec_pod_names *names;    /* NULL: there are none */
+    const struct hec_job_map *jobs; /* NULL: there is none */
+    bool slurm_proves;              /* a job of Slurm was seen in a cgroup: here all of them are */
     struct kept kept[KEPT_MAX];
     bool unreadable; /* the latest file */
     char text[TEXT_MAX];
@@ -218,6 +220,10 @@ void hec_identity_close(struct hec_identity *identity) {
 
 void hec_identity_ask(struct hec_identity *identity, struct hec_pod_names *names) {
     identity->names = names;
+}
+
+void hec_identity_map(struct hec_identity *identity, const struct hec_job_map *jobs) {
+    identity->jobs = jobs;
 }
 
 void hec_identity_trust(struct hec_identity *identity) {
@@ -525,6 +531,9 @@ static const struct hec_tenant *holder_of(const struct kept *kept, const struct 
 void hec_identity_of(struct hec_identity *identity, int32_t pid, const struct hec_tenant *const *holders, size_t count,
                      int64_t now_ns, struct hec_tenant *out) {
     struct kept *kept = look_up(identity, pid, now_ns);
+    struct hec_tenant *known = kept ? &kept->tenant : NULL;
+    if (known && identity->jobs && known->job[0] && !known->claimed && !known->array_task[0])
+        hec_job_map_task(identity->jobs, known);
     bool unnamed = !kept || kept->unnamed_pod;
     const struct hec_tenant *holder = unnamed ? holder_of(kept, holders, count) : NULL;
     if (kept && unnamed && count > 0) {

@@ -56,6 +56,7 @@ struct hec_identity_options {
 #define HEC_IDENTITY_LINE 256
 
 struct hec_identity;
+struct hec_job_map;
 struct hec_pod_names;
 
 /* HEC_ERR_NOMEM; HEC_ERR_IO: there is no /proc. */
@@ -64,6 +65,9 @@ void hec_identity_close(struct hec_identity *identity); /* NULL is fine */
 
 /* Pods that the kubelet's links do not name are looked for there too (agent/pod_names.h); it outlives this. */
 void hec_identity_ask(struct hec_identity *identity, struct hec_pod_names *names);
+
+/* Tasks of job arrays that no environment tells are looked for there (agent/job_map.h); it outlives this. */
+void hec_identity_map(struct hec_identity *identity, const struct hec_job_map *jobs);
 
 /* The driver's pids are those of this namespace: HEC's double of it is one program among the others. */
 void hec_identity_trust(struct hec_identity *identity);

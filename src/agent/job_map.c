@@ -25,8 +25,15 @@ static bool parse_name(const char *name, int *device, int *instance) {
     return sscanf(name, "%d.%d%c", device, instance, &rest) == 2 || sscanf(name, "%d%c", device, &rest) == 1;
 }
 
+/* JOB_TASK */
+static bool is_task(const char *text) {
+    size_t job = strspn(text, "0123456789"), task = text[job] == '_' ? strspn(text + job + 1, "0123456789") : 0;
+    return job > 0 && task > 0 && text[job + 1 + task] == '\0';
+}
+
 static void add_line(struct hec_job_map *map, int device, int instance, char *line) {
-    char *rest, *job = strtok_r(line, " \t\r", &rest), *user = job ? strtok_r(NULL, " \t\r", &rest) : NULL;
+    char *rest, *job = strtok_r(line, " \t\r", &rest), *user = job ? strtok_r(NULL, " \t\r", &rest) : NULL,
+                *task = user ? strtok_r(NULL, " \t\r", &rest) : NULL;
     if (!job || strcmp(job, "0") == 0)
         return;
     if (map->count == HEC_JOB_MAP_MAX) {
@@ -38,6 +45,8 @@ static void add_line(struct hec_job_map *map, int device, int instance, char *li
     hec_text_clean(holder->job, sizeof holder->job, job, strlen(job), true);
     if (user)
         hec_text_clean(holder->user, sizeof holder->user, user, strlen(user), true);
+    if (task && is_task(task) && strlen(task) < sizeof holder->array_task)
+        strcpy(holder->array_task, task);
     map->rows[map->count].device = device;
     map->rows[map->count++].instance = instance;
 }
@@ -90,4 +99,12 @@ size_t hec_job_map_find(const struct hec_job_map *map, int device, int instance,
         count += !known;
     }
     return count;
+}
+
+void hec_job_map_task(const struct hec_job_map *map, struct hec_tenant *tenant) {
+    for (size_t i = 0; i < map->count; i++) {
+        const struct hec_tenant *holder = &map->rows[i].holder;
+        if (strcmp(holder->job, tenant->job) == 0)
+            memcpy(tenant->array_task, holder->array_task, sizeof tenant->array_task);
+    }
 }

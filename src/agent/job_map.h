@@ -1,6 +1,6 @@
 /* Which batch job was given which GPU, by the files that a prolog writes, as dcgm-exporter reads them (--hpc-job-mapping-dir):
- * a file a GPU, named by its number (2), or an instance of it (2.1); a line a job: its id, and behind it its user where that is
- * known. "0" is no job.
+ * a file a GPU, named by its number (2), or an instance of it (2.1); a line a job: its id, and behind it its user and its task of a
+ * job array (40_7), where these are known. "0" is no job.
  * Files that others than root and this user may write to are not believed. */
 #pragma once
 
@@ -20,7 +20,7 @@ struct hec_job_map {
     uint64_t left_out;
     struct {
         int device, instance;     /* -1: the whole GPU */
-        struct hec_tenant holder; /* job, user */
+        struct hec_tenant holder; /* job, user, array_task */
     } rows[HEC_JOB_MAP_MAX];
 };
 
@@ -30,3 +30,5 @@ int hec_job_map_poll(struct hec_job_map *map, int64_t now_ns, struct hec_why *wh
  * there are. */
 size_t hec_job_map_find(const struct hec_job_map *map, int device, int instance, const struct hec_tenant **out,
                         size_t most);
+/* Which task of a job array the tenant's job is, by its number alone: the tenant is in a cgroup of the job. "" where it is not known. */
+void hec_job_map_task(const struct hec_job_map *map, struct hec_tenant *tenant);

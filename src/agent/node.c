@@ -675,6 +675,8 @@ struct hec_node *hec_node_new(int64_t interval_ns, struct hec_identity *identity
         return NULL;
     }
     node->identity = identity;
+    if (identity)
+        hec_identity_map(identity, &node->jobs);
     pthread_mutex_init(&node->lock, NULL);
     node->interval_ns = interval_ns;
     /* nothing that it records draws a timeline: those functions are never called */

@@ -219,6 +219,17 @@ def test_the_epilog_adds_up_a_job(tmp_path, job, said):
     assert (log.read_text().strip() if log.exists() else None) == (said and f"-t hec {said}")
 
 
+@pytest.mark.parametrize("variables, line", [({"HEC_ARRAY_TASKS": "1"}, "41 ada 40_7\n"), ({}, "41 ada\n"), ({"HEC_ARRAY_TASKS": "1", "SLURM_JOB_ID": "40"}, "40 ada\n"),
+                                             ({"HEC_ARRAY_TASKS": "1", "SLURM_JOB_USER": ""}, "41\n")])
+def test_the_prolog_asks_for_the_task_of_an_array_where_it_may(tmp_path, variables, line):
+    """squeue as it answers for a job of an array (every job of it), and for one of none."""
+    programs(tmp_path, squeue="echo 40 40_N/A; echo 41 40_7; echo 42 40_8")
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HEC_JOB_MAP": str(tmp_path / "jobs"), "SLURM_JOB_USER": "ada", "SLURM_JOB_ID": "41",
+                   "SLURM_JOB_GPUS": "2"}
+    subprocess.run([DEPLOY / "slurm" / "prolog.sh"], env={**environment, **variables}, check=True, timeout=60)
+    assert (tmp_path / "jobs" / "2").read_text() == line
+
+
 @pytest.mark.parametrize("change, speaks", [
     ({}, True), ({"CUDA_VISIBLE_DEVICES": ""}, False), ({"CUDA_INJECTION64_PATH": "/theirs.so"}, False),
     ({"HEC_AGENT_SOCKET": "/nowhere"}, False),

@@ -1,5 +1,6 @@
 /* Process -> pod, job or user: cgroup paths as runtimes make them, and a /proc of files. */
 #include "agent/identity.h"
+#include "agent/job_map.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "tests/unit/folder.h"
@@ -252,6 +253,16 @@ TEST_WITH(jobs_are_known_by_cgroup_else_environment, set_up, tear_down) {
         "SLURM_ARRAY_TASK_ID=5\0SLURM_JOB_ID=78\0SLURM_STEP_ID=9\0SLURM_ARRAY_JOB_ID=70\0");
     assert_string_equal(of(25, NULL, 0).array_task, "70_5");
     assert_string_equal(of(25, NULL, 0).step, "batch"); /* the kernel's word */
+    /* of another user, whose variables cannot be read: by the map of jobs, also after the epilog has taken the job out of it */
+    static struct hec_job_map map = {
+        .count = 2, .rows = {{.holder = {.job = "40"}}, {.holder = {.job = "79", .array_task = "40_7"}}}};
+    PUT(26, 1, "0::/system.slice/slurmstepd.scope/job_79/step_0\n", "a\0", "A=b\0");
+    hec_identity_map(identity, &map);
+    assert_string_equal(of(26, NULL, 0).array_task, "40_7");
+    assert_string_equal(of(25, NULL, 0).array_task, "70_5");
+    assert_string_equal(of(20, NULL, 0).array_task, "");
+    map.count = 0;
+    assert_string_equal(of(26, NULL, HEC_NS_PER_S / 2).array_task, "40_7");
     /* jobs have cgroups here: from now on a variable joins none, also where it was believed before */
     assert_string_equal(of(21, NULL, HEC_NS_PER_S).job, "");
     assert_string_equal(of(21, NULL, HEC_NS_PER_S).user, "ann");

@@ -151,8 +151,8 @@ static size_t jobs_at(int device, int instance, const char *first) {
 
 TEST(test_map_of_jobs) {
     map = (struct hec_job_map){.folder = folder};
-    folder_text("0", "41 ann\n42\n41\n");
-    folder_text("1.2", "43.server\n");
+    folder_text("0", "41 ann 40_7\n42\n41\n");
+    folder_text("1.2", "43.server ann 4_x\n");
     folder_text("3", "44\n");
     folder_text("x", "45\n");
     folder_text("4x", "45\n");
@@ -165,6 +165,13 @@ TEST(test_map_of_jobs) {
     assert_int_equal(map.count, 4);
     assert_int_equal(jobs_at(0, -1, "41"), 2); /* each once */
     assert_int_equal(jobs_at(0, 3, "41"), 2);  /* who has the whole has each part */
+    const struct hec_tenant *found[4] = {NULL};
+    hec_job_map_find(&map, 0, -1, found, 4);
+    assert_string_equal(found[0]->array_task, "40_7");
+    assert_string_equal(found[1]->array_task, "");
+    hec_job_map_find(&map, 1, -1, found, 4);
+    assert_string_equal(found[0]->user, "ann");
+    assert_string_equal(found[0]->array_task, ""); /* no task's number */
     assert_int_equal(jobs_at(1, -1, "43.server"), 1);
     assert_int_equal(jobs_at(1, 2, "43.server"), 1);
     assert_int_equal(jobs_at(1, 1, ""), 0);
