@@ -31,8 +31,9 @@
  *  12 launch      between two launches of the thread, less than 20 us from the end of one to the start of the next
  *  13 host        a thread is known: it runs the program's own code. Where its stack was sampled (stacks.def), startup while
  *                 it compiles, data while it asks a loader for input, requests while the thread that decides waits for
- *                 something to do; where a program trains, that is its input; peers while it is in a collective of the host. So it is in the tail, but for data, and for
- *                 launch while a framework's own code is on its way to the next one, and sync while it waits for an array.
+ *                 something to do; where a program trains, that is its input; peers while it is in a collective of the
+ *                 host. So it is in the tail, but for data, and for launch while a framework's own code is on its way to
+ *                 the next one, and sync while it waits for an array.
  *  14 unknown     nothing shows it
  * 0.2 ms: on an H100, PyTorch programs that read a number or synchronise launch again within 10 to 60 us; an operator of
  * PyTorch takes 10 to 100 us of Python and C++. What is longer is the program's own code.
