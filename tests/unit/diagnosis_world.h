@@ -59,8 +59,9 @@ static inline void spend(struct world *w, int state, int64_t start, int64_t end,
 }
 
 static inline void busy(struct world *w, const struct segment *s, int64_t start, int64_t end, int64_t launch_ns) {
-    static const enum hec_activity_kind kinds[] = {HEC_ACTIVITY_KERNEL, HEC_ACTIVITY_KERNEL, HEC_ACTIVITY_COPY};
-    struct hec_activity *a = fake_tl_add(&w->t, kinds[s->state], w->stream, start, end);
+    bool copies = s->state == HEC_STATE_COPY;
+    struct hec_activity *a =
+        fake_tl_add(&w->t, copies ? HEC_ACTIVITY_COPY : HEC_ACTIVITY_KERNEL, w->stream, start, end);
     double watts = s->state == HEC_STATE_COMPUTE ? w->kernel_watts[s->kernel] * s->own : w->watts[s->state];
     a->name = s->state == HEC_STATE_COMM ? KERNELS + 1 : s->state == HEC_STATE_COMPUTE ? (uint32_t)s->kernel + 1 : 0;
     a->amount = 1e6;
@@ -196,7 +197,8 @@ static inline void make(struct world *w, uint64_t seed, const struct cell *cell)
     w->share[HEC_STATE_COMPUTE] = 1;
     w->share[HEC_STATE_HOST] += 0.1;
     w->share[HEC_STATE_STARTUP] = w->share[HEC_STATE_TAIL] = w->share[HEC_STATE_UNKNOWN] = 0;
-    w->share[HEC_STATE_REQUESTS] = 0; /* nobody looks at its stacks */
+    w->share[HEC_STATE_REQUESTS] = w->share[HEC_STATE_PEERS] = 0; /* nobody looks at its stacks */
+    w->share[HEC_STATE_WAITING] = 0;                              /* it has no other ranks */
     w->low_ms = 1;
     w->high_ms = power_between(&w->p, 20, 150);
     w->spread = 0.02 * power_random(&w->p);
