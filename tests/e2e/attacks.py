@@ -421,6 +421,50 @@ def environments_that_lie(place):
 
 # ---- over HTTP ----
 
+NEW_USER, NEW_MOUNT, PRIVATE = 0x10000000, 0x20000, 1 << 18 | 1 << 14
+FUSE_GETATTR, FUSE_OPEN, FUSE_INIT = 3, 14, 26
+
+
+def serve_but_never_close(device):
+    """A file system of one file, for who opens it; a close waits for ever."""
+    answers = {FUSE_INIT: struct.pack("<IIIIHHIIHH28x", 7, 31, 0, 0, 12, 10, 4096, 1, 0, 0), FUSE_OPEN: bytes(16),
+               FUSE_GETATTR: struct.pack("<QIIQQQQQQIIIIIIIIII", 1, 0, 0, 1, 1 << 20, 2048, 0, 0, 0, 0, 0, 0, 0o100666, 1, os.getuid(), os.getgid(), 0, 4096, 0)}
+    with contextlib.suppress(OSError):  # it is unmounted
+        while True:
+            _, what, unique = struct.unpack_from("<IIQ", os.read(device, 1 << 20))
+            if what in answers:
+                os.write(device, struct.pack("<IiQ", 16 + len(answers[what]), 0, unique) + answers[what])
+
+
+@alone
+def a_file_of_a_user_who_answers_for_it(place):
+    """A user may mount a file system in a namespace of his own, and say when a close of its file returns: never. Not even a kill ends
+    that, but the end of who serves it."""
+    uid, gid, path = os.getuid(), os.getgid(), f"{place.file}-{os.getpid()}"
+    ready, told = os.pipe()
+    if os.fork():  # which ends with what it gave away
+        os.close(told)
+        assert os.read(ready, 1), "no file system"
+        return []
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    assert libc.unshare(NEW_USER | NEW_MOUNT) == 0
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w", encoding="utf-8") as file:
+            file.write(text)
+    device = os.open(f"{place.file}.fuse", os.O_RDWR)
+    libc.mount(None, b"/", None, PRIVATE, None)
+    assert libc.mount(b"x", path.encode(), b"fuse", 6, f"fd={device},rootmode=100666,user_id={uid},group_id={gid}".encode()) == 0
+    if os.fork() == 0:  # who has the device has no file of it: that one could not end
+        serve_but_never_close(device)
+        os._exit(0)
+    os.close(device)
+    os.stat(path)  # whose it is
+    held = [send(place, os.open(path, os.O_RDWR)) for _ in range(40)]
+    held.append(request(place)[0])
+    os.write(told, b".")
+    signal.pause()
+
+
 def web(place, text, wait=False):
     peer = socket.create_connection(("127.0.0.1", place.port), timeout=5)
     with contextlib.suppress(OSError):
