@@ -60,7 +60,7 @@ def test_words_of_the_reports(hec):
     assert known["schema"] == "hec.words/1" and all(row["meaning"] for row in known["words"] + known["states"])
     names = [row["word"] for row in known["words"]]
     assert {"busy", "idle", "driver utilisation", "engine active", "SM active", "occupancy", "max occ"} <= set(names)
-    assert [row["state"] for row in known["states"] if row["busy"]] == ["compute", "comm", "copy"]
+    assert [row["state"] for row in known["states"] if row["busy"]] == ["compute", "comm", "waiting", "copy"]
     done = hec("explain", "words")
     assert done.returncode == 0 and max(map(len, done.stdout.splitlines())) <= 80
     words = " ".join(done.stdout.split())
