@@ -327,6 +327,7 @@ static void settle(struct hec_node *node, struct hec_node_device *device, bool l
                                        });
     device->settled_mj = device->counter_mj;
     device->settled_ns = increment->end_ns;
+    device->divided |= listed;
     *increment = (struct hec_node_increment){0};
 }
 
@@ -776,6 +777,15 @@ void hec_node_tick(struct hec_node *node, int64_t now_ns) {
             lose(node, device, now_ns);
     }
     pthread_mutex_unlock(&node->lock);
+}
+
+bool hec_node_divided(struct hec_node *node) {
+    pthread_mutex_lock(&node->lock);
+    bool divided = true;
+    for (int i = 0; i < HEC_DEVICE_MAX; i++)
+        divided &= !node->devices[i] || !node->devices[i]->up || node->devices[i]->divided;
+    pthread_mutex_unlock(&node->lock);
+    return divided;
 }
 
 bool hec_node_troubled(struct hec_node *node) {

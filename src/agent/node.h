@@ -84,6 +84,7 @@ struct hec_node_device {
     int64_t settled_mj;             /* the reading that the totals go up to */
     int64_t first_ns, settled_ns;   /* the first reading of this process' life, and that one */
     struct hec_node_increment increment;
+    bool divided; /* an increment, among the processes of its own reading */
     int64_t total[HEC_NODE_TOTAL_COUNT];
     struct hec_shares *shares;
     struct hec_late *late; /* joules by state that are not shown yet, as those of shares */
@@ -184,3 +185,5 @@ void hec_node_restart(struct hec_node *node);
 void hec_node_tick(struct hec_node *node, int64_t now_ns);
 /* Whether a new recorder might see more: no driver, or a device that does not answer. */
 bool hec_node_troubled(struct hec_node *node);
+/* Of each device that answers, joules were divided among processes that were listed. */
+bool hec_node_divided(struct hec_node *node);

@@ -19,7 +19,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define OPEN_NS (60 * HEC_NS_PER_S) /* to wait for a driver: eight devices that were asleep take 10 s */
+#define OPEN_NS (60 * HEC_NS_PER_S)  /* to wait for a driver: eight devices that were asleep take 10 s */
+#define LISTED_NS (5 * HEC_NS_PER_S) /* a driver that lists no processes has none after that either */
 #define WASTE_TICKS 8 /* intervals before the first lines of who wastes: a verdict takes several readings */
 #define FIRST_NS (200 * HEC_NS_PER_MS) /* until devices are there, mostly: then the screen is drawn again */
 #define TEXT_MAX (16u << 20)
@@ -152,19 +153,22 @@ static void run_screen(struct top *top) {
     }
 }
 
-/* Rates need two readings, so the first lines come after one interval and a half; causes need more. */
+/* Rates need two readings, so the first lines come after one interval and a half; causes need more. On a busy machine processes may not
+ * be listed by then: they are waited for. */
 static void run_lines(struct top *top) {
     int64_t interval_ns = top->options->interval_ns, due_ns = hec_clock_mono_ns() + OPEN_NS;
     int left = top->options->waste ? WASTE_TICKS : 1;
     while (!top->done && hec_clock_mono_ns() < due_ns && hec_recorder_wait_ready(top->watch.recorder, 0) > 0)
         wait_until(top, hec_clock_mono_ns() + 10 * HEC_NS_PER_MS, false);
+    int64_t listed_ns = hec_clock_mono_ns() + LISTED_NS;
     for (due_ns = hec_clock_mono_ns() + interval_ns / 2; !top->done; due_ns += interval_ns) {
         wait_until(top, due_ns, false);
         if (top->done)
             return;
         tick(top);
-        if (left-- > 0)
+        if (left-- > 0 || (due_ns < listed_ns && !hec_node_divided(top->node)))
             continue;
+        listed_ns = 0;
         print_snapshot(top);
         top->done |= top->options->once;
     }
