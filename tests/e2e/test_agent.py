@@ -409,7 +409,8 @@ def test_counters_go_on_where_a_disk_is_slow(started, machine, tmp_path):
     subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], input=SLOW_DISK, text=True, check=True)
     for grown in (1, 50, 100):
         agent = started("--state-dir", "kept", env={**here.env, "LD_PRELOAD": str(library)})
-        page = agent.until(lambda page, grown=grown: all(value > grown for _, value in page.all(ENERGY)) and page.all(ENERGY))
+        page = agent.until(lambda page, grown=grown: all(value > grown for _, value in page.all(ENERGY)) and page.all(ENERGY)
+                           and all(page.all("hec_device_throttled_seconds_total", gpu=gpu) for gpu in "01"))
         agent.stop(signal.SIGKILL)
         if grown > 1:
             assert_grew(before, page)
