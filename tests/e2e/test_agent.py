@@ -366,8 +366,11 @@ def test_a_load(started, machine):
     assert 0 < tenant["error_joules"] <= tenant["joules"]
     assert max(watts or 0 for watts in busy["power_history_w"]) > 200 and busy["limit_w"] == 700 and busy["joules"] > 300
     assert idle["power_w"] == 82 and set(idle["power_history_w"]) <= {82, None} and 0 < idle["memory_total_bytes"]
-    watts = [dict(zip(live["causes"]["names"], cell)) for cell in live["causes"]["watts"]]
-    assert max(cell["busy"] or 0 for cell in watts) > 150 and watts[-1]["idle_free"] == pytest.approx(82, rel=0.2)
+    def watts():
+        causes = agent.live()["causes"]
+        return [dict(zip(causes["names"], cell)) for cell in causes["watts"]]
+    assert max(cell["busy"] or 0 for cell in watts()) > 150
+    conftest.until(lambda: watts()[-1]["idle_free"] == pytest.approx(82, rel=0.2), why=watts)  # a cell of a late reading has more
     assert player.wait(30) == 0
     agent.until(lambda page: page.one("DCGM_FI_DEV_GPU_UTIL", gpu="0") == 0)
 

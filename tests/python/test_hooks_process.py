@@ -115,7 +115,7 @@ def test_forked_children(observe, torch_python):
                     model(torch.ones(6, 4))
             except RuntimeError:
                 os._exit(3)
-            time.sleep(0.1)
+            time.sleep(0.5)
             os._exit(0)
         print(os.waitpid(child, 0)[1])
     steps(2)
