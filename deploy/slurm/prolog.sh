@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prolog of slurmd (slurm.conf: Prolog=/etc/slurm/prolog.d/*, and PrologFlags=Alloc, so that it runs when the job begins and not at its
 # first step): tells the node's agent which GPUs the job was given, a file a GPU, as dcgm-exporter reads them. So a GPU that the job does
-# not use is the job's all the same. With HEC_ARRAY_TASKS=1 it asks slurmctld which task of an array the job is, since Slurm does not tell
+# not use is the job's all the same. With HEC_ARRAY_TASKS=1 it asks slurmctld which task of an array the job is, since Slurm does not say
 # a prolog: one question a job and node, so not for clusters that start many jobs a second. Never fails: a prolog that does drains the node.
 folder=${HEC_JOB_MAP:-/run/hec/jobs}
 case ${SLURM_JOB_ID:-}${SLURM_JOB_GPUS:-} in *[!0-9,-]*) exit 0 ;; esac

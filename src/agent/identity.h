@@ -66,7 +66,7 @@ void hec_identity_close(struct hec_identity *identity); /* NULL is fine */
 /* Pods that the kubelet's links do not name are looked for there too (agent/pod_names.h); it outlives this. */
 void hec_identity_ask(struct hec_identity *identity, struct hec_pod_names *names);
 
-/* Tasks of job arrays that no environment tells are looked for there (agent/job_map.h); it outlives this. */
+/* Tasks of job arrays that no environment names are looked for there (agent/job_map.h); it outlives this. */
 void hec_identity_map(struct hec_identity *identity, const struct hec_job_map *jobs);
 
 /* The driver's pids are those of this namespace: HEC's double of it is one program among the others. */

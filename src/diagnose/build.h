@@ -129,7 +129,7 @@ void hec_mfu_find(struct hec_summary *out);
 
 /* ---- sizes.c ---- */
 
-/* Of what all processes told. 0 or what the input returned. */
+/* Of what all processes reported. 0 or what the input returned. */
 int hec_sizes_read(const struct hec_summary_input *input, struct hec_sizes *out);
 
 /* ---- job.c: which processes and devices of a run belong together, and what waiting for each other costs them: found once, asked by rules

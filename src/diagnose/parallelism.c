@@ -250,7 +250,7 @@ static const struct hec_device_diagnosis *find_devices(const struct hec_summary 
         visible += s->devices[i].readings.device.visible > 0 &&
                    strcmp(s->devices[i].readings.device.name, first->readings.device.name) == 0;
     p->devices = s->job.size > 1 ? s->job.size : visible;
-    if (s->job.size <= 1 && used > 1) /* one process has several: how it shares is not told */
+    if (s->job.size <= 1 && used > 1) /* one process has several: how it shares is not known */
         p->lacks |= LACK(SHARING);
     return first;
 }
@@ -307,7 +307,7 @@ static void find_step(const struct hec_summary *s, struct hec_parallelism *p) {
             add(&joules, loop->device_joules[index] / steps);
         add(&idle_w, hec_device_idle_watts(d));
         if (!d->steady || (s->job.size > 1 && d->steady->basis > HEC_LEDGER_GLIMPSE))
-            continue; /* kernels that communicate were not told from others */
+            continue; /* kernels that communicate were not separated from others */
         double comm_s = d->steady->rows[HEC_STATE_COMM].seconds, all_s = hec_ledger_work(d->steady) + comm_s;
         add(&comm, p->step_s * comm_s / all_s);
         add(&compute, p->step_s * d->steady->rows[HEC_STATE_COMPUTE].seconds / all_s);

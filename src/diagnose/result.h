@@ -124,10 +124,10 @@ enum hec_sharing {
 };
 const char *hec_sharing_name(enum hec_sharing sharing); /* "ddp": stable, in JSON */
 
-/* How large what is trained is, as the Python hooks tell it of each process, merged: bytes that a process holds and what it takes are of
+/* How large what is trained is, as the Python hooks report it of each process, merged: bytes that a process holds and what it takes are of
  * the one that has most. NAN and 0: unknown. */
 struct hec_sizes {
-    bool known, alike; /* a model was told; all processes told the same one */
+    bool known, alike; /* a model was reported; all processes reported the same one */
     enum hec_sharing sharing;
     char optimizer[64]; /* its class: "AdamW" */
     double parameters, trained;

@@ -181,7 +181,7 @@ def python():
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory, python):
-    """What the hooks tell of one process."""
+    """What the hooks report of one process."""
     hec = Hec(BINARY, tmp_path_factory.mktemp("alone"))
     (hec.folder / "alone.py").write_text(MODEL + "train(model, torch.optim.AdamW(model.parameters()))\n")
     hec.ok("run", "-q", "-f", "--sim", "h200x2", "-o", "alone.hec", "--", python[0], "alone.py", env={"OMP_NUM_THREADS": "1"}, timeout=120)

@@ -1,4 +1,4 @@
-"""What the hooks tell of the size of what is trained, against what PyTorch itself holds; of shards, with two ranks."""
+"""What the hooks report of the size of what is trained, against what PyTorch itself holds; of shards, with two ranks."""
 
 import json
 

@@ -283,7 +283,7 @@ TEST(test_the_best_one) {
                         p.row[i].low_j <= p.row[i].step_j && p.row[i].step_j <= p.row[i].high_j);
 }
 
-/* ---- what the hooks tell ---- */
+/* ---- what the hooks report ---- */
 
 struct told {
     const char *what, *text;

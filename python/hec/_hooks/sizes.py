@@ -3,7 +3,7 @@ holds of it. `hec explain parallelism` says by it how the work could be shared o
 
 It is looked at where the fourth step of an optimizer ends, when states exist, and later where the number of steps is a power of two; of
 the device's memory the counters of PyTorch's allocator are read, and nothing waits for the device. Of a tensor that is sharded (DTensor)
-both its whole and what this process holds is told. What is sharded in other ways (FullyShardedDataParallel, DeepSpeed) is not: the whole
+both its whole and what this process holds are reported. What is sharded in other ways (FullyShardedDataParallel, DeepSpeed) is not: the whole
 of it would be a guess."""
 
 import weakref

@@ -305,8 +305,8 @@ struct ranks {
     size_t next[UINT8_MAX + 1]; /* call of each process; the count: it is at its end */
     bool held[UINT8_MAX + 1];   /* by a collective that it has begun */
     struct begun begun[UINT8_MAX + 1];
-    uint8_t ready[UINT8_MAX +
-                  1]; /* a heap of processes that can go on, the one whose next call was recorded first on top */
+    /* a heap of processes that can go on, the one whose next call was recorded first on top */
+    uint8_t ready[UINT8_MAX + 1];
     int ready_count;
     uint8_t *with; /* by group: processes that it holds */
 };

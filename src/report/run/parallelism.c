@@ -101,7 +101,7 @@ static void row_cells(const struct hec_strategy_row *row, cells out) {
     put_cell(out[5], row->step_j, joules);
 }
 
-static bool told(const struct hec_summary *s, struct hec_parallelism *p) {
+static bool made(const struct hec_summary *s, struct hec_parallelism *p) {
     if (!s->sizes.known)
         return false;
     hec_parallelism_find(s, p);
@@ -235,7 +235,7 @@ int hec_parallelism_terminal(const struct hec_summary *s, const struct hec_repor
 
 void hec_terminal_parallelism(struct hec_page *page, const struct hec_summary *s) {
     struct hec_parallelism p;
-    if (!page->all || !told(s, &p))
+    if (!page->all || !made(s, &p))
         return;
     hec_page_blank(page);
     put_table(page, &p);
@@ -246,7 +246,7 @@ void hec_terminal_parallelism(struct hec_page *page, const struct hec_summary *s
 void hec_markdown_parallelism(struct hec_buf *out, const struct hec_summary *s) {
     struct hec_parallelism p;
     cells of;
-    if (!told(s, &p))
+    if (!made(s, &p))
         return;
     hec_buf_printf(out, "\n<details><summary>Parallelism: %d x ", p.devices);
     hec_markdown_html(out, p.card);

@@ -138,8 +138,8 @@ char *hec_job_words(const struct hec_summary *s, char *text, size_t size) {
     } else {
         snprintf(text + length, size - (size_t)length,
                  c->on_host && c->count > 1 ? "; they wait for each other in collectives of the host, by their stacks"
-                 : c->inferred              ? "; for whom they wait is inferred from calls, stacks and telemetry"
-                                            : "; for whom they wait was not seen");
+                 : c->inferred              ? "; which rank they wait for is inferred from calls, stacks and telemetry"
+                                            : "; which rank they wait for was not seen");
     }
     return text;
 }
