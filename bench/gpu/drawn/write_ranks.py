@@ -216,7 +216,7 @@ def one_step(flags, places):
     """The lines of a step up to the optimizer."""
     loop = "optimizer.zero_grad(set_to_none=True)\n" + places.get("before", "")
     if flags["loop"] == "pipeline":
-        return loop + "kept = []\nforwards(kept)\n" + places.get("inside", "") + "backwards(kept)\nvalues = kept[-1][0 if RANK == 0 else 1].detach().float()\n"
+        return loop + "kept = []\nforwards(kept)\n" + places.get("inside", "") + "backwards(kept)\nvalues = (kept[-1][0][:, 0] if RANK == 0 else kept[-1][1]).detach().float()\n"
     moved = "x, y = x.to(DEVICE, non_blocking=True), y.to(DEVICE, non_blocking=True)\n" if flags.feed != "resident" else ""
     if flags["parts"] == 1 or flags["loop"] == "tensor":
         loop += "x, y = next(feed)\n" + moved + "values = update(x, y)\n"
