@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HEC_DRAWS_MAX 64
+#define HEC_DRAWS_MAX 128
 
 struct hec_draws_block {
     double permille[HEC_DRAWS_MAX]; /* x ns */

@@ -53,8 +53,9 @@ struct hec_shares {
     double due_uj[HEC_SHARES_ROWS_MAX]; /* what its utilisation came to, less what it got */
     struct hec_draws_block contest;     /* what several ran for, of which the errors are not in their rows yet */
     bool idle_before;
-    struct hec_late *late; /* of each row and part; NULL: nothing is late */
-    int64_t now_ns;        /* end of the latest interval */
+    int64_t last_ns[HEC_SHARES_ROWS_MAX]; /* when the row, or another of its job, held the device */
+    struct hec_late *late;                /* of each row and part; NULL: nothing is late */
+    int64_t now_ns;                       /* end of the latest interval */
 };
 
 int hec_shares_create(struct hec_shares **out) {
@@ -97,9 +98,11 @@ static void grow(struct hec_shares *shares, size_t row, enum hec_shares_part par
 }
 
 /* A row is there until its last value has been shown for two scrapes. */
-static int64_t kept_ns(const struct hec_shares *shares, int64_t least_ns) {
-    int64_t shown_ns = 3 * hec_late_lag(shares->late);
-    return shown_ns > least_ns ? shown_ns : least_ns;
+static int64_t kept_ns(const struct hec_shares *shares) {
+    int64_t lag_ns = hec_late_lag(shares->late), shown_ns = 3 * lag_ns;
+    if (lag_ns == 0)
+        return HEC_SHARES_KEEP_NS;
+    return shown_ns > HEC_SHARES_KEEP_LEAST_NS ? shown_ns : HEC_SHARES_KEEP_LEAST_NS;
 }
 
 static size_t find_row(const struct hec_shares *shares, const struct hec_tenant *tenant) {
@@ -114,26 +117,35 @@ static bool same_owner(const struct hec_tenant *a, const struct hec_tenant *b) {
     return strcmp(a->pod_namespace, b->pod_namespace) == 0 && (a->pod_namespace[0] || strcmp(a->user, b->user) == 0);
 }
 
-static size_t rows_of(const struct hec_shares *shares, const struct hec_tenant *owner) {
+static bool same_job(const struct hec_tenant *a, const struct hec_tenant *b) {
+    return a->job[0] && strcmp(a->job, b->job) == 0 && strcmp(a->user, b->user) == 0;
+}
+
+static bool may_go(const struct hec_shares *shares, size_t row, int64_t now_ns) {
+    return now_ns - shares->last_ns[row] >= kept_ns(shares);
+}
+
+/* Rows that may not go yet, of all tenants or of one owner. */
+static size_t rows_of(const struct hec_shares *shares, const struct hec_tenant *owner, int64_t now_ns) {
     size_t count = 0;
     for (size_t i = NAMED; i < shares->count; i++)
-        count += same_owner(&shares->rows[i].tenant, owner);
+        count += !may_go(shares, i, now_ns) && (!owner || same_owner(&shares->rows[i].tenant, owner));
     return count;
 }
 
-/* The row that ended first, long enough ago, or of somebody who has more rows than who needs one; NOBODY: there is none. own_only: of
- * the same owner. */
-static size_t evictable(const struct hec_shares *shares, const struct hec_tenant *tenant, bool own_only,
-                        int64_t now_ns) {
-    size_t oldest = NOBODY, has = rows_of(shares, tenant);
+/* What is neither taken nor must stay. */
+static size_t room(const struct hec_shares *shares, int64_t now_ns) {
+    return HEC_SHARES_ROWS_MAX - NAMED - rows_of(shares, NULL, now_ns);
+}
+
+/* The row that ended first, of those that may go; without a lag also of somebody who has more rows than who needs one. NOBODY: there
+ * is none. */
+static size_t evictable(const struct hec_shares *shares, const struct hec_tenant *tenant, int64_t now_ns) {
+    size_t oldest = NOBODY, has = rows_of(shares, tenant, now_ns);
     for (size_t i = NAMED; i < shares->count; i++) {
-        const struct hec_shares_row *row = &shares->rows[i];
-        int64_t ended_ns = now_ns - row->held_ns;
-        bool free =
-            ended_ns >= kept_ns(shares, HEC_SHARES_KEEP_NS) || (ended_ns >= kept_ns(shares, HEC_SHARES_KEEP_LEAST_NS) &&
-                                                                !own_only && rows_of(shares, &row->tenant) > has + 1);
-        if (free && (!own_only || same_owner(&row->tenant, tenant)) &&
-            (oldest == NOBODY || row->held_ns < shares->rows[oldest].held_ns))
+        bool scraped = now_ns - shares->last_ns[i] >= HEC_SHARES_KEEP_LEAST_NS && hec_late_lag(shares->late) == 0;
+        if ((oldest == NOBODY || shares->last_ns[i] < shares->last_ns[oldest]) &&
+            (may_go(shares, i, now_ns) || (scraped && rows_of(shares, &shares->rows[i].tenant, now_ns) > has + 1)))
             oldest = i;
     }
     return oldest;
@@ -158,11 +170,11 @@ static void end_contest(struct hec_shares *shares) {
 /* A row for a tenant who has none; OTHER when there is no room. */
 static size_t new_row(struct hec_shares *shares, const struct hec_tenant *tenant, int64_t now_ns) {
     size_t i = shares->count;
-    bool last = i >= HEC_SHARES_ROWS_MAX - HEC_SHARES_ROWS_MAX / 4;
-    bool enough = last && rows_of(shares, tenant) >= HEC_SHARES_ROWS_MAX / 2; /* the last are for others */
-    if (i < HEC_SHARES_ROWS_MAX && !enough) {
+    if (room(shares, now_ns) <= HEC_SHARES_ROWS_MAX / 4 && rows_of(shares, tenant, now_ns) >= HEC_SHARES_ROWS_MAX / 2)
+        return OTHER; /* the last are for others */
+    if (i < HEC_SHARES_ROWS_MAX) {
         shares->count++;
-    } else if ((i = evictable(shares, tenant, enough, now_ns)) != NOBODY) {
+    } else if ((i = evictable(shares, tenant, now_ns)) != NOBODY) {
         end_contest(shares);
         share_error_add(&shares->rows[ENDED].error, &shares->rows[i].error);
         for (size_t part = 0; part < HEC_SHARES_PART_COUNT; part++) {
@@ -174,23 +186,42 @@ static size_t new_row(struct hec_shares *shares, const struct hec_tenant *tenant
         return OTHER;
     }
     shares->rows[i] = (struct hec_shares_row){.tenant = *tenant};
+    shares->last_ns[i] = INT64_MIN / 2;
     shares->due_uj[i] = 0;
     hec_draws_set(&shares->draws, i, 0);
     return i;
 }
 
-/* Of a job with many steps those that come later are one row, so that it does not take those of others. */
-static struct hec_tenant bounded(const struct hec_shares *shares, const struct hec_tenant *tenant) {
+/* The row held the device until then, and with it its job. */
+static void hold(struct hec_shares *shares, size_t row, int64_t held_ns) {
+    int64_t last_ns = held_ns;
+    const struct hec_tenant *tenant = &shares->rows[row].tenant;
+    shares->rows[row].held_ns = shares->last_ns[row] = held_ns;
+    for (size_t i = NAMED; i < shares->count && tenant->job[0]; i++)
+        if (same_job(&shares->rows[i].tenant, tenant) && shares->last_ns[i] > last_ns)
+            last_ns = shares->last_ns[i];
+    for (size_t i = NAMED; i < shares->count && tenant->job[0]; i++)
+        if (same_job(&shares->rows[i].tenant, tenant))
+            shares->last_ns[i] = last_ns;
+}
+
+/* The row of a job as a whole is that of its steps too where it has many, or where rows are scarce, so that it does not take those of
+ * others. */
+static struct hec_tenant bounded(const struct hec_shares *shares, const struct hec_tenant *tenant, int64_t now_ns) {
     struct hec_tenant rest = *tenant;
     size_t rows = 0;
     if (!tenant->step[0] || find_row(shares, tenant) < shares->count)
         return rest;
-    for (size_t i = NAMED; i < shares->count; i++)
-        rows += strcmp(shares->rows[i].tenant.job, tenant->job) == 0 &&
-                strcmp(shares->rows[i].tenant.user, tenant->user) == 0;
-    if (rows >= STEPS_MAX)
-        rest.step[0] = rest.array_task[0] = '\0';
-    return rest;
+    rest.step[0] = '\0';
+    for (size_t i = NAMED; i < shares->count; i++) {
+        const struct hec_tenant *other = &shares->rows[i].tenant;
+        if (!same_job(other, tenant))
+            continue;
+        rows++;
+        if (!other->step[0])
+            memcpy(rest.array_task, other->array_task, sizeof rest.array_task);
+    }
+    return rows >= STEPS_MAX || room(shares, now_ns) < HEC_SHARES_ROWS_MAX / 2 ? rest : *tenant;
 }
 
 /* What the rows say of one group (an instance, or the whole device), and then of all. */
@@ -239,17 +270,17 @@ static void gather(struct hec_shares *shares, const struct hec_shares_interval *
     for (size_t i = 0; i < interval->instance_count; i++)
         claims->sm_permille[group_of(claims, interval->instances[i].id)] = interval->instances[i].sm_permille;
     for (size_t i = 0; i < interval->holder_count; i++) {
-        struct hec_tenant tenant = bounded(shares, interval->holders[i].tenant);
+        struct hec_tenant tenant = bounded(shares, interval->holders[i].tenant, interval->end_ns);
         size_t row = find_row(shares, &tenant);
         if (row < shares->count)
-            shares->rows[row].held_ns = interval->end_ns;
+            hold(shares, row, interval->end_ns);
     }
     for (size_t i = 0; i < interval->holder_count; i++) {
-        struct hec_tenant tenant = bounded(shares, interval->holders[i].tenant);
+        struct hec_tenant tenant = bounded(shares, interval->holders[i].tenant, interval->end_ns);
         size_t row = find_row(shares, &tenant);
         if (row == shares->count)
             row = new_row(shares, &tenant, interval->end_ns);
-        shares->rows[row].held_ns = interval->end_ns;
+        hold(shares, row, interval->end_ns);
         add_holder(claims, row, &interval->holders[i]);
     }
 }
@@ -562,7 +593,7 @@ int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *r
     struct hec_shares_row *here = &shares->rows[i];
     if (i >= NAMED) {
         here->tenant = row->tenant;
-        here->held_ns = row->held_ns;
+        hold(shares, i, row->held_ns);
         hec_draws_set(&shares->draws, i, row->mw_a_permille);
         here->mw_a_permille = shares->draws.mean[i];
     }

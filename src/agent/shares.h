@@ -17,8 +17,10 @@
  * counter of a real device is read every 5 s or so. Until there is one, what devices of that kind idle at stands for it
  * (hec_shares_assume); where that is not known either, an increment is idle only where no kernel ran.
  *
- * Rows are bounded. A tenant that ended keeps its row, so that its last value is scraped; after HEC_SHARES_KEEP_NS the one that
- * ended first makes room for a new tenant, and its joules go on in the row "(ended)". A tenant for whom there is no room shares
+ * Rows are bounded. A tenant that ended keeps its row, so that its last value is scraped: three lags, or HEC_SHARES_KEEP_NS where
+ * nothing is late. Then the one that ended first makes room for a new tenant, and its joules go on in the row "(ended)". A job ends
+ * with its last step: its rows stay together until then. While fewer than half of the rows are free or may be made free, the steps of
+ * a job share its row, so that many short jobs are one row each. A tenant for whom there is no room shares
  * the row "(other)". So no row's figures ever fall while it is there, and no joule leaves the sum. In Prometheus:
  *   - sum without (...) of all series is the device's counter at every scrape, "(ended)" included;
  *   - over time, increase() counts the joules of an evicted tenant twice where it includes command="(ended)", whose jumps are
@@ -54,8 +56,10 @@ struct hec_share_error hec_share_error_unknown(void);
 double hec_share_error_bound_uj(const struct hec_share_error *error);
 
 #define HEC_SHARES_ROWS_MAX HEC_DRAWS_MAX
-#define HEC_SHARES_KEEP_NS (300 * HEC_NS_PER_S) /* several scrapes of a slow Prometheus; never less than three lags */
-#define HEC_SHARES_KEEP_LEAST_NS (20 * HEC_NS_PER_S) /* a scrape, where its owner has more than others who need a row */
+#define HEC_SHARES_KEEP_NS                                                                                             \
+    (300 * HEC_NS_PER_S) /* without a lag, which tells how often is scraped: several slow scrapes */
+#define HEC_SHARES_KEEP_LEAST_NS                                                                                       \
+    (20 * HEC_NS_PER_S) /* and a scrape, where its owner has more than others who need a row */
 #define HEC_SHARES_UNKNOWN (-1)
 #define HEC_SHARES_WHOLE (-1) /* not in a MIG instance */
 

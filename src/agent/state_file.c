@@ -20,7 +20,7 @@
 #define MAGIC "hec-agent-state"
 #define VERSION 1
 #define NAMES_FIRST 6 /* of a tenant, in every version */
-#define LENGTH_MAX (4u << 20)
+#define LENGTH_MAX (8u << 20)
 #define LOCK "lock"
 #define STATE "state"
 #define SYNCED "state.synced"

@@ -241,28 +241,29 @@ TEST(doubt_is_of_turns_figures_and_floor) {
 
 /* One user's programs, many at once or one after the other under ever new names, leave rows for others. */
 TEST(a_user_leaves_rows_for_others) {
-    static struct hec_tenant tenants[100];
-    struct hec_shares_holder holders[101];
+    enum { PROGRAMS = HEC_SHARES_ROWS_MAX + HEC_SHARES_ROWS_MAX / 2 };
+    static struct hec_tenant tenants[PROGRAMS];
+    struct hec_shares_holder holders[PROGRAMS + 1];
     struct hec_tenant bob = {.user = "bob", .command = "train"};
     int64_t now_ns = 0;
     for (int at_once = 0; at_once < 2; at_once++) {
         struct hec_shares *fresh;
         assert_int_equal(hec_shares_create(&fresh), HEC_OK);
-        for (int i = 0; i < 100; i++) {
+        for (int i = 0; i < PROGRAMS; i++) {
             char name[16];
             snprintf(name, sizeof name, "%d", i);
             tenants[i] = named(name);
             holders[i] = (struct hec_shares_holder){&tenants[i], true, HEC_SHARES_WHOLE, 10};
         }
-        holders[100] = (struct hec_shares_holder){&bob, true, HEC_SHARES_WHOLE, 10};
-        for (int i = 0; i < 100; i++) {
+        holders[PROGRAMS] = (struct hec_shares_holder){&bob, true, HEC_SHARES_WHOLE, 10};
+        for (int i = 0; i < PROGRAMS; i++) {
             struct hec_shares_interval interval = {.end_ns = now_ns += SECOND,
                                                    .duration_ns = SECOND,
                                                    .energy_mj = 100,
                                                    .observed = true,
                                                    .busy_permille = 500,
                                                    .holders = at_once ? holders : &holders[i],
-                                                   .holder_count = at_once ? 100 : 1};
+                                                   .holder_count = at_once ? PROGRAMS : 1};
             assert_int_equal(hec_shares_add(fresh, &interval), HEC_OK);
         }
         struct hec_shares_interval interval = {.end_ns = now_ns += SECOND,
@@ -270,11 +271,11 @@ TEST(a_user_leaves_rows_for_others) {
                                                .energy_mj = 100,
                                                .observed = true,
                                                .busy_permille = 500,
-                                               .holders = &holders[100],
+                                               .holders = &holders[PROGRAMS],
                                                .holder_count = 1};
         assert_int_equal(hec_shares_add(fresh, &interval), HEC_OK);
         assert_non_null(row_of(fresh, "train"));
-        assert_int_equal(sum_of(fresh), 101 * 100 * 1000);
+        assert_int_equal(sum_of(fresh), (PROGRAMS + 1) * 100 * 1000);
         hec_shares_free(fresh);
     }
 }
@@ -309,6 +310,114 @@ TEST(steps_of_a_job_are_bounded) {
     assert_int_equal(rows, 9);
     assert_int_equal(sum, INT64_C(30) * 5 * 600000000);
     assert_int_equal(others, INT64_C(22) * 5 * 600000000);
+}
+
+/* Of all rows of a job: what was counted, and what of it is shown. */
+static size_t rows_of_job(const char *job, int64_t *counted_uj, int64_t *shown_uj) {
+    size_t rows = 0;
+    *counted_uj = *shown_uj = 0;
+    for (size_t i = 0; i < hec_shares_count(shares); i++) {
+        if (strcmp(hec_shares_row(shares, i)->tenant.job, job) != 0)
+            continue;
+        rows++;
+        for (int part = 0; part < HEC_SHARES_PART_COUNT; part++) {
+            *counted_uj += hec_shares_row(shares, i)->uj[part];
+            *shown_uj += hec_shares_shown_uj(shares, i, (enum hec_shares_part)part);
+        }
+    }
+    return rows;
+}
+
+static struct hec_tenant job_of(int number, const char *step, const char *task) {
+    struct hec_tenant tenant = {.user = "ann"};
+    snprintf(tenant.job, sizeof tenant.job, "%d", number);
+    snprintf(tenant.step, sizeof tenant.step, "%s", step);
+    snprintf(tenant.array_task, sizeof tenant.array_task, "%s", task);
+    return tenant;
+}
+
+/* A job a second of one user for a quarter of an hour, given the device while the one before runs: each keeps its number until its last
+ * value was shown for two scrapes of 15 s. */
+TEST(short_jobs_keep_their_numbers) {
+    enum { LAG = 17, JOBS = 900, SHOWN = LAG + LAG / 16 + 2 * 15 };
+    hec_shares_lag(shares, LAG * SECOND);
+    for (int i = 0; i < JOBS; i++) {
+        struct hec_tenant step = job_of(i, "0", ""), given = job_of(i + 1, "", "");
+        struct hec_shares_holder both[] = {{&step, true, HEC_SHARES_WHOLE, 1000}, {&given, false, HEC_SHARES_WHOLE, 0}};
+        play(1, 600, 1000, both, 2);
+        int64_t counted_uj, shown_uj;
+        for (int ended = i > SHOWN ? i - SHOWN : 0; ended <= i; ended++) {
+            char job[16];
+            snprintf(job, sizeof job, "%d", ended);
+            assert_in_range(rows_of_job(job, &counted_uj, &shown_uj), 1, 2);
+            assert_int_equal(counted_uj, 600000000);
+            if (i - ended > LAG + LAG / 16)
+                assert_int_equal(shown_uj, counted_uj);
+        }
+    }
+    for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
+        assert_int_equal(row_of(shares, "(other)")->uj[part], 0);
+    assert_true(row_of(shares, "(ended)")->uj[HEC_SHARES_ACTIVE] > 0);
+}
+
+/* The rows of a job stay together while one of them holds the device, however many came and went meanwhile: an epilog reads them all. */
+TEST(a_job_keeps_its_rows_until_it_ends) {
+    struct hec_tenant first = job_of(1, "0", ""), second = job_of(1, "1", "");
+    int64_t counted_uj, shown_uj;
+    hec_shares_lag(shares, 17 * SECOND);
+    play(1, 600, 1000, &(struct hec_shares_holder){&first, true, HEC_SHARES_WHOLE, 1000}, 1);
+    for (int i = 0; i < 400; i++) {
+        struct hec_tenant other = named("");
+        snprintf(other.command, sizeof other.command, "%d", i);
+        struct hec_shares_holder both[] = {{&second, true, HEC_SHARES_WHOLE, 0},
+                                           {&other, true, HEC_SHARES_WHOLE, 1000}};
+        play(1, 600, 1000, both, 2);
+        assert_int_equal(rows_of_job("1", &counted_uj, &shown_uj), 2);
+        assert_int_equal(counted_uj, 600000000);
+    }
+    struct hec_shares *again; /* nor after a restart */
+    assert_int_equal(hec_shares_create(&again), HEC_OK);
+    hec_shares_lag(again, 17 * SECOND);
+    for (size_t i = hec_shares_count(shares); i-- > 0;)
+        assert_int_equal(hec_shares_restore(again, hec_shares_row(shares, i)), HEC_OK);
+    hec_shares_free(shares);
+    shares = again;
+    for (int i = 400; i < 425; i++) {
+        struct hec_tenant other = named("");
+        snprintf(other.command, sizeof other.command, "%d", i);
+        play(1, 600, 1000, &(struct hec_shares_holder){&other, true, HEC_SHARES_WHOLE, 1000}, 1);
+        assert_int_equal(rows_of_job("1", &counted_uj, &shown_uj), 2);
+    }
+    for (int i = 425; i < 700; i++) {
+        struct hec_tenant other = named("");
+        snprintf(other.command, sizeof other.command, "%d", i);
+        play(1, 600, 1000, &(struct hec_shares_holder){&other, true, HEC_SHARES_WHOLE, 1000}, 1);
+    }
+    assert_int_equal(rows_of_job("1", &counted_uj, &shown_uj), 0);
+}
+
+/* Where rows are scarce the steps of a job share the row that it has, with its task of an array. */
+TEST(steps_share_a_row_where_rows_are_scarce) {
+    enum { MANY = HEC_SHARES_ROWS_MAX / 2 };
+    static struct hec_tenant others[MANY];
+    struct hec_shares_holder holders[MANY + 2];
+    for (int i = 0; i < MANY; i++) {
+        others[i] = named("other");
+        snprintf(others[i].user, sizeof others[i].user, "%d", i);
+        holders[i] = (struct hec_shares_holder){&others[i], true, HEC_SHARES_WHOLE, 5};
+    }
+    struct hec_tenant given = job_of(7, "", "5_2"), steps[2] = {job_of(7, "0", ""), job_of(7, "1", "5_3")};
+    holders[MANY] = (struct hec_shares_holder){&given, false, HEC_SHARES_WHOLE, 0};
+    play(1, 600, 1000, holders, MANY + 1);
+    holders[MANY] = (struct hec_shares_holder){&steps[0], true, HEC_SHARES_WHOLE, 300};
+    holders[MANY + 1] = (struct hec_shares_holder){&steps[1], true, HEC_SHARES_WHOLE, 300};
+    play(1, 600, 1000, holders, MANY + 2);
+    int64_t counted_uj, shown_uj;
+    assert_int_equal(rows_of_job("7", &counted_uj, &shown_uj), 1);
+    for (size_t i = 0; i < hec_shares_count(shares); i++)
+        if (hec_shares_row(shares, i)->tenant.job[0])
+            assert_string_equal(hec_shares_row(shares, i)->tenant.array_task, "5_2");
+    assert_true(counted_uj > 100000000);
 }
 
 /* What is shown of all rows is what was counted a lag ago, also where a row makes room for another. */

@@ -147,6 +147,24 @@ def short(site, count, seconds, gap):
     return {"jobs": count, "seconds": seconds, "counted_joules": counted, "played_joules": program, "good": counted > program}
 
 
+def many(site):
+    """Sixty jobs of 2 s, one behind the other: each is seen by its number when it ends, and no joule has a shared row."""
+    jobs, lost, began = [], [], time.monotonic()
+    for number in range(60):
+        job, _ = site.play("fp32", 2, user=USERS[number % 2])
+        jobs.append(job)
+        site.slurm.wait()
+        lost += [] if site.joules(job) > 500 else [job]
+    took = time.monotonic() - began
+    site.lag()
+    billed = {sample["metric"]["hpc_job"] for sample in site.prometheus.ask(f'sum by (hpc_job) (max_over_time({ENERGY}{{part="active"}}[30m])) > 300')
+              if "hpc_job" in sample["metric"]}
+    shared = site.page().sum(ENERGY, command="(other)")
+    return {"jobs": len(jobs), "seconds": took, "lost": lost, "not_in_prometheus": sorted(set(jobs) - billed), "joules_of_others": shared,
+            "rows": len({tuple(sorted((key, value) for key, value in labels.items() if key != "part")) for labels, _ in site.page().all(ENERGY)}),
+            "good": not lost and not set(jobs) - billed and shared == 0}
+
+
 def bill(site):
     """Of those jobs, a while later: by increase(), which extrapolates half a scrape behind a series' end, and by what is exact."""
     site.lag()
@@ -250,7 +268,7 @@ def share(site):
 
 
 CASES = {"identity": identity, "short_12": lambda site: short(site, 9, 12, 1), "short_5": lambda site: short(site, 14, 5, 1), "steps": steps,
-         "epilog": epilog, "reports": reports, "allocated": allocated, "share": share, "bill": bill}
+         "many": many, "epilog": epilog, "reports": reports, "allocated": allocated, "share": share, "bill": bill}
 
 
 def main(folder, kind, *names):
