@@ -24,11 +24,14 @@ def reduces(name, ranks):
             "Process Group Name": name, "Process Group Description": "default_pg"}
 
 
-def trace(rank, ranks, late=None, steps=20, devices=8, halves=False):
+def trace(rank, ranks, late=None, steps=20, devices=8, halves=False, numbered=False, cut=None, ahead_us=0):
     """late: the rank that is; devices: of each host. halves: each half of the ranks is a communicator; the second begins its collectives
-    APART_US later, and ends them nearly with the first."""
+    APART_US later, and ends them nearly with the first. numbered: collectives as PyTorch 2.12 and newer do it. cut: the profiler of the late
+    rank begins only when that many steps have passed, and its host's clock is ahead by so much."""
     second = halves and 2 * rank >= ranks
     says = reduces(str(1 + second) if halves else "0", ranks // 2 if halves else ranks)
+    if numbered:
+        says["Process Group Ranks"] = str(list(range(ranks)))
     events, device, correlation, rng = [], rank % devices, 1, random.Random(rank)
     for step in range(steps):
         start = 1e9 + step * STEP_US
@@ -44,11 +47,17 @@ def trace(rank, ranks, late=None, steps=20, devices=8, halves=False):
                 correlation, host, free = correlation + 1, host + 8, free + PRODUCT_US + 2
             last += PRODUCTS * (PRODUCT_US + 2) + REDUCE_US
             begins = free + 2 * rng.random() + APART_US * second
+            number = {"Seq": step * LAYERS + layer + 1} if numbered else {}
             events += [call("cudaLaunchKernel", rank, host, 5, correlation),
-                       kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", device, 20, begins, last + 10 * second - begins, correlation, **says)]
+                       kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", device, 20, begins, last + 10 * second - begins, correlation, **says,
+                              **number)]
             correlation, host, free, last = correlation + 1, host + 8, last + 2, last + 2
         events.append(call("cudaDeviceSynchronize", rank, host, free - host, correlation))
         correlation += 1
+    if rank == late and cut is not None:
+        events = [event for event in events if event["ts"] >= 1e9 + cut * STEP_US]
+    for event in events if rank == late else ():
+        event["ts"] += ahead_us
     return {"schemaVersion": 1, "deviceProperties": [{"id": device, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0}],
             "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": ranks}, "traceEvents": events}
 

@@ -72,6 +72,29 @@ def test_ranks_that_are_equal(hec, tmp_path):
     assert not any(r["apart"] for r in report["job"]["ranks"])
 
 
+@pytest.mark.parametrize("count", [2, 8])
+def test_a_trace_that_begins_late_by_another_clock(hec, tmp_path, count):
+    """By 2.4 steps, on a host whose clock is 7.3 ms ahead, five collectives: they are the same ones by their numbers in the group."""
+    def job(name, **more):
+        return imported(hec, rank_traces.write(tmp_path / name, count, late=1, steps=STEPS, numbered=True, **more))
+    whole, cut, ahead = job("whole"), job("cut", cut=2.4), job("ahead", cut=2.4, ahead_us=7300)
+    assert whole["events"] == cut["events"] == [] and [e["text"][:24] for e in ahead["events"]] == ["the clock of 1 file was "]
+    left_out = int(2.4 * rank_traces.LAYERS) + 1
+    for report in cut, ahead:
+        collectives = report["job"]["collectives"]
+        ranks = {r["rank"]: r for r in report["job"]["ranks"]}
+        if count == 2:
+            assert collectives["matched"] >= whole["job"]["collectives"]["matched"] - left_out
+        else:
+            assert collectives["matched"] == whole["job"]["collectives"]["matched"]
+        for was in whole["job"]["ranks"]:
+            for figure in "waited_seconds", "held_seconds":
+                assert was[figure] * (STEPS - 3) / STEPS - 1e-3 <= ranks[was["rank"]][figure] <= was[figure] * 1.02 + 1e-3
+        assert "straggler" in [f["cause"] for f in report["findings"] if f["actionable"]]
+    for one, other in zip(cut["job"]["ranks"], ahead["job"]["ranks"]):
+        assert one["waited_seconds"] == pytest.approx(other["waited_seconds"], abs=1e-6)
+
+
 def test_two_communicators_beside_each_other(hec, tmp_path):
     """Their collectives have the same kernel and end within 10 us of each other: nobody waits for a rank of the other one."""
     report = imported(hec, rank_traces.write(tmp_path / "traces", 4, halves=True, steps=STEPS))

@@ -1,6 +1,7 @@
 /* Reading one event: which keys matter, and numbers in any spelling. */
 #include "store/import/event.h"
 
+#include "base/hash.h"
 #include "store/import/words.h"
 
 #include <math.h>
@@ -172,6 +173,7 @@ static int read_argument(struct hec_json *json, struct hec_json_text key, struct
         ARGUMENT("In msg nelems", elements_in),
         ARGUMENT("Out msg nelems", elements_out),
         ARGUMENT("Group size", ranks),
+        ARGUMENT("Seq", sequence),
         ARGUMENT("correlation_id", correlation), /* these are XLA's */
         ARGUMENT("cuda_graph_node_id", graph_node),
         ARGUMENT("step_num", step),
@@ -192,6 +194,12 @@ static int read_argument(struct hec_json *json, struct hec_json_text key, struct
         return text_into(json, e->communicator, sizeof e->communicator);
     if (IS("Collective name"))
         return text_into(json, e->collective, sizeof e->collective);
+    if (IS("Process Group Ranks")) {
+        struct hec_json_text text;
+        int err = scalar(json, &text);
+        e->members = hec_hash(text.data, text.length);
+        return err;
+    }
     if (IS("kernel_details"))
         return kernel_details(json, e);
     if (IS("cuda_sync_kind")) {

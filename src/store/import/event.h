@@ -22,6 +22,8 @@ struct hec_import_event {
     struct hec_import_number elements_in, elements_out,
         ranks;                                          /* of a collective: of its messages, and of the communicator */
     char element[24], communicator[64], collective[32]; /* "BFloat16", "0", "allreduce"; "" unknown */
+    struct hec_import_number sequence; /* of the collective in its process group: PyTorch 2.12 and newer */
+    uint64_t members;                  /* hash of the group's ranks, as they stand there */
     enum hec_sync_type sync_type;
     char label[64];    /* args.name of metadata */
     bool categorised;  /* it has a category */

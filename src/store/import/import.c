@@ -14,11 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define IMPORT_APART_NS (INT64_C(86400) * 1000000000) /* a day */
-#define IMPORT_STRAY_SHARE 10                         /* one event in so many may lie elsewhere */
+#define IMPORT_STRAY_SHARE 10 /* one event in so many may lie elsewhere */
 
 static bool near(const struct hec_import_span *span, int64_t start_ns, int64_t end_ns) {
-    return start_ns <= span->last_ns + IMPORT_APART_NS && end_ns >= span->first_ns - IMPORT_APART_NS;
+    return start_ns <= span->last_ns + HEC_IMPORT_APART_NS && end_ns >= span->first_ns - HEC_IMPORT_APART_NS;
 }
 
 static void extend(struct hec_import_span *span, const struct hec_import_span *by) {
@@ -117,9 +116,6 @@ static void import_names_free(struct hec_import_names *names) {
         free(names->known[i].text);
 }
 
-/* Times as the file gives them: below this there is room to add a base and to subtract an origin. About 73 years. */
-#define TIME_MAX_NS (INT64_MAX / 4)
-
 /* Events of real traces take 6 to 200 bytes of their file each. Text that repeats is packed into next to nothing, and each event
  * has to be kept: beyond the first ones, more than one a byte is refused. */
 #define EVENTS_FREE (INT64_C(4) << 20)
@@ -154,6 +150,7 @@ void hec_import_free(struct hec_import *import) {
     hec_import_join_free(&import->join);
     hec_import_join_free(&import->sizes);
     hec_import_spool_free(&import->spool);
+    free(import->meetings.list);
     import_names_free(&import->names);
     free(import);
 }
@@ -183,11 +180,11 @@ static int place_of(struct hec_import_join *join, uint64_t correlation, struct h
 int hec_import_add(struct hec_import *import, struct hec_import_file *file, const struct hec_import_record *record,
                    struct hec_why *why) {
     const struct hec_activity *a = &record->activity;
-    if (a->start_ns <= 0 || a->end_ns < a->start_ns || a->end_ns >= TIME_MAX_NS) {
+    if (a->start_ns <= 0 || a->end_ns < a->start_ns || a->end_ns >= HEC_IMPORT_TIME_MAX_NS) {
         import->stats.bad++;
         return HEC_OK;
     }
-    if (a->end_ns - a->start_ns > IMPORT_APART_NS) {
+    if (a->end_ns - a->start_ns > HEC_IMPORT_APART_NS) {
         import->stats.stray++;
         return HEC_OK;
     }
@@ -210,7 +207,7 @@ int hec_import_add(struct hec_import *import, struct hec_import_file *file, cons
 int hec_import_call(struct hec_import *import, const struct hec_import_record *record, double bytes,
                     struct hec_why *why) {
     const struct hec_activity *a = &record->activity;
-    if (!record->correlation || a->start_ns <= 0 || a->end_ns < a->start_ns || a->end_ns >= TIME_MAX_NS)
+    if (!record->correlation || a->start_ns <= 0 || a->end_ns < a->start_ns || a->end_ns >= HEC_IMPORT_TIME_MAX_NS)
         return HEC_OK;
     struct hec_import_call *call, *size;
     int err = place_of(&import->join, record->correlation, &call, why);
@@ -323,7 +320,7 @@ static int join_file(struct hec_import *import, struct hec_import_file *file, st
 }
 
 static double days(int64_t ns) {
-    return (double)ns / (double)IMPORT_APART_NS;
+    return (double)ns / (double)HEC_IMPORT_APART_NS;
 }
 
 /* When the file was recorded; what lies elsewhere is left out. */
@@ -344,7 +341,7 @@ static int settle_time(struct hec_import *import, struct hec_import_file *file, 
     int64_t end = stats->origin_ns + stats->end_ns;
     bool empty = stats->origin_ns == 0;
     int64_t apart = empty ? 0 : first > end ? first - end : stats->origin_ns - last;
-    if (apart > IMPORT_APART_NS)
+    if (apart > HEC_IMPORT_APART_NS)
         return hec_fail(why, HEC_ERR_USAGE,
                         "%s was recorded %.0f days %s the files before it: they are of several runs", file->path,
                         days(apart), first > end ? "after" : "before");

@@ -26,6 +26,7 @@ struct hec_import_stats {
     int64_t bad;                     /* without a time, a duration or a place */
     int64_t stray;                   /* more than a day from the others of their file, or longer: not kept */
     int64_t cut;                     /* lasted beyond what their stream ran next: cut to its start */
+    int64_t clocks;                  /* of files that were set by collectives, by more than they usually differ */
     int64_t repaired;                /* bytes of JSON that is not valid, read as they were meant */
     int ranks;                       /* files of this run so far */
     int64_t origin_ns;               /* earliest time over all files, as the trace gives it (its own clock) */

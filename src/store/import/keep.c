@@ -1,6 +1,7 @@
 /* Kineto's events as activities. */
-#include "base/text.h"
+#include "base/hash.h"
 #include "base/list.h"
+#include "base/text.h"
 #include "store/import/event.h"
 #include "store/import/words.h"
 #include "store/import/xla.h"
@@ -133,6 +134,18 @@ static int make_record(struct hec_import *import, struct hec_import_file *file, 
     return HEC_OK;
 }
 
+/* A collective of several ranks, by its number in its process group. */
+static int note_meeting(struct hec_import *import, const struct hec_import_file *file, const struct hec_import_event *e,
+                        int64_t end_ns, struct hec_why *why) {
+    char key[sizeof e->communicator + 48];
+    if (e->kind != HEC_ACTIVITY_KERNEL || !e->sequence.known || !hec_import_ends_together(e->collective))
+        return HEC_OK;
+    int length = snprintf(key, sizeof key, "%s %llx %lld", e->communicator, (unsigned long long)e->members,
+                          (long long)e->sequence.value);
+    return hec_import_meetings_add(&import->meetings, hec_hash(key, (size_t)length), (int)(file - import->files),
+                                   end_ns, why);
+}
+
 static int finish(struct hec_import *import, struct hec_import_file *file, const struct hec_import_record *record,
                   struct hec_import_number size, struct hec_why *why) {
     int err = HEC_OK;
@@ -252,7 +265,8 @@ int hec_import_event_keep(struct hec_import *import, struct hec_import_file *fil
         import->stats.bad++;
         return HEC_OK;
     }
-    return finish(import, file, &record, e->size, why);
+    err = note_meeting(import, file, e, record.activity.end_ns, why);
+    return err < 0 ? err : finish(import, file, &record, e->size, why);
 }
 
 int64_t hec_import_begun_count(const struct hec_import_begun *begun) {

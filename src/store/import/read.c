@@ -88,6 +88,8 @@ static void put_notes(const struct hec_import *import) {
          "left out: %lld events more than a day from the others of the trace"},
         {stats->cut, "1 activity of a device lasted beyond what its stream ran next: it was cut to the start of that",
          "%lld activities of devices lasted beyond what their stream ran next: they were cut to the start of that"},
+        {stats->clocks, "the clock of 1 file was set by its collectives, which end on all ranks at once",
+         "the clocks of %lld files were set by their collectives, which end on all ranks at once"},
         {stats->repaired, "1 byte of the trace is not valid JSON: it was read as it was meant",
          "%lld bytes of the trace are not valid JSON: they were read as they were meant"},
     };
@@ -230,6 +232,7 @@ static void settle(struct hec_import *import) {
     if (import->settled)
         return;
     settle_ranks(import);
+    hec_import_clocks_set(import);
     put_facts(import);
     put_notes(import);
     qsort(import->files, (size_t)import->file_count, sizeof *import->files, by_rank);

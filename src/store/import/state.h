@@ -3,6 +3,7 @@
  * ranks, ids of the run) is done here, once for all formats. */
 #pragma once
 
+#include "store/import/clocks.h"
 #include "store/import/import.h"
 #include "store/import/join.h"
 #include "store/import/spool.h"
@@ -29,6 +30,9 @@ struct hec_import_names {
 /* When a trace was recorded. A profiler looks for seconds or hours, so times that lie days from the others are wrong: of
  * events without a clock (0 of another epoch), or of another run's file. One of them would make a run of years. */
 #define HEC_IMPORT_SPANS_MAX 16
+#define HEC_IMPORT_APART_NS (INT64_C(86400) * 1000000000) /* a day */
+/* Times as the file gives them: below this there is room to add a base and to subtract an origin. About 73 years. */
+#define HEC_IMPORT_TIME_MAX_NS (INT64_MAX / 4)
 
 struct hec_import_span {
     int64_t first_ns, last_ns, count;
@@ -85,6 +89,7 @@ struct hec_import {
     struct hec_import_join sizes; /* bytes, as start_ns, of the few calls that have them (HIP's copies) */
     struct hec_import_spool spool;
     struct hec_import_names names;
+    struct hec_import_meetings meetings;
 };
 
 int hec_import_kineto(struct hec_import *import, struct hec_import_file *file, struct hec_why *why);

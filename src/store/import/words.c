@@ -198,32 +198,49 @@ static bool begins(const char *text, const char *word) {
     return strncmp(text, word, strlen(word)) == 0;
 }
 
-double hec_import_bus_bytes(const char *collective, const char *element, double elements_in, double elements_out,
-                            double ranks) {
-    static const struct {
-        const char *name;
-        int times, spared;
-    } kinds[] = {
-#define HEC_COLLECTIVE(name, times, spared) {name, times, spared},
+struct collective {
+    const char *name;
+    int times, spared;
+    bool together;
+};
+
+static const struct collective *collective_of(const char *name) {
+    static const struct collective kinds[] = {
+#define HEC_COLLECTIVE(name, times, spared, together) {name, times, spared, together},
 #define HEC_ELEMENT(name, bytes)
 #include "store/import/collective.def"
     };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (begins(name, kinds[i].name))
+            return &kinds[i];
+    return NULL;
+}
+
+bool hec_import_ends_together(const char *collective) {
+    const struct collective *kind = collective_of(collective);
+    return kind && kind->together;
+}
+
+int hec_import_element_bytes(const char *element) {
     static const struct {
         const char *name;
         int bytes;
     } elements[] = {
-#define HEC_COLLECTIVE(name, times, spared)
+#define HEC_COLLECTIVE(name, times, spared, together)
 #define HEC_ELEMENT(name, bytes) {name, bytes},
 #include "store/import/collective.def"
     };
-    size_t kind = 0, type = 0, kind_count = sizeof kinds / sizeof kinds[0],
-           type_count = sizeof elements / sizeof elements[0];
-    while (kind < kind_count && !begins(collective, kinds[kind].name))
-        kind++;
-    while (type < type_count && !begins(element, elements[type].name))
-        type++;
-    if (kind == kind_count || type == type_count || !(ranks > 1))
+    for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++)
+        if (begins(element, elements[i].name))
+            return elements[i].bytes;
+    return 0;
+}
+
+double hec_import_bus_bytes(const char *collective, const char *element, double elements_in, double elements_out,
+                            double ranks) {
+    const struct collective *kind = collective_of(collective);
+    if (!kind || !(ranks > 1))
         return 0;
-    return fmax(elements_in, elements_out) * elements[type].bytes * kinds[kind].times * (ranks - kinds[kind].spared) /
+    return fmax(elements_in, elements_out) * hec_import_element_bytes(element) * kind->times * (ranks - kind->spared) /
            ranks;
 }

@@ -27,6 +27,8 @@ size_t hec_import_api_length(const char *name, size_t length);
  * of its elements. 0: not known. */
 double hec_import_bus_bytes(const char *collective, const char *element, double elements_in, double elements_out,
                             double ranks);
+int hec_import_element_bytes(const char *element);     /* 0: not known */
+bool hec_import_ends_together(const char *collective); /* on all ranks at once: none ends before the last has begun */
 
 /* What a range or an operator is by its name (range.def). */
 enum hec_import_range {
