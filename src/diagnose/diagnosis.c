@@ -38,6 +38,7 @@ struct build {
     struct hec_source_builder *source, *steady_source, *setup_source;
     struct hec_stacks stacks;
     int64_t compiling_ns[HEC_DEVICE_MAX], launching_ns[HEC_DEVICE_MAX]; /* by stacks */
+    int64_t waiting_ns[HEC_DEVICE_MAX], sharding_ns[HEC_DEVICE_MAX];    /* by samples, of the steady part */
     struct hec_calls *calls;                                            /* NULL: nobody asks for them and for gaps */
     struct hec_gaps gaps;
     struct hec_operations *operations;
@@ -171,6 +172,15 @@ static bool works(void *context, int device, int64_t from_ns) {
     return d && d->after.works;
 }
 
+/* Of what a device waits for, the part that FSDP takes: most of it is in waits so short that few of them have a sample. */
+static void count_sharding(struct build *b, int device, const struct hec_state_sample *sample) {
+    if (!b->stacks.meaning || !hec_device_bit(device) || !hec_state_sharded((enum hec_state)sample->state))
+        return;
+    b->waiting_ns[device] += sample->period_ns;
+    if (hec_stacks_meaning(&b->stacks, sample->frame) == HEC_STACK_SHARDS)
+        b->sharding_ns[device] += sample->period_ns;
+}
+
 static int take_sample(void *context, int device, const struct hec_state_sample *sample) {
     struct build *b = context;
     const struct hec_steady *steady = steady_of(b, device);
@@ -178,6 +188,8 @@ static int take_sample(void *context, int device, const struct hec_state_sample 
     int err = hec_operations_sample(b->operations, device, sample, hec_source_blame(b->source, sample->frame), inside);
     if (!err)
         err = hec_source_sample(b->source, device, sample);
+    if (inside)
+        count_sharding(b, device, sample);
     if (!err && inside)
         return hec_source_sample(b->steady_source, device, sample);
     return !err && sample->t_ns < steady->from_ns ? hec_source_sample(b->setup_source, device, sample) : err;
@@ -434,6 +446,8 @@ static int hand_over(const struct found *found, const struct build *b, struct he
     for (int i = 0; i < out->device_count; i++) {
         d = &out->devices[i];
         if (hec_device_bit(d->readings.device.index)) {
+            int64_t waiting_ns = b->waiting_ns[d->readings.device.index];
+            d->sharding_share = waiting_ns ? (double)b->sharding_ns[d->readings.device.index] / (double)waiting_ns : 0;
             d->compiling_s = (double)b->compiling_ns[d->readings.device.index] / HEC_NS_PER_S;
             d->launching_s = (double)b->launching_ns[d->readings.device.index] / HEC_NS_PER_S;
         }

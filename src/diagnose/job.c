@@ -165,7 +165,8 @@ static bool takes_part(const struct hec_job_diagnosis *job, const struct hec_dev
     for (int i = 0; i < job->rank_count && on_host && d->steady; i++)
         if (job->ranks[i].devices == hec_device_bit(d->readings.device.index))
             return true;
-    return communicates(d->steady);
+    /* where its kernels were not seen, communication is not known apart from compute: it cannot be compared with others' */
+    return communicates(d->steady) && (on_host || d->steady->basis != HEC_LEDGER_CALLS);
 }
 
 /* Of the ledgers alone. */

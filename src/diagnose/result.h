@@ -61,7 +61,9 @@ struct hec_device_diagnosis {
     double
         loop_tensor; /* of the dense peak, at most: tensor pipes active in the loop, at the highest clock; NAN unknown */
     double launching_s; /* that it waited for a framework's own code, by stacks, 0.2 ms and more; of the whole run */
-    double compiling_s; /* that it waited while the program compiled, by its stacks; of the whole run */
+    double
+        sharding_share; /* of what it waited for its host in the steady part (hec_state_sharded): of FSDP's own code, by stacks */
+    double compiling_s;                /* that it waited while the program compiled, by its stacks; of the whole run */
     struct hec_source_modules modules; /* what launched compute; empty where no ranges or operators are known */
 };
 

@@ -136,7 +136,7 @@ TEST(test_headlines) {
     *f = starving;
     find(HEC_CAUSE_NONE, 0, 0.9);
     list[0] = list[1];
-    headline("healthy: code is loaded 20 times after set-up; HEC found nothing that would save 5 % of the joules "
+    headline("healthy: code is loaded 21 times after set-up; HEC found nothing that would save 5 % of the joules "
              "or more");
 }
 

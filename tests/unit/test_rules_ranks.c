@@ -150,6 +150,16 @@ TEST(test_straggler_not_inferred) {
     assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
 }
 
+/* Of the second one kernels and communication are one: it does not compute more, as its ledger has it. */
+TEST(test_straggler_of_unlike_ledgers) {
+    ranks(20, 62, 82, 0);
+    world_state(1, HEC_STATE_PEERS, 1, 120);
+    assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
+    w.of[1].steady.basis = w.of[1].ledger.basis = HEC_LEDGER_CALLS;
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
+    silent(HEC_CAUSE_STRAGGLER);
+}
+
 /* 200 of half a megabyte a step, in the glimpse of one of two ranks. */
 TEST(test_buckets_by_bytes) {
     half_seen(HEC_STATE_LAUNCH, HEC_CAUSE_LAUNCH, 30, 32, 0);
@@ -168,6 +178,92 @@ TEST(test_buckets_by_bytes) {
     silent(HEC_CAUSE_BUCKETS);
     w.summary.job.gradients.bytes = 0;
     silent(HEC_CAUSE_BUCKETS);
+}
+
+/* ---- sharding ---- */
+
+/* A model of 5 GB on devices of 151 GB, in 100 steps of 1 s: 0.3 s of communication that nothing hides, 0.4 s in which the device waits
+ * for its host, of which samples have three quarters in FSDP's code. */
+static void sharded(void) {
+    ranks(30, 30, 30, 30);
+    for (int i = 0; i < 2; i++) {
+        world_state(i, HEC_STATE_HOST, 10, 120);
+        world_state(i, HEC_STATE_LAUNCH, 30, 120);
+        world_state(i, HEC_STATE_STARTUP, 0, 120);
+        w.devices[i].sharding_share = 0.75;
+        w.devices[i].readings.memory_peak_bytes = 12e9;
+        w.devices[i].readings.device.visible = 1;
+        two_ranks[i] = (struct hec_rank){.pid = 7 + i, .number = i, .devices = 1u << i};
+    }
+    w.summary.loop = (struct hec_loop){.known = true, .steps = 100, .seconds = {[HEC_RUN_LOOP] = 100}};
+    w.summary.job.size = w.summary.job.rank_count = 2;
+    w.summary.job.ranks = two_ranks;
+    w.summary.sizes = (struct hec_sizes){.known = true,
+                                         .alike = true,
+                                         .sharing = HEC_SHARING_FSDP,
+                                         .bytes = 5e9,
+                                         .gradient_bytes = 5e9,
+                                         .state_bytes = 10e9,
+                                         .held_bytes = 2.5e9,
+                                         .held_gradient_bytes = 2.5e9,
+                                         .held_state_bytes = 5e9,
+                                         .allocated = 11e9,
+                                         .reserved = 11e9,
+                                         .activations = 1e9};
+}
+
+TEST(test_sharding) {
+    sharded();
+    fires(HEC_CAUSE_SHARDING);
+    assert_true(answers(&w.finding, HEC_LEVER_DATA_PARALLEL, 0));
+    assert_true(shows(&w.finding, HEC_EVIDENCE_SHARD_CODE, 0.3));
+    double left =
+        fact_of(&w.finding, HEC_EVIDENCE_SHARD_COMM)->value[2]; /* 5 GB at 450 GB/s, as far as nothing hides them */
+    assert_true(left > 0 && left < 0.012);
+    near(w.finding.seconds.best, 0.3 + 0.8 * (0.3 - left));
+    near(w.finding.joules.best, (30 * 120 + 0.8 * (30 - 100 * left) * 240) / RULE_WORLD_RUN_J);
+    assert_true(w.finding.seconds.low < 0.16); /* ranks may wait in it for other reasons */
+    /* kernels that were not seen communicate as much as those of the other rank */
+    sharded();
+    world_state(1, HEC_STATE_COMPUTE, 60, 300);
+    world_state(1, HEC_STATE_COMM, 0, NAN);
+    w.of[1].steady.basis = w.of[1].ledger.basis = HEC_LEDGER_CALLS;
+    assert_true(world_judge(1, HEC_CAUSE_SHARDING));
+    near(w.finding.seconds.best, 0.3 + 0.8 * (0.3 - left));
+}
+
+TEST(test_sharding_that_is_needed) {
+    sharded();
+    w.summary.sizes.allocated = w.summary.sizes.reserved =
+        120e9; /* 0.8 of the memory are not left for the whole model */
+    silent(HEC_CAUSE_SHARDING);
+    sharded();
+    w.summary.sizes.sharing = HEC_SHARING_DDP;
+    silent(HEC_CAUSE_SHARDING);
+    sharded();
+    w.summary.sizes.known = false;
+    silent(HEC_CAUSE_SHARDING);
+    sharded();
+    w.devices[0].sharding_share = 0; /* no stacks: communication alone */
+    saves(HEC_CAUSE_SHARDING, 0.8 * 0.3);
+    sharded();
+    w.devices[0].sharding_share = 0.03;
+    for (int i = 0; i < 2; i++)
+        world_state(i, HEC_STATE_COMM, 1, 240);
+    silent(HEC_CAUSE_SHARDING);
+}
+
+/* What FSDP's code takes is no launch's and no other code's, where sharding is not needed. */
+TEST(test_waits_beside_sharding) {
+    sharded();
+    w.devices[0].gaps = &w.of[0].gaps;
+    w.devices[0].sharding_share = 0.5;
+    w.of[0].gaps.owned_s[HEC_STATE_LAUNCH][HEC_CAUSE_LAUNCH] = 30;
+    fires(HEC_CAUSE_LAUNCH);
+    near(w.finding.title.value[0], 0.15);
+    w.summary.sizes.sharing = HEC_SHARING_NONE;
+    fires(HEC_CAUSE_LAUNCH);
+    near(w.finding.title.value[0], 0.3);
 }
 
 /* ---- gradients ---- */

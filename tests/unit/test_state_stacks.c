@@ -100,6 +100,23 @@ TEST(does_not_wait_for_requests) {
         HEC_STACK_DATA);
 }
 
+TEST(shards) {
+    assert_int_equal(meaning(STACK("/home/ann/train.py:main", SITE "/torch/nn/modules/module.py:_call_impl",
+                                   SITE "/torch/distributed/fsdp/_fully_shard/_fsdp_state.py:_pre_forward",
+                                   SITE "/torch/distributed/distributed_c10d.py:all_gather_into_tensor")),
+                     HEC_STACK_SHARDS);
+    assert_int_equal(meaning(STACK(SITE "/torch/distributed/fsdp/_runtime_utils.py:_pre_forward_unshard",
+                                   SITE "/torch/_ops.py:__call__")),
+                     HEC_STACK_SHARDS);
+    /* what FSDP 1 wraps is the model's own */
+    assert_int_equal(meaning(STACK(SITE "/torch/distributed/fsdp/fully_sharded_data_parallel.py:forward",
+                                   "/home/ann/model.py:forward")),
+                     HEC_STACK_CODE);
+    assert_int_equal(
+        meaning(STACK("/home/ann/train.py:main", SITE "/torch/distributed/distributed_c10d.py:all_reduce")),
+        HEC_STACK_PEERS);
+}
+
 TEST(compiles) {
     assert_int_equal(
         meaning(STACK(SITE "/torch/_dynamo/eval_frame.py:_fn", SITE "/torch/_dynamo/convert_frame.py:_compile",

@@ -55,7 +55,7 @@ FAULTS = {
     "synced_parts": Fault(("gradient_sync",), 3, 0, "ranks", loops="ddp"),
     "small_buckets": Fault(("buckets",), 3, 0, "ranks", loops="ddp"),
     "summed_by_hand": Fault(("comm", "buckets"), 1.5, 0, "ranks", loops="ddp"),
-    "sharded": Fault(("comm",), 1.5, 0, "ranks", loops="ddp"),
+    "sharded": Fault(("sharding", "comm"), 1.5, 0, "ranks", loops="ddp"),
     "few_parts": Fault(("comm",), 1, 0, "ranks", loops="pipeline"),
 }
 # What cannot be in one program: a captured step takes no waits and no code of the host; the weights of a sharded model are no rank's own.

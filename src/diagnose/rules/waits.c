@@ -1,6 +1,8 @@
 #include "diagnose/rules/waits.h"
 
 #include "diagnose/rules/compute.h"
+#include "diagnose/rules/sharding.h"
+#include "diagnose/states/stacks.h"
 
 #include <math.h>
 #include <string.h>
@@ -81,10 +83,11 @@ static enum hec_waits_copies kind_of_copies(const struct hec_facts *f, const str
 }
 
 static void divide(const struct hec_facts *f, const struct hec_ledger_device *d, struct hec_waits *w) {
-    double by_state[HEC_CAUSE_COUNT][HEC_STATE_COUNT];
+    double by_state[HEC_CAUSE_COUNT][HEC_STATE_COUNT], sharding = hec_sharding_share(f);
     for (int s = 0; s < HEC_STATE_COUNT; s++) {
         const struct hec_ledger_row *row = &d->rows[s];
         double scale = row->traced_ns > 0 ? row->seconds * 1e9 / (double)row->traced_ns : 0;
+        scale *= hec_state_sharded((enum hec_state)s) ? 1 - sharding : 1;
         w->idle_s += hec_state_idle(s) && s != HEC_STATE_STARTUP && s != HEC_STATE_TAIL ? row->seconds : 0;
         for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
             by_state[cause][s] = f->device->gaps ? f->device->gaps->owned_s[s][cause] * scale : 0;

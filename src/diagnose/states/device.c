@@ -239,6 +239,7 @@ static enum hec_state by_stack(const struct hec_state_device *d, enum hec_state 
     case HEC_STACK_LAUNCH:
     case HEC_STACK_OPERATION:
     case HEC_STACK_PUT:
+    case HEC_STACK_SHARDS:
         return state == HEC_STATE_HOST ? HEC_STATE_LAUNCH : state;
     case HEC_STACK_SYNC:
     case HEC_STACK_FETCH:

@@ -81,6 +81,7 @@ static enum kind kind_of(enum hec_stack_meaning meaning, bool innermost) {
     case HEC_STACK_OPERATION:
         return OPERATES;
     case HEC_STACK_LAUNCH:
+    case HEC_STACK_SHARDS:
         return LAUNCHES;
     case HEC_STACK_CODE:
         return innermost ? CALLS : CODES;

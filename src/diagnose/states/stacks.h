@@ -1,6 +1,7 @@
 /* Inside src/diagnose: what a stack says of what its thread does, by the names in it (stacks.def). */
 #pragma once
 
+#include "diagnose/states/state.h"
 #include "diagnose/timeline/tables.h"
 
 enum hec_stack_meaning {
@@ -12,6 +13,7 @@ enum hec_stack_meaning {
     HEC_STACK_LAUNCH, /* a framework's code on its way to the next launch: a larger batch or a compiler answers that, no other line */
     HEC_STACK_OPERATION, /* the same of JAX, on its way to launch one operation */
     HEC_STACK_PUT,       /* the same, to copy an array to the device */
+    HEC_STACK_SHARDS,    /* the same, of what puts the parts of a sharded model together (FSDP) */
     HEC_STACK_SYNC,      /* waits for what the device computes, and not in a call of the driver */
     HEC_STACK_FETCH      /* the same, for data */
 };
@@ -22,9 +24,15 @@ struct hec_stacks {
     uint8_t *meaning;                         /* by frame: 1 + that of the stack that ends there; 0 not looked at yet */
 };
 
+/* A state of the host in which the parts of a sharded model may be put together: that takes launches, small copies, memory, waits. */
+static inline bool hec_state_sharded(enum hec_state state) {
+    return state == HEC_STATE_HOST || state == HEC_STATE_LAUNCH || state == HEC_STATE_ALLOC || state == HEC_STATE_SYNC;
+}
+
 /* A framework's own code, which ends in a launch or a copy. */
 static inline bool hec_stack_launches(enum hec_stack_meaning meaning) {
-    return meaning == HEC_STACK_LAUNCH || meaning == HEC_STACK_OPERATION || meaning == HEC_STACK_PUT;
+    return meaning == HEC_STACK_LAUNCH || meaning == HEC_STACK_OPERATION || meaning == HEC_STACK_PUT ||
+           meaning == HEC_STACK_SHARDS;
 }
 
 int hec_stacks_begin(struct hec_stacks *stacks, const struct hec_timeline_tables *tables); /* 0 or HEC_ERR_NOMEM */
