@@ -8,7 +8,7 @@ from parts import Flags, filled, host_code, indented, program, reported
 def probe_of(spec, cause):
     """What else measures a finding of which no inefficiency of the job is: the change that answers it, named by the cause."""
     possible = {
-        "batch": spec["loop"] == "ddp" and spec["feed"] != "loader",
+        "batch": spec["feed"] != "loader",
         "precision": spec["precision"] == "tf32",
         "memory": spec["loop"] == "ddp",
         "sync": spec["report_every"] == 1,
