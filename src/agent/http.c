@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <microhttpd.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,19 +173,9 @@ static enum MHD_Result show(struct hec_http *http, struct MHD_Connection *is, en
     return response ? result : say(is, MHD_HTTP_SERVICE_UNAVAILABLE, "not ready\n", NULL, NULL);
 }
 
-/* Where a password comes from: an IPv4 address, or the network of an IPv6 one, of which a host has all; this host is one, as anybody
- * here can use all of 127.0.0.0/8. */
 static uint64_t origin(struct MHD_Connection *is) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(is, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    uint64_t from = 0;
-    if (info && info->client_addr && info->client_addr->sa_family == AF_INET) {
-        from = ((const struct sockaddr_in *)(const void *)info->client_addr)->sin_addr.s_addr;
-        from = ntohl((uint32_t)from) >> 24 == IN_LOOPBACKNET ? 0 : from;
-    } else if (info && info->client_addr && info->client_addr->sa_family == AF_INET6) {
-        const struct in6_addr *address = &((const struct sockaddr_in6 *)(const void *)info->client_addr)->sin6_addr;
-        memcpy(&from, IN6_IS_ADDR_V4MAPPED(address) ? &address->s6_addr[8] : &address->s6_addr[0], sizeof from);
-    }
-    return from + 1; /* 0: an unused place */
+    return hec_web_origin(info ? info->client_addr : NULL);
 }
 
 static bool allowed(struct hec_http *http, struct MHD_Connection *is) {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +208,22 @@ static size_t wrong_from(const struct hec_web_config *config, uint64_t from) {
             soonest = i;
     }
     return soonest;
+}
+
+uint64_t hec_web_origin(const struct sockaddr *address) {
+    struct in6_addr six = {0};
+    uint64_t from;
+    if (address && address->sa_family == AF_INET) {
+        six.s6_addr[10] = six.s6_addr[11] = 0xff;
+        memcpy(&six.s6_addr[12], &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+    } else if (address && address->sa_family == AF_INET6) {
+        six = ((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    }
+    bool mapped = IN6_IS_ADDR_V4MAPPED(&six);
+    if (mapped && six.s6_addr[12] == IN_LOOPBACKNET)
+        six = (struct in6_addr){0}, mapped = false;
+    memcpy(&from, &six.s6_addr[mapped ? 8 : 0], sizeof from);
+    return from + 1; /* 0: an unused place */
 }
 
 bool hec_web_config_allows(struct hec_web_config *config, uint64_t from, const char *name, const char *password) {

@@ -5,7 +5,9 @@
 #include "tests/unit/folder.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -239,6 +241,37 @@ TEST(folders_and_files) {
 }
 
 /* As root: the folder and what is in it become another user's, where there is nothing else in it. */
+static int save_within(rlim_t bytes) {
+    struct rlimit before, limit;
+    getrlimit(RLIMIT_FSIZE, &before);
+    limit = (struct rlimit){bytes, before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    int err = hec_state_file_save(&file, node, false);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    return err;
+}
+
+/* A state that does not fit, be it by one byte, is not kept, and what was kept before stays. */
+TEST(a_disk_that_is_full) {
+    struct stat before, after;
+    open_file();
+    assert_int_equal(hec_state_file_save(&file, node, false), HEC_OK);
+    assert_int_equal(stat(in_folder("state"), &before), 0);
+    rlim_t bytes[] = {0, 1, (rlim_t)before.st_size / 2, (rlim_t)before.st_size - 2, (rlim_t)before.st_size - 1};
+    for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
+        assert_true(save_within(bytes[i]) < 0);
+        assert_true(!file.saved && file.failed == i + 1);
+        assert_int_equal(stat(in_folder("state"), &after), 0);
+        assert_true(after.st_ino == before.st_ino && after.st_size == before.st_size);
+        assert_int_equal(access(in_folder("state.new"), F_OK), -1);
+        assert_int_equal(hec_state_file_load(&file, node, &why), HEC_OK);
+    }
+    assert_int_equal(save_within((rlim_t)before.st_size), HEC_OK);
+    assert_true(file.saved);
+}
+
 TEST(it_is_given_to_a_user) {
     struct stat info;
     char text[400];

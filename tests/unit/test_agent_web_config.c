@@ -3,6 +3,9 @@
 #include "base/clock.h"
 #include "tests/unit/folder.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 /* "correct horse", at the lowest cost there is */
 #define HASH "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
 #define TLS "tls_server_config:\n  cert_file: " HEC_SOURCE_DIR "/tests/e2e/agent_tls/cert.pem\n"
@@ -74,6 +77,45 @@ TEST(refuses) {
         assert_null(config.cert);
     }
     assert_int_equal(open_files(), before);
+}
+
+static uint64_t origin_of(const char *text) {
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_flowinfo = 7}; /* where IPv4 has its address */
+    if (inet_pton(AF_INET, text, &four.sin_addr) == 1)
+        return hec_web_origin((struct sockaddr *)&four);
+    assert_int_equal(inet_pton(AF_INET6, text, &six.sin6_addr), 1);
+    return hec_web_origin((struct sockaddr *)&six);
+}
+
+/* Who is one, and who are two: an address, or a host's network; nobody else is as this host is. */
+TEST(where_passwords_come_from) {
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } pairs[] = {
+        {"192.0.2.1", "192.0.2.1", true},
+        {"192.0.2.1", "192.0.2.2", false},
+        {"192.0.2.1", "193.0.2.1", false},
+        {"192.0.2.1", "::ffff:192.0.2.1", true},
+        {"::ffff:192.0.2.1", "::ffff:192.0.2.2", false},
+        {"127.0.0.1", "127.9.8.7", true},
+        {"127.0.0.1", "::1", true},
+        {"127.0.0.1", "::ffff:127.0.0.7", true},
+        {"127.0.0.1", "192.0.2.1", false},
+        {"2001:db8::1", "2001:db8::ffff:1", true},
+        {"2001:db8::1", "2001:db8:0:1::1", false},
+        {"2001:db8::1", "2001:db9::1", false},
+        {"2001:db8::1", "::1", false},
+        {"2001:db8::1", "32.1.13.184", false},
+        {"fe80::1", "0.0.0.7", false},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if ((origin_of(pairs[i].a) == origin_of(pairs[i].b)) != pairs[i].same)
+            fail_msg("%s and %s", pairs[i].a, pairs[i].b);
+        assert_true(origin_of(pairs[i].a) != 0 && origin_of(pairs[i].b) != 0);
+    }
+    assert_true(hec_web_origin(NULL) == origin_of("::1"));
 }
 
 TEST(passwords) {

@@ -264,6 +264,26 @@ TEST(test_the_only_device) {
     assert_string_equal(kept.device[1].name, "AMD Instinct MI300X");
 }
 
+/* Streams are of the process of the first thread that the file has, wherever it stands; a process 0 is one too. */
+TEST(test_process_of_streams) {
+    static const int32_t pids[] = {31, 0, 32};
+    import_events(
+        KERNEL(100, 5, 1) ",{'ph':'X','cat':'cpu_op','name':'a','pid':31,'tid':1,'ts':1,'dur':7},"
+                          "{'ph':'X','cat':'cpu_op','name':'b','pid':0,'tid':1,'ts':2,'dur':7},"
+                          "{'ph':'X','cat':'cpu_op','name':'c','pid':32,'tid':1,'ts':3,'dur':7}," KERNEL(200, 5, 2));
+    int streams = 0, threads = 0;
+    assert_int_equal(kept.activities, 5);
+    for (int i = 0; i < kept.activities; i++) {
+        const struct hec_track *track = kept_track(kept.activity[i].track);
+        if (track->kind == HEC_TRACK_STREAM)
+            assert_int_equal(track->pid, 31);
+        else
+            assert_int_equal(track->pid, pids[threads++]);
+        streams += track->kind == HEC_TRACK_STREAM;
+    }
+    assert_int_equal(streams, 2);
+}
+
 TEST(test_no_device) {
     import_events("{'ph':'X','cat':'cpu_op','name':'aten::mm','pid':1,'tid':1,'ts':1,'dur':7},"
                   "{'ph':'X','cat':'mtia_ccp_events','name':'x','pid':1,'tid':1,'ts':1,'dur':7},"

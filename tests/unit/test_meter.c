@@ -192,4 +192,23 @@ TEST(parts_take_what_they_took) {
     }
 }
 
+/* Of 100 W below a limit of 450 W: all that a short part may have taken, up to the limit, more than what it did; of a long one only what an
+ * end may displace; of all but a short rest what the rest may have taken. */
+TEST(a_bound_is_what_may_be_on_the_wrong_side) {
+    static const int64_t edge[] = {0, 40000000, 10000000000, 29990000000, 30000000000};
+    static const double bound[] = {450 * 0.04 - 4, 450 * 2 * 0.05, 450 * 2 * 0.05, 450 * 0.01 - 1};
+    enum { COUNT = sizeof bound / sizeof bound[0] };
+    struct hec_device_summary d = {.device = fake_device(0), .power_limit_w = 450, .used = true};
+    struct hec_joules of[COUNT];
+    d.device.has_power_history = true;
+    d.energy = (struct hec_energy){.method = HEC_ENERGY_INTEGRAL, .valid = true, .joules = 3000, .bound_joules = 6};
+    fake_fill(&run, HEC_GPU_POWER, 0, -1, 31, 0.02, 100000);
+    assert_int_equal(hec_meter_joules(&meter, &d, edge, COUNT, of, NULL), 0);
+    for (int i = 0; i < COUNT; i++) {
+        double seconds = (double)(edge[i + 1] - edge[i]) / 1e9;
+        assert_near(of[i].joules, 100 * seconds, 1e-6);
+        assert_near(of[i].bound, 6 * seconds / 30 + bound[i], 1e-6);
+    }
+}
+
 EACH_TEST(set_up, tear_down)

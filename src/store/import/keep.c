@@ -127,7 +127,7 @@ static int make_record(struct hec_import *import, struct hec_import_file *file, 
         if (id < 0)
             return hec_fail(why, (int)id, "%s has too many threads and streams", file->path);
         record->activity.track = (uint32_t)id;
-        if (track.kind != HEC_TRACK_STREAM && file->pid < 0)
+        if (file->pid < 0) /* the first that names a process; a stream does not */
             file->pid = track.pid;
     }
     fill(import, e, range, &record->activity);
