@@ -120,8 +120,9 @@ struct hec_summary_input {
         *flops_why; /* "CALLS ERROR PRECISION=FLOPs ..." of a step, by the hooks; or why there are none */
     const char *joined,
         *joined_by; /* how many runs it was joined of, and by what their clocks were set; NULL: it was not */
-    const char *gradients, *gradient_syncs; /* "BYTES BUCKET_BYTES", "SYNCHRONISATIONS PASSES STEPS", by the hooks */
-    const char *step_module, *samples_by;   /* as the hooks say: the class of it; "loader" or "calls" */
+    const char *gradients,
+        *gradient_syncs; /* "BYTES BUCKET_BYTES", "SYNCHRONISATIONS PASSES STEPS", by the hooks or the importer */
+    const char *step_module, *samples_by; /* as the hooks say: the class of it; "loader" or "calls" */
     /* Its processes that are ranks of a job: texts of HEC_RANK_FACT (model/run.h). NULL: none is known. */
     int (*rank_facts)(void *context, int (*visit)(void *context, int32_t pid, const char *text), void *visitor_context);
     /* Sizes of what its processes train: texts of HEC_SIZES_FACT, and of what ("model"). NULL: none are known. */

@@ -112,7 +112,7 @@ struct hec_collectives {
     double host_s;          /* that one takes of each host: the mean. NAN unknown */
 };
 
-/* How often the ranks of a job make their gradients the same, as the hooks see it of one of them. */
+/* How often the ranks of a job make their gradients the same, as the hooks or an imported trace show it of one of them. */
 struct hec_gradient_syncs {
     int64_t syncs, passes, steps; /* backward passes that synchronise, all of them, steps of the optimizer; 0 unknown */
     double bytes, bucket_bytes;   /* of the gradients, and of those that are sent together; 0 unknown */

@@ -62,13 +62,66 @@ def trace(rank, ranks, late=None, steps=20, devices=8, halves=False, numbered=Fa
             "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": ranks}, "traceEvents": events}
 
 
-def write(folder, ranks, late=None, left_out=(), **more):
-    """Of all but some; their paths."""
+def annotated(category, name, rank, start_us, us):
+    return {"ph": "X", "cat": category, "name": name, "pid": 1000 + rank, "tid": 1000 + rank, "ts": start_us, "dur": us, "args": {}}
+
+
+BUCKETS = 4
+
+
+def ddp_trace(rank, ranks, passes=4, no_sync=False, steps=10, optimizer=True, backward=True, tensor_parallel=False, loss=False):
+    """DistributedDataParallel, which accumulates the gradients of so many passes for a step; of the last alone are they synchronised with
+    no_sync. tensor_parallel: each pass reduces activations as well, among other ranks. loss: and the loss behind it."""
+    events, device, correlation = [], rank % 8, 1
+    host = free = 1e9
+    def launch(name, stream, us, **more):
+        nonlocal host, free, correlation
+        begins = max(host + 6, free)
+        events.extend([call("cudaLaunchKernel", rank, host, 5, correlation), kernel(name, device, stream, begins, us, correlation, **more)])
+        correlation, host, free = correlation + 1, host + 8, begins + us + 2
+    def reduce(group, elements, us):
+        launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 20, us, **{**reduces(group, ranks), "dtype": "Float", "In msg nelems": elements,
+                                                                    "Out msg nelems": elements})
+    for step in range(steps):
+        step_us = host
+        for i in range(passes):
+            begun_us = host
+            events.append(annotated("user_annotation", "DistributedDataParallel.forward", rank, host, 190))
+            for _ in range(8):
+                launch("ampere_bf16_gemm_128x128_ldg8", 7, 200)
+                if tensor_parallel:
+                    reduce("1", 4_000_000, 100)
+            host = begun_us + 200
+            for _ in range(BUCKETS):
+                launch("ampere_bf16_gemm_128x128_ldg8", 7, 400)
+                if tensor_parallel:
+                    reduce("1", 4_000_000, 100)
+                if backward:
+                    name = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+                    events.append(annotated("cpu_op", name, rank, host, 20))
+                if not no_sync or i == passes - 1:
+                    reduce("0", 6_000_000, 500)
+                host += 20
+            if loss:
+                reduce("0", 1, 20)
+            host += 100
+        if optimizer:
+            events.append(annotated("user_annotation", "Optimizer.step#AdamW.step", rank, host, 50))
+        launch("multi_tensor_apply_kernel", 7, 200)
+        events.append(call("cudaDeviceSynchronize", rank, host, free - host, correlation))
+        correlation, host = correlation + 1, free + 5
+        events.append(annotated("user_annotation", f"ProfilerStep#{step}", rank, step_us, host - step_us - 1))
+    return {"schemaVersion": 1, "deviceProperties": [{"id": device, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0}],
+            "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": ranks}, "traceEvents": events}
+
+
+def write(folder, ranks, late=None, left_out=(), make=None, **more):
+    """Of all but some; their paths. make: what makes them instead."""
     folder.mkdir(exist_ok=True)
     paths = []
     for rank in range(ranks):
         if rank in left_out:
             continue
         paths.append(folder / f"rank{rank}.json")
-        paths[-1].write_text(json.dumps(trace(rank, ranks, late, **more)))
+        paths[-1].write_text(json.dumps(make(rank, ranks, **more) if make else trace(rank, ranks, late, **more)))
     return paths

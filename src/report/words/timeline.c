@@ -1,6 +1,7 @@
 #include "report/words/timeline.h"
 
 #include "base/text.h"
+#include "model/trace.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -224,8 +225,15 @@ static void cut_middle(char *name, int columns) {
 
 char *hec_kernel_short(char *out, size_t size, const char *name, int columns) {
     char telling[256];
-    hec_text_clean(out, size, name, strlen(name), true);
+    const char *communicator = strstr(name, HEC_COMMUNICATOR); /* gives way first */
+    hec_text_clean(out, size, name, communicator ? (size_t)(communicator - name) : strlen(name), true);
     without_signature(out);
+    size_t length = strlen(out);
+    if (communicator)
+        hec_text_clean(out + length, size - length, communicator, strlen(communicator), true);
+    if (columns_of(out) <= columns)
+        return out;
+    out[length] = '\0';
     if (columns_of(out) <= columns)
         return out;
     bool shorter = by_argument(telling, sizeof telling, out);

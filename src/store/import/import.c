@@ -151,6 +151,7 @@ void hec_import_free(struct hec_import *import) {
     hec_import_join_free(&import->sizes);
     hec_import_spool_free(&import->spool);
     free(import->meetings.list);
+    free(import->marks.list);
     import_names_free(&import->names);
     free(import);
 }
@@ -375,6 +376,8 @@ int hec_import_scan(struct hec_import *import, const char *path, struct hec_why 
         err = settle_time(import, file, why);
     if (err == HEC_OK)
         err = join_file(import, file, why);
+    if (err == HEC_OK)
+        err = hec_import_gradients_find(import, &file->gradients, why);
     if (err == HEC_OK)
         err = hec_import_streams_cut(&import->spool, file->first_record, file->last_record, &import->stats.cut, why);
     hec_import_join_free(&import->join);

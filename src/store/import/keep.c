@@ -266,6 +266,8 @@ int hec_import_event_keep(struct hec_import *import, struct hec_import_file *fil
         return HEC_OK;
     }
     err = note_meeting(import, file, e, record.activity.end_ns, why);
+    if (err == HEC_OK)
+        err = hec_import_marks_add(&import->marks, e, &record, why);
     return err < 0 ? err : finish(import, file, &record, e->size, why);
 }
 

@@ -73,6 +73,20 @@ static void put_facts(const struct hec_import *import) {
     }
 }
 
+/* Of the lowest rank that shows it: the others do the same. */
+static void put_gradients(const struct hec_import *import) {
+    const struct hec_import_gradients *g = NULL;
+    char text[96];
+    for (int i = 0; i < import->file_count && !g; i++)
+        g = import->files[i].gradients.steps ? &import->files[i].gradients : NULL;
+    if (!g)
+        return;
+    snprintf(text, sizeof text, "%lld %lld %lld", (long long)g->syncs, (long long)g->passes, (long long)g->steps);
+    put_fact(import, "python.gradient_syncs", text);
+    snprintf(text, sizeof text, "%lld %lld", (long long)g->bytes, (long long)g->bucket_bytes);
+    put_fact(import, "python.gradients", text);
+}
+
 static void put_note(const struct hec_import *import, const char *text) {
     import->sink->event(import->sink->context, HEC_EVENT_NOTE, HEC_DEVICE_NONE, 0, text);
 }
@@ -236,6 +250,7 @@ static void settle(struct hec_import *import) {
     put_facts(import);
     put_notes(import);
     qsort(import->files, (size_t)import->file_count, sizeof *import->files, by_rank);
+    put_gradients(import);
     import->settled = true;
 }
 

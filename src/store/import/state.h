@@ -4,6 +4,7 @@
 #pragma once
 
 #include "store/import/clocks.h"
+#include "store/import/gradients.h"
 #include "store/import/import.h"
 #include "store/import/join.h"
 #include "store/import/spool.h"
@@ -64,6 +65,7 @@ struct hec_import_file {
     int64_t first_ns, last_ns; /* once scanned: of the events that are kept; first > last: there are none */
     int64_t first_record, last_record;
     struct hec_import_tracks tracks;
+    struct hec_import_gradients gradients;
     bool read;
 };
 
@@ -90,6 +92,7 @@ struct hec_import {
     struct hec_import_spool spool;
     struct hec_import_names names;
     struct hec_import_meetings meetings;
+    struct hec_import_marks marks; /* of the file that is scanned */
 };
 
 int hec_import_kineto(struct hec_import *import, struct hec_import_file *file, struct hec_why *why);
