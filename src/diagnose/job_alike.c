@@ -53,8 +53,8 @@ static int usual_of(const struct hec_job_diagnosis *job, int64_t *waited_ns) {
 }
 
 static int add(struct hec_job_diagnosis *job, int rank, int rows) {
-    bool room = rows < ROWS && !job->ranks[rank].telling;
-    job->ranks[rank].telling |= room;
+    bool room = rows < ROWS && !job->ranks[rank].in_short_table;
+    job->ranks[rank].in_short_table |= room;
     return rows + room;
 }
 
@@ -69,7 +69,7 @@ static int add_holders(struct hec_job_diagnosis *job) {
     for (int row = 0; row < ROWS / 2; row++) {
         int most = -1;
         for (int i = 0; i < job->rank_count; i++)
-            if (job->ranks[i].holds && !job->ranks[i].telling &&
+            if (job->ranks[i].holds && !job->ranks[i].in_short_table &&
                 (most < 0 || job->ranks[i].held_s > job->ranks[most].held_s))
                 most = i;
         rows = most < 0 ? rows : add(job, most, rows);
@@ -90,8 +90,8 @@ int hec_job_alike(const struct hec_summary *s, struct hec_job_diagnosis *job) {
     rows = add(job, job->usual, rows);
     rows = add(job, most, rows);
     for (int i = 0; i < job->rank_count; i++) {
-        job->ranks[i].apart = !alike(s, &job->ranks[i], &job->ranks[job->usual]);
-        if (job->ranks[i].apart || job->rank_count <= ROWS)
+        job->ranks[i].unusual = !alike(s, &job->ranks[i], &job->ranks[job->usual]);
+        if (job->ranks[i].unusual || job->rank_count <= ROWS)
             rows = add(job, i, rows);
     }
     free(waited_ns);

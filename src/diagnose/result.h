@@ -80,8 +80,8 @@ struct hec_rank {
     double held_s, held_j;     /* that others waited for it, each of them counted */
     int64_t collectives, last; /* that it took part in, and those to which it came last; 0 unknown */
     bool holds;                /* others wait for it more than for most */
-    bool apart;                /* its figures are not those of the usual rank (job_alike.c) */
-    bool telling; /* a short table has a row for it: it holds others up, is apart, or stands for those alike */
+    bool unusual;              /* its figures are not those of the usual rank (job_alike.c) */
+    bool in_short_table;       /* which has a row for it: it holds others up, is unusual, or stands for those alike */
 };
 /* The device of a rank; NULL: none is known, or it has several. */
 const struct hec_device_diagnosis *hec_rank_device(const struct hec_summary *summary, const struct hec_rank *rank);

@@ -28,8 +28,8 @@ def test_one_late_rank_of_many(hec, job):
     assert report["findings"][0]["cause"] == "straggler" and f"rank {LATE} " in report["headline"]
     assert all(r["waited_seconds"] == pytest.approx(waited, rel=0.1) for r in ranks.values() if r["rank"] != LATE)
     assert ranks[LATE]["held_seconds"] == pytest.approx((count - 1) * waited, rel=0.1) and ranks[LATE]["waited_seconds"] < 0.1 * waited
-    telling = [r["rank"] for r in ranks.values() if r["telling"]]
-    assert LATE in telling and ranks[LATE]["apart"] and len(telling) <= 8 and report["job"]["usual"] != LATE
+    in_table = [r["rank"] for r in ranks.values() if r["in_short_table"]]
+    assert LATE in in_table and ranks[LATE]["unusual"] and len(in_table) <= 8 and report["job"]["usual"] != LATE
     for device in report["devices"]:
         ledger = {row["state"]: row["seconds"] for row in device["ledger"]}
         assert sum(ledger.values()) == pytest.approx(report["run"]["seconds"], abs=1e-6)
@@ -69,7 +69,7 @@ def test_missing_ranks_and_mixed_formats(hec, tmp_path):
 def test_ranks_that_are_equal(hec, tmp_path):
     report = imported(hec, rank_traces.write(tmp_path / "traces", 16, steps=STEPS))
     assert all(f["cause"] != "straggler" for f in report["findings"] if f["actionable"])
-    assert not any(r["apart"] for r in report["job"]["ranks"])
+    assert not any(r["unusual"] for r in report["job"]["ranks"])
 
 
 @pytest.mark.parametrize("count", [2, 8])

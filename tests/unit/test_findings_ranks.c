@@ -233,7 +233,7 @@ TEST(test_late_rank) {
     assert_true(comm->seconds >= 1.6e-3 * STEPS && waits->watts == comm->watts);
     assert_true(fabs(waits->joules / waits->seconds - comm->joules / comm->seconds) < 0.01 * waits->watts);
     assert_false(summary.devices[0].ledger->waiting_likely);
-    assert_true(r[1].telling && r[1].holds && r[1].apart && r[0].telling && summary.job.usual == 0);
+    assert_true(r[1].in_short_table && r[1].holds && r[1].unusual && r[0].in_short_table && summary.job.usual == 0);
     assert_true(fabs(summary.job.collectives.transfer_s - 1.6e-3) < 1e-5);
     assert_int_equal(f->cause, HEC_CAUSE_STRAGGLER);
     assert_true(f->device == 1 && f->devices == 3 && f->lever.id == HEC_LEVER_SLOW_HOST);

@@ -21,8 +21,8 @@ export function ranks(report: Report): HTMLElement | null {
     const { job } = report;
     if (!job) return null;
     const most = Math.max(0, ...job.ranks.map((r) => r.waited_seconds ?? 0)), held = Math.max(0, ...job.ranks.map((r) => r.held_seconds ?? 0));
-    const hosts = new Set(job.ranks.map((r) => r.host)), shown = job.ranks.filter((r) => r.telling);
-    const rest = job.ranks.filter((r) => !r.telling), apart = rest.filter((r) => r.apart).length;
+    const hosts = new Set(job.ranks.map((r) => r.host)), shown = job.ranks.filter((r) => r.in_short_table);
+    const rest = job.ranks.filter((r) => !r.in_short_table), unusual = rest.filter((r) => r.unusual).length;
     const columns: Column<Rank>[] = [
         { title: "Rank", cell: (r) => (known(r.rank) ? r.rank : "?"), by: (r) => r.rank, numeric: true },
         { title: "Waits", cell: (r) => waiting(r.waited_seconds, r.waited_joules, most, "waiting"), by: (r) => r.waited_seconds, numeric: true },
@@ -38,5 +38,5 @@ export function ranks(report: Report): HTMLElement | null {
     return section("ranks", "Ranks", table<Rank>({
         caption: `Job of ${job.words}`, rows: [...shown, ...rest], shown: rest.length ? shown.length : undefined,
         className: "ranks", text: (r) => `rank ${r.rank ?? "?"} ${r.host ?? ""} GPU ${gpus(r)} ${r.line ?? ""}`, columns,
-    }), rest.length && known(job.usual) ? note(`${rest.length} more${apart ? `, ${rest.length - apart} of them` : ""} like rank ${job.usual}.`) : null);
+    }), rest.length && known(job.usual) ? note(`${rest.length} more${unusual ? `, ${rest.length - unusual} of them` : ""} like rank ${job.usual}.`) : null);
 }

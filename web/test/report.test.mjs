@@ -188,7 +188,7 @@ function job_of(count) {
     const data = pages.data_of(ddp), [report] = data.reports, [like] = report.job.ranks, late = count - 2;
     report.job = { ...report.job, size: count, usual: 4, words: `${count} ranks`, ranks: Array.from({ length: count }, (_, rank) => ({
         ...like, rank, host: `node-${rank >> 3}`, devices: [rank % 8], waited_seconds: rank === late ? 0.01 : 12.5, waited_joules: rank === late ? 2 : 3100,
-        held_seconds: rank === late ? 12.5 * (count - 1) : 0, held_joules: rank === late ? 190000 : 0, apart: rank < 2 || rank === late, telling: rank < 2 || rank === 4 || rank === late,
+        held_seconds: rank === late ? 12.5 * (count - 1) : 0, held_joules: rank === late ? 190000 : 0, unusual: rank < 2 || rank === late, in_short_table: rank < 2 || rank === 4 || rank === late,
         line: rank === late ? "train.py:17 log" : null })) };
     return pages.with_data(ddp, data);
 }

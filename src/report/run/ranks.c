@@ -100,17 +100,17 @@ static bool column_shown(const struct hec_job_diagnosis *job, int column) {
 
 /* "and 57 more like rank 3"; "": all have a row. */
 static char *others_of(const struct hec_job_diagnosis *job, char text[96]) {
-    int left = 0, apart = 0, like;
+    int left = 0, unusual = 0, like;
     text[0] = '\0';
     for (int i = 0; i < job->rank_count; i++) {
-        left += !job->ranks[i].telling;
-        apart += !job->ranks[i].telling && job->ranks[i].apart;
+        left += !job->ranks[i].in_short_table;
+        unusual += !job->ranks[i].in_short_table && job->ranks[i].unusual;
     }
     like = job->rank_count ? job->ranks[job->usual].number : -1;
-    if (left && !apart && like >= 0)
+    if (left && !unusual && like >= 0)
         snprintf(text, 96, "and %d more like rank %d", left, like);
     else if (left && like >= 0)
-        snprintf(text, 96, "and %d more, %d of them like rank %d", left, left - apart, like);
+        snprintf(text, 96, "and %d more, %d of them like rank %d", left, left - unusual, like);
     else if (left)
         snprintf(text, 96, "and %d more", left);
     return text;
@@ -145,7 +145,7 @@ char *hec_job_words(const struct hec_summary *s, char *text, size_t size) {
 }
 
 /* Where ranks hardly wait there is nothing to see in the rows. */
-static bool telling(const struct hec_summary *s) {
+static bool shows_rows(const struct hec_summary *s) {
     bool any = s->job.joined > 0;
     for (int i = 0; i < s->job.findings.count; i++)
         any = any || (s->job.findings.list[i].cause == HEC_CAUSE_STRAGGLER && s->job.findings.list[i].actionable);
@@ -159,10 +159,10 @@ void hec_terminal_ranks(struct hec_page *page, const struct hec_summary *s) {
     hec_job_words(s, words, sizeof words);
     hec_page_blank(page);
     hec_page_row(page, 0, "Job", HEC_TONE_PLAIN, "%s", words);
-    for (int i = -1; i < s->job.rank_count && (page->all || telling(s)); i++) {
+    for (int i = -1; i < s->job.rank_count && (page->all || shows_rows(s)); i++) {
         const struct hec_rank *r = i < 0 ? NULL : &s->job.ranks[i];
         const struct hec_device_diagnosis *d = r ? hec_rank_device(s, r) : NULL;
-        if (r && !page->all && !r->telling)
+        if (r && !page->all && !r->in_short_table)
             continue;
         line[0] = '\0';
         for (int c = 1; c < COLUMNS; c++)
@@ -174,7 +174,7 @@ void hec_terminal_ranks(struct hec_page *page, const struct hec_summary *s) {
         if (r && (page->all || r->holds) && hec_rank_line(place, sizeof place, d)[0])
             hec_page_line(page, 4, "", HEC_TONE_DIM, "at %s", place);
     }
-    if (!page->all && telling(s) && others_of(&s->job, others)[0])
+    if (!page->all && shows_rows(s) && others_of(&s->job, others)[0])
         hec_page_row(page, 2, "", HEC_TONE_DIM, "%s (-v shows each)", others);
 }
 
@@ -194,7 +194,7 @@ void hec_markdown_ranks(struct hec_buf *out, const struct hec_summary *s) {
     for (int i = 0; i < s->job.rank_count; i++) {
         const struct hec_rank *r = &s->job.ranks[i];
         const struct hec_device_diagnosis *d = hec_rank_device(s, r);
-        if (!r->telling)
+        if (!r->in_short_table)
             continue;
         for (int c = 0; c < COLUMNS; c++)
             if (column_shown(&s->job, c))
