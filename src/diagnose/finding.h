@@ -77,6 +77,7 @@ struct hec_finding {
     double part;               /* of the joules of all used devices that is theirs: findings are weighed by all */
     double confidence;         /* 0..1 that the cause is right */
     bool actionable;           /* worth it and sure enough (findings.h): what the headline may say */
+    bool hint;                 /* it would be, and is too unsure for that */
     struct hec_evidence title; /* the fact that says most: "starved for data: 41 % of the steps' time" */
     struct hec_evidence evidence[HEC_EVIDENCE_MAX];
     int evidence_count;

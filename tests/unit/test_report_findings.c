@@ -138,6 +138,14 @@ TEST(test_headlines) {
     list[0] = list[1];
     headline("healthy: code is loaded 21 times after set-up; HEC found nothing that would save 5 % of the joules "
              "or more");
+    list[1] = starving;
+    list[1].actionable = false;
+    list[1].hint = true; /* too unsure for a headline, and not nothing */
+    list[1].confidence = 0.25;
+    headline("healthy: code is loaded 21 times after set-up; HEC is sure of nothing that would save 5 % of the joules "
+             "or more");
+    print();
+    SAYS("  then       not sure: starved for data: 40 % of the steps' time; it would");
 }
 
 #define FACT_ID(id, name, unit, more) #id,

@@ -75,6 +75,13 @@ const struct hec_finding *hec_findings_top(const struct hec_findings *findings) 
     return top && top->actionable ? top : NULL;
 }
 
+const struct hec_finding *hec_findings_hint(const struct hec_findings *findings) {
+    for (int i = 0; i < findings->count; i++)
+        if (findings->list[i].hint)
+            return &findings->list[i];
+    return NULL;
+}
+
 char *hec_saving_words(char out[HEC_FORMAT_SIZE], const struct hec_finding *f) {
     bool time =
         f->seconds.best >= HEC_FINDING_WORTH && !(f->joules.best >= HEC_FINDING_WORTH); /* what it is worth by */
@@ -340,8 +347,9 @@ void hec_found_words(char *out, size_t size, const struct hec_summary *s) {
     else if (hec_summary_failed(s))
         snprintf(out, size, "the command failed: exit code %d", s->exit_code);
     else if (first && first->cause == HEC_CAUSE_NONE)
-        snprintf(out, size, "healthy: %s; HEC found nothing that would save %.0f %% of the %s or more%s",
-                 hec_evidence_words(why, first, &first->evidence[0]), 100 * HEC_FINDING_WORTH,
+        snprintf(out, size, "healthy: %s; HEC %s nothing that would save %.0f %% of the %s or more%s",
+                 hec_evidence_words(why, first, &first->evidence[0]),
+                 hec_findings_hint(&s->job.findings) ? "is sure of" : "found", 100 * HEC_FINDING_WORTH,
                  isfinite(s->joules) ? "joules" : "time", rests_on(s));
     else if (first && hec_finding_tells(first))
         found_of(out, size, s, first);

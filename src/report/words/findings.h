@@ -13,6 +13,8 @@ const char *hec_devices_word(char out[HEC_FORMAT_SIZE], uint64_t devices);
 const char *hec_device_word(char text[HEC_FORMAT_SIZE], const struct hec_summary *summary, int device);
 /* The finding that is worth acting on most, NULL: none is. */
 const struct hec_finding *hec_findings_top(const struct hec_findings *findings);
+/* The first that would be worth acting on, and is too unsure for that; NULL: none is. */
+const struct hec_finding *hec_findings_hint(const struct hec_findings *findings);
 /* "38 % of the joules (31 to 44)", of the time where the joules are unknown; "" where both are. */
 char *hec_saving_words(char text[HEC_FORMAT_SIZE], const struct hec_finding *finding);
 #define HEC_SAVES_WORDS 256

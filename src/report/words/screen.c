@@ -110,7 +110,8 @@ static void put_do(struct hec_screen *screen, const struct hec_summary *s, const
     end(screen);
 }
 
-/* The second finding that is worth acting on, with what it saves after the first; else what would be the limit then. */
+/* The second finding that is worth acting on, with what it saves after the first; where there is no first one, what may be one; else what
+ * would be the limit then. */
 static void put_then(struct hec_screen *screen, const struct hec_summary *s) {
     const struct hec_findings *all = &s->job.findings;
     uint64_t chapters = hec_terminal_chapters(s, false);
@@ -126,6 +127,10 @@ static void put_then(struct hec_screen *screen, const struct hec_summary *s) {
         else if (hec_saving_words(saving, f)[0])
             add(out, ": ", "%s", saving);
     }
+    const struct hec_finding *hint = hec_findings_top(all) ? NULL : hec_findings_hint(all);
+    char why[HEC_FACT_SIZE];
+    if (!out[0] && hint && hec_saving_words(saving, hint)[0])
+        add(out, "", "not sure: %s; it would save %s", hec_evidence_words(why, hint, &hint->title), saving);
     if (!out[0] && all->next != HEC_CAUSE_NONE && hec_rest_words(rest, all->next_seconds, all->next_joules)[0])
         add(out, "", "%s would be next: %s", hec_cause_name(all->next), rest);
     end(screen);
