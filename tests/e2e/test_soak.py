@@ -1,7 +1,7 @@
-"""All attacks of attacks.py at once, against an agent that watches 8 GPUs at work. First in simulated time: agent and machine go by the
-virtual clock, the attackers do not; all come, go after a second of real time, and come again after half a simulated hour: nothing is
-lost, nothing grows. Then in real time: how long others wait, with the agent started as its unit for systemd starts it.
-HEC_SOAK_HOURS: of simulated time; with it, the waits are judged too (`make soak`)."""
+"""All attacks of attacks.py at once, but for those of its table ALONE, against an agent that watches 8 GPUs at work. First in simulated
+time: agent and machine go by the virtual clock, the attackers do not; all come, go after a second of real time, and come again after
+half a simulated hour: nothing is lost, nothing grows. Then in real time: how long others wait, with the agent started as its unit for
+systemd starts it. HEC_SOAK_HOURS: of simulated time; with it, the waits are judged too (`make soak`)."""
 import contextlib
 import math
 import multiprocessing
@@ -60,14 +60,15 @@ class Attackers:
     def __init__(self, agent, folder, group=None):
         self.came, done = os.pipe()
         place = types.SimpleNamespace(socket=f"{folder}/agent.sock", port=agent.port, file=f"{folder}/attackers", done=done)
-        self.groups = [attacks.start(name, place, ATTACKERS + i, again=0.5, group=group) for i, name in enumerate(attacks.TOGETHER)]
+        self.names = [name for name in attacks.ATTACKS if name not in attacks.ALONE]
+        self.groups = [attacks.start(name, place, ATTACKERS + i, again=0.5, group=group) for i, name in enumerate(self.names)]
         os.close(done)
 
     def until_all_came(self):
         """However busy the machine is: each has done once what it does."""
         with open(self.came, encoding="utf-8", closefd=False) as lines:
-            came = {next(lines).partition(":")[0] for _ in attacks.TOGETHER}
-        assert came == set(attacks.TOGETHER)
+            came = {next(lines).partition(":")[0] for _ in self.names}
+        assert came == set(self.names)
 
     def __enter__(self):
         return self
