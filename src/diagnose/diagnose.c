@@ -159,9 +159,11 @@ static int begin_timeline(struct hec_build *b, struct hec_why *why) {
     return hec_timeline_begin(&b->pass, &b->timeline, &b->consumers[HEC_STAGE_TIMELINE]);
 }
 
-/* What the trace alone can show of a device: that the command used it. */
-static void mark_used(const struct hec_summary *out, struct hec_device_summary *d, struct hec_reason why) {
-    if (d->used || (!d->use_unknown && !out->imported[0]))
+/* What the trace alone can show of a device: that the command used it. Activities were recorded in its own processes, whatever the
+ * lists of processes, which are polled, say of short ones. */
+static void mark_used(const struct hec_summary *out, struct hec_device_summary *d, bool recorded,
+                      struct hec_reason why) {
+    if (d->used || !(recorded || d->use_unknown || out->imported[0]))
         return;
     d->used = true;
     d->use_unknown = false;
@@ -196,7 +198,7 @@ static int end_timeline(struct hec_build *b, struct hec_why *why) {
         if (!d)
             continue;
         err = keep_timeline(d, &t.devices[i]);
-        mark_used(out, &d->readings, HEC_BECAUSE(USED_TRACED));
+        mark_used(out, &d->readings, true, HEC_BECAUSE(USED_TRACED));
     }
     t.kernels = NULL;
     t.steps = (struct hec_step_summary){0};
@@ -256,7 +258,7 @@ static int end_states(struct hec_build *b, struct hec_why *why) {
     b->diagnosis = NULL;
     for (int i = 0; i < out->device_count && !err; i++)
         if (out->devices[i].ledger)
-            mark_used(out, &out->devices[i].readings, HEC_BECAUSE(USED_CALLED));
+            mark_used(out, &out->devices[i].readings, false, HEC_BECAUSE(USED_CALLED));
     for (int i = 0; i < out->device_count && strcmp(out->trace.why.text, HEC_TRACE_WHY_NOBODY) == 0; i++)
         if (out->devices[i].readings.used)
             out->trace.why = HEC_BECAUSE(TRACER_NOT_LOADED);

@@ -250,6 +250,21 @@ TEST(test_late_in_turn) {
     assert_true(fabs(f->title.value[0] - 10 / 33.6) < 0.02);
 }
 
+/* The lists of processes are polled: of a short one they may know a stranger alone. What it launched was recorded, though. */
+TEST(test_a_device_whose_process_was_not_listed) {
+    begin(7.7);
+    run.gpu_processes[1].pid = 4711;
+    for (int step = 0; step < STEPS; step++) {
+        int64_t began = ranks[0].host;
+        for (int i = 0; i < RANKS; i++)
+            kernel(&ranks[i], gemm, false, 10000 * US);
+        step_ends(began);
+    }
+    end();
+    for (int i = 0; i < RANKS; i++)
+        assert_true(summary.devices[i].readings.used);
+}
+
 /* Of each step 16 passes, each of which synchronises; the optimizer needs one. The collectives of the others go. */
 TEST(test_gradients_synchronised_too_often) {
     begin(7.7);
