@@ -33,7 +33,8 @@ static int by_file(const void *a, const void *b) {
 /* One of each file: a collective may be several kernels, of which the last ends it. */
 static void keep_last(struct hec_import_meetings *m) {
     size_t kept = 0;
-    qsort(m->list, m->count, sizeof *m->list, by_key);
+    if (m->count)
+        qsort(m->list, m->count, sizeof *m->list, by_key);
     for (size_t i = 0; i < m->count; i++)
         if (i + 1 == m->count || m->list[i].key != m->list[i + 1].key || m->list[i].file != m->list[i + 1].file)
             m->list[kept++] = m->list[i];

@@ -82,7 +82,8 @@ static void find_launches(struct hec_import_marks *m, const struct hec_import_jo
         m->list[kept++] = mark;
     }
     m->count = kept;
-    qsort(m->list, m->count, sizeof *m->list, by_start);
+    if (kept)
+        qsort(m->list, m->count, sizeof *m->list, by_start);
 }
 
 /* A backward pass: from the first parameter whose gradient is there to the last one. */
