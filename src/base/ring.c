@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,15 +262,20 @@ static int listen_at(const char *path, const struct sockaddr_un *address, int *f
     return HEC_OK;
 }
 
+/* Threads of a process, which listen in the same folder when they start, do not wait LOCK_WAIT_NS for each other. */
+static pthread_mutex_t listening = PTHREAD_MUTEX_INITIALIZER;
+
 int hec_ring_listen(const char *path, int *fd) {
     struct sockaddr_un address;
     int err = address_of(path, &address);
     if (err)
         return err;
+    pthread_mutex_lock(&listening);
     int folder = lock_folder_of(path);
     err = listen_at(path, &address, fd);
     if (folder >= 0)
         close(folder);
+    pthread_mutex_unlock(&listening);
     return err;
 }
 
