@@ -60,13 +60,6 @@ static bool as_many_steps(const struct hec_device_diagnosis *one, const struct h
     return one->steps.count > 0 && more <= 1 + HEC_FINDING_IN_STEP * (double)one->steps.count;
 }
 
-/* While it spins: where that could not be separated from computing, the middle of what it draws idle and what it draws busy. */
-static double spinning_watts(const struct hec_device_diagnosis *d) {
-    const struct hec_ledger_row *comm = &d->ledger->rows[HEC_STATE_COMM], *idle = &d->ledger->rows[HEC_STATE_HOST];
-    bool known = comm->watts_high - comm->watts_low <= comm->watts;
-    return known || !(idle->watts < comm->watts) ? comm->watts : (idle->watts + comm->watts) / 2;
-}
-
 static struct hec_rank *rank_of(struct hec_job_diagnosis *job, int device) {
     for (int i = 0; i < job->rank_count; i++)
         if (job->ranks[i].devices == hec_device_bit(device))
@@ -105,7 +98,7 @@ bool hec_job_infer(const struct hec_summary *s, struct hec_job_diagnosis *job, s
         if (!(seconds > 0))
             continue;
         rank->waited_s = inferred.waited_s[index] = seconds;
-        rank->waited_j = seconds * spinning_watts(d);
+        rank->waited_j = seconds * d->ledger->rows[HEC_STATE_COMM].watts;
         inferred.waiting_j += rank->waited_j;
         waited += seconds;
         if (seconds > most) {

@@ -2,7 +2,6 @@
 #include "diagnose/rules/sharding.h"
 
 #include "diagnose/rules/waits.h"
-#include "diagnose/states/stacks.h"
 
 #include <math.h>
 

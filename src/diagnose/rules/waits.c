@@ -2,7 +2,6 @@
 
 #include "diagnose/rules/compute.h"
 #include "diagnose/rules/sharding.h"
-#include "diagnose/states/stacks.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* Inside src/diagnose: what a stack says of what its thread does, by the names in it (stacks.def). */
 #pragma once
 
-#include "diagnose/states/state.h"
 #include "diagnose/timeline/tables.h"
 
 enum hec_stack_meaning {
@@ -23,11 +22,6 @@ struct hec_stacks {
     const struct hec_timeline_tables *tables; /* to stay */
     uint8_t *meaning;                         /* by frame: 1 + that of the stack that ends there; 0 not looked at yet */
 };
-
-/* A state of the host in which the parts of a sharded model may be put together: that takes launches, small copies, memory, waits. */
-static inline bool hec_state_sharded(enum hec_state state) {
-    return state == HEC_STATE_HOST || state == HEC_STATE_LAUNCH || state == HEC_STATE_ALLOC || state == HEC_STATE_SYNC;
-}
 
 /* A framework's own code, which ends in a launch or a copy. */
 static inline bool hec_stack_launches(enum hec_stack_meaning meaning) {

@@ -53,6 +53,10 @@ enum hec_state {
 
 const char *hec_state_name(enum hec_state state); /* "compute"; "?" out of range */
 bool hec_state_idle(enum hec_state state);
+/* Idle for what the launching thread does: launches, memory, waits, code. Where a model is sharded, part of it is for that. */
+static inline bool hec_state_sharded(enum hec_state state) {
+    return state == HEC_STATE_HOST || state == HEC_STATE_LAUNCH || state == HEC_STATE_ALLOC || state == HEC_STATE_SYNC;
+}
 
 /* What the program itself said of an instant; known outside of the windows too. */
 enum hec_state_phase { HEC_STATE_PHASE_NONE, HEC_STATE_PHASE_DATA, HEC_STATE_PHASE_CHECKPOINT, HEC_STATE_PHASE_COUNT };

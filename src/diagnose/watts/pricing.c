@@ -209,21 +209,20 @@ static int believe(const struct hec_ledger_device *d, const struct hec_pricing *
                                   edges = {w, HEC_IDLE_EDGE_SPREAD * w, 1, (1 - EDGE_VARIES) * floor},
                                   copy = {HEC_COPY_BY_IDLE * w, HEC_COPY_SPREAD * w, HEC_COPY_BY_IDLE, floor},
                                   working = {work.watts, work.sd, 0, floor}, launch = {w, LAUNCH_SD * w, 1, floor};
-    const double above = p->limit_w - w;
-    const struct hec_unmix_belief spins = {w + HEC_COMM_FILL * above, HEC_COMM_FILL_SD * above, 0, floor};
-    const bool known = above > 0; /* the limit is */
+    const double above = p->limit_w - w; /* NAN: no limit is known */
+    const struct hec_unmix_belief comm = {w + HEC_COMM_FILL * above, HEC_COMM_FILL_SD * above, 0, floor};
     hec_unmix_level(unmix, level.sd);
     double again = p->order->all_ns > 0 ? (double)p->order->again_ns / (double)p->order->all_ns : 0;
     hec_unmix_repeats(unmix, fmin(fmax((again - CHANCE) / (1 - CHANCE), 0), 1));
     for (int i = 0; i < HEC_STATE_COUNT && !err; i++)
         if (i != HEC_STATE_UNKNOWN)
             err = hec_unmix_believe(unmix, i,
-                                    waits(i)                       ? &idle
-                                    : edge(i)                      ? &edges
-                                    : i == HEC_STATE_COPY          ? &copy
-                                    : i == HEC_STATE_LAUNCH        ? &launch
-                                    : i == HEC_STATE_COMM && known ? &spins
-                                                                   : &working);
+                                    waits(i)                           ? &idle
+                                    : edge(i)                          ? &edges
+                                    : i == HEC_STATE_COPY              ? &copy
+                                    : i == HEC_STATE_LAUNCH            ? &launch
+                                    : i == HEC_STATE_COMM && above > 0 ? &comm
+                                                                       : &working);
     return err;
 }
 
