@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""What trampolines and hooks cost, with and without them in turns inside one process: figures of whole processes vary by more.
+"""What HEC costs a program, with and without it in turns inside one process: figures of whole processes vary by more.
 
-    hec run --trace=auto -- bench/gpu/harmless/turns.py launch|infer [SECONDS] [--switch both|hooks|tracer] [--step] > A.json
+    hec run --trace=auto -- bench/gpu/harmless/turns.py launch|infer [SECONDS] [--switch both|hooks|tracer|all] [--step] > A.json
+    hec run -- torchrun --standalone --nproc-per-node=2 bench/gpu/harmless/turns.py ranks|many [SECONDS] [--switch ...] > A.json
     bench/gpu/harmless/turns.py pool A.json B.json...
 
 Turns of 0.15 s; each pair of neighbours gives a ratio of wall time and of CPU time of the launching thread a step. Prints the
 median ratio less 1 and its 95 % interval (bootstrap over pairs), of one process or of several together. CUPTI is never
 switched by this.
+
+--switch: `both` are the trampolines and the hooks; `all` stops the process `hec run` as well (SIGSTOP), with its sensors and
+its sampler of stacks. So `all` is what observing costs outside of CUPTI's glimpse. ranks, many: DistributedDataParallel of
+large and of many small layers; all ranks switch together, and the first one prints.
 
 --step: single steps in turns, each waited for, fifty times as many pairs. The hooks then stay in PyTorch and return at
 once, and the sampler of stacks runs on: what both cost is not in these figures.
@@ -14,14 +19,16 @@ once, and the sampler of stacks runs on: what both cost is not in these figures.
 import argparse
 import json
 import pathlib
+import os
 import random
+import signal
 import statistics
 import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "trace")]
-TURN_S, WARM_S, DRAWS = 0.15, 3.0, 1000
+TURN_S, WARM_S, WARM_STEPS, DRAWS = 0.15, 3.0, 20, 1000
 
 
 def training():
@@ -55,7 +62,27 @@ def inference():
     return step
 
 
-PROGRAMS = {"launch": training, "infer": inference}
+def ranks(width=2048, depth=12, rows=4096):
+    import torch
+
+    device = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(device)
+    torch.distributed.init_process_group("nccl", device_id=torch.device("cuda", device))
+    layers = [layer for _ in range(depth) for layer in (torch.nn.Linear(width, width), torch.nn.ReLU())]
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers).to("cuda", torch.bfloat16))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
+    inputs = torch.randn(rows, width, device="cuda", dtype=torch.bfloat16)
+
+    def step():
+        optimizer.zero_grad()
+        model(inputs).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+PROGRAMS = {"launch": training, "infer": inference, "ranks": ranks, "many": lambda: ranks(512, 100, 1024)}
+OF_RANKS = ("ranks", "many")
 
 
 def turn(step, seconds=TURN_S):
@@ -65,6 +92,70 @@ def turn(step, seconds=TURN_S):
         step()
         steps += 1
     return (time.perf_counter() - wall) / steps, (time.thread_time() - cpu) / steps
+
+
+class Alone:
+    """The turns of one process."""
+
+    first = True
+
+    def warm(self, step, until):
+        while time.perf_counter() < until:
+            step()
+
+    def going(self, until):
+        return time.perf_counter() < until
+
+    turn = staticmethod(turn)
+
+
+class Together:
+    """Ranks that go through the same turns, of as many steps each: the first one says how many, and how long."""
+
+    def __init__(self):
+        import torch
+
+        self.torch = torch
+        self.first, self.steps = torch.distributed.get_rank() == 0, WARM_STEPS
+
+    def agreed(self, value):
+        """What the first rank says."""
+        told = self.torch.tensor([float(value)], device="cuda")
+        self.torch.distributed.broadcast(told, 0)
+        return told.item()
+
+    def warm(self, step, until):
+        while self.going(until):
+            seconds = self.turn(step)[0]
+        self.steps = max(1, int(self.agreed(TURN_S / seconds)))
+
+    def going(self, until):
+        return bool(self.agreed(time.perf_counter() < until))
+
+    def turn(self, step):
+        """Seconds of wall and of CPU time a step, with the devices' work."""
+        wall, cpu = time.perf_counter(), time.thread_time()
+        for _ in range(self.steps):
+            step()
+        self.torch.cuda.synchronize()
+        return (time.perf_counter() - wall) / self.steps, (time.thread_time() - cpu) / self.steps
+
+
+class Observer:
+    """The process `hec run` above this one: stopped and going."""
+
+    def __init__(self):
+        self.process = None
+        parent = os.getppid()
+        while parent > 1 and not self.process:
+            status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{parent}/status").read_text().splitlines())
+            if status["Name"].strip() == "hec":
+                self.process = parent
+            parent = int(status["PPid"])
+
+    def set(self, on):
+        if self.process:
+            os.kill(self.process, signal.SIGCONT if on else signal.SIGSTOP)
 
 
 class Flags:
@@ -95,7 +186,7 @@ def line(found, **more):
 def pool(paths):
     """Pairs of several processes of one program."""
     found = [json.loads(pathlib.Path(path).read_text()) for path in paths]
-    same = {key: found[0][key] for key in ("program", "switch", "seen", "hooks")}
+    same = {key: found[0][key] for key in ("program", "switch", "seen", "hooks", "observer")}
     if any(one[key] != value for one in found for key, value in same.items()):
         sys.exit("turns: these are not of one program")
     ratios = {clock: [ratio for one in found for ratio in one[clock]] for clock in ("wall", "cpu")}
@@ -108,39 +199,48 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", choices=PROGRAMS)
     parser.add_argument("seconds", nargs="?", type=float, default=40)
-    parser.add_argument("--switch", choices=("both", "hooks", "tracer"), default="both", help="what is on and off in turns")
-    parser.add_argument("--step", action="store_true", help="steps in turns")
+    parser.add_argument("--switch", choices=("both", "hooks", "tracer", "all"), default="both", help="what is on and off in turns")
+    parser.add_argument("--step", action="store_true", help="steps in turns, of one process")
     options = parser.parse_args()
     import torch
     from switch import Hec
 
     step, hec = PROGRAMS[options.program](), Hec(hooks=options.switch != "tracer", tracer=options.switch != "hooks")
+    turns = Together() if options.program in OF_RANKS else Alone()
+    observer = Observer() if options.switch == "all" and turns.first else None
     began = time.perf_counter()
-    while time.perf_counter() - began < WARM_S:
-        step()
+    turns.warm(step, began + WARM_S)
     wall, cpu, rng, switch = [], [], random.Random(2), Flags(hec) if options.step else hec
 
     def waited():
         step()
         torch.cuda.synchronize()
 
-    while time.perf_counter() - began < options.seconds:
+    while turns.going(began + options.seconds):
         times = {}
         for on in rng.sample((True, False), 2):
             switch.set(on)
+            if observer:
+                observer.set(on)
             torch.cuda.synchronize()
             if options.step:
-                times[on] = turn(waited, 0)
+                times[on] = turns.turn(waited, 0)
                 switch.set(True)
             else:
                 step()
-                times[on] = turn(step)
+                times[on] = turns.turn(step)
         wall.append(times[True][0] / times[False][0])
         cpu.append(times[True][1] / times[False][1])
     switch.set(True)
+    if observer:
+        observer.set(True)
     switched = options.switch + (", step by step" if options.step else "")
-    print(line({"program": options.program, "switch": switched, "seen": bool(hec.library), "hooks": bool(hec.hooks),
-                "wall": [round(ratio, 5) for ratio in wall], "cpu": [round(ratio, 5) for ratio in cpu]}))
+    if turns.first:
+        print(line({"program": options.program, "switch": switched, "seen": bool(hec.library), "hooks": bool(hec.hooks),
+                    "observer": bool(observer and observer.process),
+                    "wall": [round(ratio, 5) for ratio in wall], "cpu": [round(ratio, 5) for ratio in cpu]}))
+    if options.program in OF_RANKS:
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
