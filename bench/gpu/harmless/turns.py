@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What HEC costs a program, with and without it in turns inside one process: figures of whole processes vary by more.
 
-    hec run --trace=auto -- bench/gpu/harmless/turns.py launch|infer [SECONDS] [--switch both|hooks|tracer|all] [--step] > A.json
+    hec run --trace=auto -- bench/gpu/harmless/turns.py launch|infer [SECONDS] [--switch PARTS,PARTS...] [--step] > A.json
     hec run -- torchrun --standalone --nproc-per-node=2 bench/gpu/harmless/turns.py ranks|many [SECONDS] [--switch ...] > A.json
     bench/gpu/harmless/turns.py pool A.json B.json...
 
@@ -9,14 +9,16 @@ Turns of 0.15 s; each pair of neighbours gives a ratio of wall time and of CPU t
 median ratio less 1 and its 95 % interval (bootstrap over pairs), of one process or of several together. CUPTI is never
 switched by this.
 
---switch: `both` are the trampolines and the hooks; `all` stops the process `hec run` as well (SIGSTOP), with its sensors and
-its sampler of stacks. So `all` is what observing costs outside of CUPTI's glimpse. ranks, many: DistributedDataParallel of
-large and of many small layers; all ranks switch together, and the first one prints.
+--switch: what is off in every second turn: tracer (the trampolines), hooks, observer (the process `hec run`, stopped by
+SIGSTOP, with its sensors and its sampler of stacks), or several of them, as tracer+hooks, which is the default. Of a list each
+has its pairs in turn, and its line. tracer+hooks+observer is what observing costs outside of CUPTI's glimpse. ranks, many:
+DistributedDataParallel of large and of many small layers; all ranks switch together, and the first one prints.
 
 --step: single steps in turns, each waited for, fifty times as many pairs. The hooks then stay in PyTorch and return at
 once, and the sampler of stacks runs on: what both cost is not in these figures.
 """
 import argparse
+import itertools
 import json
 import pathlib
 import os
@@ -159,7 +161,7 @@ class Observer:
 
 
 class Flags:
-    """Switches at no cost of its own."""
+    """Switches tracer and hooks at no cost of its own."""
 
     def __init__(self, hec):
         self.hec = hec
@@ -169,6 +171,32 @@ class Flags:
             (self.hec.library.hec_trace_resume if on else self.hec.library.hec_trace_pause)()
         if self.hec.hooks:
             self.hec.hooks.core.installed = on
+
+
+class Parts:
+    """What one word of --switch names."""
+
+    def __init__(self, name, step, first):
+        from switch import Hec
+
+        self.name, words = name, name.split("+")
+        unknown = set(words) - {"tracer", "hooks", "observer"}
+        if unknown:
+            sys.exit(f"turns: not known: {', '.join(unknown)}")
+        self.hec = Hec(hooks="hooks" in words, tracer="tracer" in words)
+        self.observer = Observer() if "observer" in words and first else None  # one for all ranks
+        self.inside = Flags(self.hec) if step else self.hec
+        self.found = {"wall": [], "cpu": []}
+
+    def set(self, on):
+        self.inside.set(on)
+        if self.observer:
+            self.observer.set(on)
+
+    def line(self, program, step):
+        rounded = {clock: [round(ratio, 5) for ratio in ratios] for clock, ratios in self.found.items()}
+        return line({"program": program, "switch": self.name + (", step by step" if step else ""), "seen": bool(self.hec.library),
+                     "hooks": bool(self.hec.hooks), "observer": bool(self.observer and self.observer.process), **rounded})
 
 
 def interval(ratios):
@@ -199,46 +227,40 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", choices=PROGRAMS)
     parser.add_argument("seconds", nargs="?", type=float, default=40)
-    parser.add_argument("--switch", choices=("both", "hooks", "tracer", "all"), default="both", help="what is on and off in turns")
+    parser.add_argument("--switch", default="tracer+hooks", help="what is on and off in turns")
     parser.add_argument("--step", action="store_true", help="steps in turns, of one process")
     options = parser.parse_args()
     import torch
-    from switch import Hec
 
-    step, hec = PROGRAMS[options.program](), Hec(hooks=options.switch != "tracer", tracer=options.switch != "hooks")
+    step = PROGRAMS[options.program]()
     turns = Together() if options.program in OF_RANKS else Alone()
-    observer = Observer() if options.switch == "all" and turns.first else None
+    each = [Parts(name, options.step, turns.first) for name in options.switch.split(",")]
     began = time.perf_counter()
     turns.warm(step, began + WARM_S)
-    wall, cpu, rng, switch = [], [], random.Random(2), Flags(hec) if options.step else hec
+    rng = random.Random(2)
 
     def waited():
         step()
         torch.cuda.synchronize()
 
-    while turns.going(began + options.seconds):
+    for parts in itertools.cycle(each):
+        if not turns.going(began + options.seconds):
+            break
         times = {}
         for on in rng.sample((True, False), 2):
-            switch.set(on)
-            if observer:
-                observer.set(on)
+            parts.set(on)
             torch.cuda.synchronize()
             if options.step:
                 times[on] = turns.turn(waited, 0)
-                switch.set(True)
+                parts.set(True)
             else:
                 step()
                 times[on] = turns.turn(step)
-        wall.append(times[True][0] / times[False][0])
-        cpu.append(times[True][1] / times[False][1])
-    switch.set(True)
-    if observer:
-        observer.set(True)
-    switched = options.switch + (", step by step" if options.step else "")
-    if turns.first:
-        print(line({"program": options.program, "switch": switched, "seen": bool(hec.library), "hooks": bool(hec.hooks),
-                    "observer": bool(observer and observer.process),
-                    "wall": [round(ratio, 5) for ratio in wall], "cpu": [round(ratio, 5) for ratio in cpu]}))
+        parts.set(True)
+        for number, clock in enumerate(("wall", "cpu")):
+            parts.found[clock].append(times[True][number] / times[False][number])
+    for parts in each if turns.first else ():
+        print(parts.line(options.program, options.step))
     if options.program in OF_RANKS:
         torch.distributed.destroy_process_group()
 
