@@ -120,6 +120,18 @@ def test_by_hand(counted):
     assert counted(program)[2] == {"fp16": pytest.approx(2 * 8 * (32 * 64 + 64 * 16), rel=1e-5)}
 
 
+def test_hooks_that_come_back_count_on(counted):
+    """They know what was counted before they were taken out: no call is counted again for it."""
+    program = """
+    model, hooks = nn.Linear(32, 32), sys.modules.get("_hec_hooks")  # none in the run that is compared with
+    for _ in range(5):
+        train(model, lambda i: torch.randn(8, 32), steps=4)
+        if hooks:
+            hooks.pause(), hooks.resume()
+"""
+    assert counted(program)[0] == 3  # of 20: the fourth, the eighth, the sixteenth
+
+
 def test_calls_that_differ(counted):
     """More of them are counted, and how far the mean may be off is said. Gradients of several backward passes are of one step."""
     program = """

@@ -43,7 +43,7 @@ _searching = False
 _searches = _outer = _inner = 0
 _named = ""  # the class of the module whose calls are steps, as it was reported
 _unknown = 0  # steps whose samples nobody knew
-_roots: "list[weakref.ref[Any]]" = []
+_roots: "list[RootCall]" = []  # also while the hooks are out
 sizes.roots = _roots
 
 
@@ -157,12 +157,13 @@ def _search(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _adopt(module: Any, compiled: Any = None) -> RootCall:
-    before = module.__dict__.get(PLACE)
+    """A module that was one before, also before the hooks were taken out, is counted on."""
     call = module.__dict__[PLACE] = RootCall(module, compiled)
-    if isinstance(before, RootCall):
-        call.levers, call.tallies = before.levers, before.tallies
-    _roots[:] = [ref for ref in _roots if ref() is not None and ref() is not module]
-    _roots.append(weakref.ref(module))
+    for before in _roots:
+        if before.ref() is module:
+            call.levers, call.tallies = before.levers, before.tallies
+    _roots[:] = [root for root in _roots if root.ref() is not None and root.ref() is not module]
+    _roots.append(call)
     return call
 
 
@@ -321,11 +322,11 @@ def install() -> None:
     _is_compiling = core.find_is_compiling()
     _patched.install()
     _jit_ignores().append(PLACE)
-    for ref in _roots:
-        module = ref()
+    for root in list(_roots):
+        module = root.ref()
         if module is not None and PLACE not in module.__dict__:
             _adopt(module)
-    if not any(ref() is not None for ref in _roots):
+    if not any(root.ref() is not None for root in _roots):
         search()
 
 
@@ -334,8 +335,8 @@ optimizers.on_unknown = samples_unknown
 
 def remove() -> None:
     _stop_search()
-    for ref in _roots:
-        module = ref()
+    for root in _roots:
+        module = root.ref()
         if module is not None and isinstance(module.__dict__.get(PLACE), RootCall):
             if module.__dict__[PLACE].compiled is None:
                 del module.__dict__[PLACE]

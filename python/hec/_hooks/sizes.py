@@ -17,7 +17,7 @@ SETTLED = 16  # after it only memory is: sizes stay, and all optimizers have ste
 INPUTS_MAX = 10000
 
 due = False  # what the next forward pass leaves in memory is to be looked at
-roots: "list[Any]" = []  # weak references to outermost modules; modules.py has them
+roots: "list[Any]" = []  # outermost modules, each behind a weak reference `ref`; modules.py has them
 _optimizers: "list[Any]" = []
 _inputs: Dict[int, int] = {}  # bytes of the first tensor that a module was given, by its id, while outermost modules are looked for
 _steps = 0
@@ -61,7 +61,7 @@ def _trained_by(optimizers: "list[Any]") -> "Dict[int, Any]":
 def _root_of(trained: "Dict[int, Any]") -> Any:
     """The outermost module that has most of what is trained; None: none is known."""
     most, root = 0, None
-    for module in (ref() for ref in roots):
+    for module in (root.ref() for root in roots):
         found = sum(p.numel() for p in module.parameters() if id(p) in trained) if module is not None else 0
         if found > most:
             most, root = found, module

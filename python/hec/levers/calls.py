@@ -69,7 +69,7 @@ class Calls:
 
     def modules(self) -> "list[Any]":
         """Those that it has something to do with."""
-        found = [ref() for ref in outermost._roots]
+        found = [root.ref() for root in outermost._roots]
         return [module for module in found if module is not None and self._entry(module) is not None]
 
     def _entry(self, module: Any) -> "Optional[Module]":
