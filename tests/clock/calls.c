@@ -92,10 +92,17 @@ EXPORT time_t time(time_t *result) {
     return now;
 }
 
-/* The kernel's clock source is none that a program could read by itself. */
+/* What a program could read of real time beside the clock: the kernel's clock source, so that it reads none by itself; how long its
+ * threads waited for a core, and what the host of a virtual machine took from all of them. Those waits take no time here, and who
+ * takes them off waits that do finds on a busy machine that a program never waited. */
 static const char *file_of(const char *path) {
-    static const char source[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    return clock_current() && strcmp(path, source) == 0 ? "/dev/null" : path;
+    static const char source[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                      own[] = "/proc/self/task/", delay[] = "/schedstat";
+    size_t length = strlen(path);
+    bool delays = strncmp(path, own, sizeof own - 1) == 0 && length >= sizeof delay &&
+                  strcmp(path + length - (sizeof delay - 1), delay) == 0;
+    return clock_current() && (delays || strcmp(path, source) == 0 || strcmp(path, "/proc/stat") == 0) ? "/dev/null"
+                                                                                                       : path;
 }
 
 #define OPEN(name)                                                                                                     \

@@ -56,6 +56,13 @@ def test_beside_the_driver_of_a_device_the_clock_is_real(hec, tmp_path):
     assert times["real"] and times["sleeps"] >= 10**7
 
 
+def test_no_wait_for_a_core_is_seen(hec):
+    """It takes no time by this clock: the tracer, which takes it off what a program waited, found on a busy machine that none had."""
+    program = "import threading\nfor name in (f'self/task/{threading.get_native_id()}/schedstat', 'stat'): print(open('/proc/' + name).read() == '')"
+    for options, seen in (("--sim", "h200"), "True\nTrue\n"), ((), "False\nFalse\n"):
+        assert hec.ok("run", "-q", "-f", "-o", "x.hec", *options, "--", sys.executable, "-c", program).stdout == seen
+
+
 def test_nothing_of_hec_has_it():
     """Only who makes a simulated machine asks for it, and it is not where hec's libraries are."""
     asks = [path for folder in ("src", "sim", "include") for path in (ROOT / folder).rglob("*.[ch]") if "SIM_CLOCK_START" in path.read_text()]
