@@ -1,5 +1,6 @@
 /* The whole of libhectrace.so in programs on the simulated GPU, with doubles of CUPTI 11.8, 12 and 13: what comes out of
- * its ring against what the program says it did. Label threads (pthread_create): the tracer has one of its own. */
+ * its ring against what the program says it did. Label threads (pthread_create): the tracer has one of its own. The test and the
+ * programs go by the common virtual clock (tests/clock): what they do in a second does not depend on how busy the machine is. */
 #include "base/trace.h"
 #include "sim/spec.h"
 #include "sim/world.h"
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #define LIB HEC_BINARY_DIR "/lib/hec"
+#define CLOCK HEC_BINARY_DIR "/tests/lib/libtest_clock.so"
 #define RINGS 4
 
 /* What one program's rings told, summed up. */
@@ -133,6 +135,7 @@ static void run(struct reported *reported, const char *mode, const char *cupti, 
         setenv("LD_LIBRARY_PATH", libraries, 1);
         setenv(HEC_TRACE_ENV_SOCKET, path, 1);
         setenv(HEC_TRACE_ENV_MODE, mode, 1);
+        setenv("LD_PRELOAD", CLOCK, 1);
         /* what a program has not freed at its end is no leak of the tracer's */
         const char *sanitizer = getenv("ASAN_OPTIONS");
         char options[512];
@@ -323,6 +326,11 @@ TEST(test_lookups) {
     }
 }
 
+static void assert_pace_of_the_host(const struct reported *reported) {
+    assert_calls_alone(reported, (uint64_t)number(reported, "kernels"));
+    assert_true(reported->process.why != 0 && reported->process.cupti_version == 0);
+}
+
 TEST(test_auto) {
     struct reported reported;
     /* it waits for the device: 2 s after the first launch there is a window of 2 s */
@@ -340,14 +348,33 @@ TEST(test_auto) {
     RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=10", "ns=1000000", "fork=2");
     assert_int_equal(reported.rings, 1);
     assert_true(reported.count[HEC_TRACE_KERNEL] > 0);
-    /* the host sets the pace, also where it waits for a processor after each batch: CUPTI is never loaded, and the last
-     * PROCESS record says why */
-    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=400000", "ns=10");
-    assert_calls_alone(&reported, (uint64_t)number(&reported, "kernels"));
-    assert_true(reported.process.why != 0 && reported.process.cupti_version == 0);
+    /* the host sets the pace: CUPTI is never loaded, and the last PROCESS record says why */
+    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=3", "batch=400000", "ns=10");
+    assert_pace_of_the_host(&reported);
     /* over before that */
     RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "kernels=100");
     assert_calls_alone(&reported, 100);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    make_world("h200");
+    return 0;
+}
+
+static int set_up_in_real_time(void **state) {
+    (void)state;
+    setenv("HEC_TEST_CLOCK", "real", 1);
+    make_world("h200");
+    return unsetenv("HEC_TEST_CLOCK");
+}
+
+/* So does a host that waits for a processor, in a launch or after a batch: that is no waiting for the device. By the virtual clock
+ * nothing waits for a processor. */
+TEST_WITH(test_auto_on_a_busy_machine, set_up_in_real_time, set_up) {
+    struct reported reported;
+    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=400000", "ns=10");
+    assert_pace_of_the_host(&reported);
 }
 
 TEST(test_memory) {
@@ -379,12 +406,6 @@ TEST(test_another_user) {
         assert_int_equal(launches(&reported), number(&reported, "launched"));
         assert_clean(&reported);
     }
-}
-
-static int set_up(void **state) {
-    (void)state;
-    make_world("h200");
-    return 0;
 }
 
 ALL_TESTS(set_up, destroy_world)
