@@ -177,6 +177,11 @@ def test_totals_can_fail():
     assert "of 0" in judge.table([]) and "cause |" not in judge.table([])
 
 
+def test_what_time_ended_is_not_a_fault_of_the_program():
+    cut = {"seed": 3, "spec": result({"reads": 0.3})["spec"], "failed": judge.CUT}
+    assert "- cut: 3" in judge.table([cut]) and "not run" not in judge.table([cut])
+
+
 @pytest.mark.parametrize("found, silent", [([], 1), ([NONE], 1), ([finding("straggler", 0.1, 0.2, 0.3)], 0)])
 def test_nothing_said_of_what_costs_much(found, silent):
     rows, _ = judge.totals([result({"late_sleep": 0.3}, *found)])

@@ -15,6 +15,7 @@ NOISY = 0.2  # spread of the turns of the program as it is, by their mean: more 
 STEADY = 0.05  # spread of the turns' seconds, by their mean: less tells what hec costs
 UNLIKE = 1.3  # times as long, or as short, a unit took among the arms as in the run that HEC judged: then they are not the same program
 STUDENT = {2: 6.31, 3: 2.92, 4: 2.35, 5: 2.13, 6: 2.02}  # of so many turns: standard errors that a truth exceeds in 5 of 100
+CUT = "no time left: begun too late"  # of what failed: nothing is known of the program
 ONLY_UNDER_HEC = "It ends well without hec."  # last line of what failed
 NOISE, UNMEASURED, OTHERWISE = "noisy", "not measured", "runs otherwise among its arms"
 
@@ -251,7 +252,7 @@ def table(results):
             lines += ["", f"- a unit takes longer under hec, {len(shares)} programs that replay {'CUDA' if graphs else 'no'} graphs: median {middle} "
                           f"(quartiles {low} to {high}, most {100 * max(shares):+.1f} %)"]
     lines += [""] + [f"- not judged: {seed}: {cause}, claims {percent(best)}" for seed, cause, best in unjudged(results)]
-    lines += [f"- not run: {result['seed']}: {what_is(result['spec'])}: {last_line(result['failed'])}"
+    lines += [f"- {'cut' if result['failed'] == CUT else 'not run'}: {result['seed']}: {what_is(result['spec'])}: {last_line(result['failed'])}"
               + (" WITHOUT HEC IT ENDS WELL" if ONLY_UNDER_HEC in result["failed"] else "") for result in results if "failed" in result]
     return "\n".join(lines) + "\n"
 

@@ -166,8 +166,12 @@ class Program:
         """Seconds for what is to be waited for."""
         left = self.until - time.monotonic()
         if left < 1:
-            raise RuntimeError("no time left")
+            raise RuntimeError(judge.CUT)
         return min(most, left)
+
+    def cut(self):
+        """Whether all its time is over: what then did not answer says nothing of the program."""
+        return self.until - time.monotonic() < 1
 
     def written(self, name, without, probe=None):
         """The source of an arm, in a folder of its own; of CUDA C++ what nvcc made of it."""
@@ -305,7 +309,8 @@ class Program:
             self.measure()
             self.result["judged"] = judge.verdict(self.result)
         except (RuntimeError, OSError, ValueError, KeyError, subprocess.SubprocessError, ArithmeticError) as failure:
-            self.result["failed"] = (getattr(failure, "stderr", None) or f"{type(failure).__name__}: {failure}")[-2200:]
+            why = (getattr(failure, "stderr", None) or f"{type(failure).__name__}: {failure}")[-2200:]
+            self.result["failed"] = judge.CUT if self.cut() else why
         for name in self.folder.glob("*"):  # what stays: the program, what it says where it failed, the run
             if name.is_dir() and name.name != "base" and "failed" not in self.result:
                 shutil.rmtree(name)
