@@ -151,6 +151,8 @@ int hec_job_alike(const struct hec_summary *summary, struct hec_job_diagnosis *j
 
 /* job_inferred.c: where kernels of some ranks alone were recorded, whom the ones that communicate wait for. True, with what it means in
  * ranks and in *out, where it is known; *out is what the ledgers alone say. */
+/* What the slowest's process does alone: own_s and own_code_s. */
+void hec_job_own(const struct hec_summary *summary, struct hec_collectives *out);
 bool hec_job_infer(const struct hec_summary *summary, struct hec_job_diagnosis *job, struct hec_collectives *out);
 
 /* ---- others.c ----

@@ -358,6 +358,7 @@ static void find_collectives(const struct hec_summary *s, const struct hec_sched
     memset(matched.waited_s, 0, sizeof matched.waited_s);
     if (out->count && find_by_match(s, schedule, job, &matched)) {
         *out = matched;
+        hec_job_own(s, out);
         out->bus_bytes = bus_bytes(s);
         charge(job);
     } else {

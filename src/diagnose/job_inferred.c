@@ -32,22 +32,27 @@ static double owned_s(const struct hec_device_diagnosis *d, enum hec_state state
     return row->traced_ns > 0 ? d->gaps->owned_s[state][cause] * row->seconds * 1e9 / (double)row->traced_ns : 0;
 }
 
-/* What a device idles, of these states, for lines that its process alone runs. */
-static double own_s(const struct hec_summary *s, const struct hec_device_diagnosis *d) {
-    static const struct {
-        enum hec_state state;
-        enum hec_cause cause;
-    } kinds[] = {{HEC_STATE_HOST, HEC_CAUSE_HOST}, {HEC_STATE_DATA, HEC_CAUSE_DATA}};
-    double all = 0;
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
-        double lines = 0;
-        for (int i = 0; i < d->steady_source.count; i++) {
-            const struct hec_source_line *l = &d->steady_source.lines[i];
-            lines += l->state == kinds[k].state && own_line(s, l, d->steps.pid) ? l->seconds : 0;
-        }
-        all += fmin(lines, owned_s(d, kinds[k].state, kinds[k].cause));
+/* What a device idles, of a state, for lines that its process alone runs. */
+static double own_of(const struct hec_summary *s, const struct hec_device_diagnosis *d, enum hec_state state,
+                     enum hec_cause cause) {
+    double lines = 0;
+    for (int i = 0; i < d->steady_source.count; i++) {
+        const struct hec_source_line *l = &d->steady_source.lines[i];
+        lines += l->state == state && own_line(s, l, d->steps.pid) ? l->seconds : 0;
     }
-    return all;
+    return fmin(lines, owned_s(d, state, cause));
+}
+
+static double own_s(const struct hec_summary *s, const struct hec_device_diagnosis *d) {
+    return own_of(s, d, HEC_STATE_HOST, HEC_CAUSE_HOST) + own_of(s, d, HEC_STATE_DATA, HEC_CAUSE_DATA);
+}
+
+void hec_job_own(const struct hec_summary *s, struct hec_collectives *c) {
+    const struct hec_device_diagnosis *d = hec_summary_device(s, c->slowest);
+    if (!d || !d->steady || !d->gaps || s->job.size <= 1)
+        return;
+    c->own_s = own_s(s, d);
+    c->own_code_s = own_of(s, d, HEC_STATE_HOST, HEC_CAUSE_HOST);
 }
 
 static double busy_s(const struct hec_device_diagnosis *d) {
@@ -108,6 +113,8 @@ bool hec_job_infer(const struct hec_summary *s, struct hec_job_diagnosis *job, s
     }
     if (!(most > 0))
         return false;
+    inferred.own_s = own;
+    inferred.own_code_s = own_of(s, slow, HEC_STATE_HOST, HEC_CAUSE_HOST);
     held->held_s = waited;
     held->held_j = inferred.waiting_j;
     *out = inferred;

@@ -1,6 +1,8 @@
 /* Checkpoint: the program saves its state, and the device waits. */
+#include "diagnose/rules/straggler.h"
 #include "diagnose/rules/waits.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct hec_phase_summary *phase_of(const struct hec_facts *f) {
@@ -8,6 +10,31 @@ static const struct hec_phase_summary *phase_of(const struct hec_facts *f) {
         if (strcmp(f->summary->phases[i].name, "checkpoint") == 0)
             return &f->summary->phases[i];
     return NULL;
+}
+
+/* Joules that ranks wait for the one on this device. */
+static double waiting_j(const struct hec_job_diagnosis *job, int device) {
+    double joules = 0;
+    for (int i = 0; i < job->rank_count; i++)
+        joules += job->ranks[i].waited_s > 0 && !(job->ranks[i].devices & hec_device_bit(device)) ? job->ranks[i].waited_j : 0;
+    return joules;
+}
+
+/* One rank writes them, and the others wait for it meanwhile: their joules go with its own. */
+static void others_wait(const struct hec_facts *f, struct hec_finding *out) {
+    const struct hec_collectives *c = &f->summary->job.collectives;
+    double seconds = hec_straggler_checkpoint_s(f), all_j = f->summary->joules;
+    if (!(seconds > 0))
+        return;
+    hec_finding_add(out, HEC_FACT(CHECKPOINT_WAITED, seconds, c->slowest));
+    out->devices = c->devices;
+    double share = waiting_j(&f->summary->job, c->slowest) * seconds / c->waited_s[c->waits_most] / all_j;
+    if (!(f->run_j > 0) || !(all_j > 0) || !isfinite(share))
+        return;
+    out->joules = hec_saving_scaled(out->joules, f->run_j / all_j, f->run_j / all_j, f->run_j / all_j);
+    hec_saving_add(&out->joules, hec_saving_scaled((struct hec_saving){share, share, share}, HEC_STRAGGLER_GOES_LOW,
+                                                   HEC_STRAGGLER_GOES, 1));
+    out->estimated |= c->estimated;
 }
 
 bool hec_judge_checkpoint(const struct hec_facts *f, struct hec_finding *out) {
@@ -24,5 +51,6 @@ bool hec_judge_checkpoint(const struct hec_facts *f, struct hec_finding *out) {
     }
     if (phase && phase->count > 0)
         hec_finding_add(out, HEC_FACT(CHECKPOINTS, (double)phase->count, phase->seconds / (double)phase->count));
+    others_wait(f, out);
     return true;
 }

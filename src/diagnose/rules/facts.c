@@ -63,6 +63,11 @@ void hec_facts_gather(const struct hec_summary *summary, const struct hec_device
         read_kernels(d->timeline, out);
 }
 
+double hec_collectives_waited(const struct hec_collectives *c, int device) {
+    bool one = c->inferred || (c->matched && c->slowest_share >= HEC_STRAGGLER_MOSTLY);
+    return one ? c->waited_s[device] : 0;
+}
+
 bool hec_facts_network(const struct hec_facts *f) {
     return f->steps->source == HEC_STEP_OPTIMIZER || f->steps->source == HEC_STEP_MODULE || f->summary->step_module[0];
 }

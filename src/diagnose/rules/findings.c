@@ -148,6 +148,7 @@ static void join(const struct hec_summary *summary, struct hec_finding *f, const
     hec_finding_add(f, theirs);
     f->devices |= other->devices;
     f->estimated |= other->estimated;
+    f->joules_ruled |= other->joules_ruled;
     f->states |= other->states;
     f->confidence = fmax(f->confidence, other->confidence);
 }
@@ -211,10 +212,15 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
     }
     f->step_seconds = of_steps(f->seconds, steady_s > 0 ? facts->run_s / steady_s : NAN);
     f->step_joules = of_steps(f->joules, steady_j > 0 ? facts->run_j / steady_j : NAN);
+    const struct hec_saving ruled = f->step_joules;
     int err = hec_predict(predictor, facts, f);
     if (err || !f->replayed) {
         bound(facts, steady_s, steady_j, f);
         return err;
+    }
+    if (isnan(f->step_joules.best) && isfinite(ruled.best)) {
+        f->step_joules = ruled;
+        f->joules_ruled = true;
     }
     if (isnan(facts->run_j)) /* joules of others too, or none at all */
         f->step_joules = (struct hec_saving){NAN, NAN, NAN};
@@ -226,7 +232,7 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
     }
     f->seconds = times(f->step_seconds, steady_s / facts->run_s);
     struct hec_saving joules = times(f->step_joules, steady_j / facts->run_j);
-    if (isfinite(joules.best) || isnan(facts->run_j)) { /* else the rule's estimate stays */
+    if (!f->joules_ruled && (isfinite(joules.best) || isnan(facts->run_j))) { /* else the rule's estimate stays */
         f->joules = joules;
         f->estimated = !f->proven;
     }

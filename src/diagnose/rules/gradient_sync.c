@@ -11,8 +11,10 @@ bool hec_judge_gradient_sync(const struct hec_facts *f, struct hec_finding *out)
     if (g->steps < HEC_GRADIENT_SYNC_STEPS || !(syncs >= HEC_GRADIENT_SYNC_LEAST) || !steady ||
         !steady->rows[HEC_STATE_COMM].ns)
         return false;
+    double stays = hec_collectives_waited(&job->collectives, f->device->readings.device.index) /
+                   steady->rows[HEC_STATE_COMM].seconds;
     double in_use = hec_ledger_work(steady) + steady->rows[HEC_STATE_COMM].seconds;
-    double goes = 1 - 1 / syncs, share = steady->rows[HEC_STATE_COMM].seconds / in_use,
+    double goes = (1 - 1 / syncs) * fmax(0, 1 - stays), share = steady->rows[HEC_STATE_COMM].seconds / in_use,
            of_run = share * in_use / f->run_s;
     out->title = HEC_FACT(SYNCS, syncs, goes * share);
     hec_finding_add(out, HEC_FACT(SYNC_PASSES, (double)g->passes / (double)g->steps, syncs));

@@ -225,7 +225,7 @@ void hec_predictor_stretch(const struct hec_predictor *p, int device, double *se
 /* What is tried together with the others. */
 static bool joins(const struct hec_predictor *p, const struct hec_finding *f, struct hec_replay_edit *edit) {
     struct answer a = answer_of(p, f);
-    if (!f->replayed || !(fmax(f->step_seconds.best, f->step_joules.best) >= HEC_FINDING_WORTH))
+    if (!f->replayed || !(fmax(f->step_seconds.best, f->joules_ruled ? NAN : f->step_joules.best) >= HEC_FINDING_WORTH))
         return false;
     *edit = hec_edit_with(a.edit, a.value);
     return true;
@@ -289,7 +289,7 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
         findings->together_seconds = fmax(0, saved(p, &after));
         struct hec_saving first = hec_replay_power_saved(&p->power, &p->before, &before);
         struct hec_saving all = hec_replay_power_saved(&p->power, &p->before, &after);
-        bool joules = isfinite(f->step_joules.best);
+        bool joules = isfinite(f->step_joules.best) && !f->joules_ruled;
         f->rest_joules = !joules ? NAN : count == 1 ? f->step_joules.best : fmax(0, all.best - first.best);
         findings->together_joules = joules ? fmax(0, all.best) : NAN;
         before = after;

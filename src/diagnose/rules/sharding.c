@@ -38,16 +38,13 @@ static enum hec_state comm_state(const struct hec_device_diagnosis *d) {
 /* Of the loop: seconds of communication that nothing hides, and that data parallel training would hide. What ranks wait for one of them
  * is that one's. */
 static double comm_s(const struct hec_facts *f, const struct hec_parallelism *p) {
-    const struct hec_collectives *c = &f->summary->job.collectives;
     enum hec_state state = comm_state(f->device);
     double seconds = f->device->steady->rows[state].seconds;
-    bool one = c->inferred || (c->matched && c->slowest_share >= HEC_STRAGGLER_MOSTLY);
     if (!(seconds > 0) || !(p->comm_s > 0) || !isfinite(open_s(p)))
         return 0;
     if (state == HEC_STATE_COMPUTE)
         seconds *= p->comm_s / (p->comm_s + p->compute_s);
-    if (one)
-        seconds = fmax(0, seconds - c->waited_s[f->device->readings.device.index]);
+    seconds = fmax(0, seconds - hec_collectives_waited(&f->summary->job.collectives, f->device->readings.device.index));
     return seconds * fmax(0, 1 - open_s(p) / p->comm_s);
 }
 

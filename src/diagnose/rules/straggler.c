@@ -1,5 +1,5 @@
 /* Straggler: ranks wait inside collectives for one that begins them later. */
-#include "diagnose/rules/facts.h"
+#include "diagnose/rules/straggler.h"
 
 #include <math.h>
 
@@ -69,25 +69,78 @@ static bool is_one(const struct hec_collectives *c, double more_work_s, double w
                                       : more_work_s >= HEC_STRAGGLER_EXPLAINED * waiting_s;
 }
 
+/* Of the device that the others wait for. */
+struct late {
+    const struct hec_device_diagnosis *waits; /* the one that waits most */
+    double work_s, slow_work_s, shared_s, in_use, waiting;
+    bool one;  /* it is one rank that is late, */
+    bool idle; /* not for more to compute, */
+    bool told; /* and this state explains most of the waiting */
+    struct excess e;
+};
+
+/* false: it is not that one, or they hardly wait. */
+static bool find_late(const struct hec_facts *f, struct late *out) {
+    const struct hec_collectives *c = &f->summary->job.collectives;
+    if (c->count < 2 || c->slowest != f->device->readings.device.index || !f->device->steady)
+        return false;
+    out->waits = hec_summary_device(f->summary, c->waits_most);
+    out->work_s = hec_ledger_work(out->waits->steady);
+    out->slow_work_s = hec_ledger_work(f->device->steady);
+    out->shared_s = hec_ledger_shared(out->waits->steady);
+    out->in_use = out->work_s + out->shared_s;
+    out->waiting = c->waited_s[c->waits_most];
+    out->one = is_one(c, out->slow_work_s - out->work_s, out->waiting);
+    double more_s =
+        f->device->steady->rows[HEC_STATE_COMPUTE].seconds - out->waits->steady->rows[HEC_STATE_COMPUTE].seconds;
+    out->idle = out->one && more_s < HEC_STRAGGLER_EXPLAINED * out->waiting;
+    out->e = excess_of(f->summary, f->device, c->devices);
+    out->told = out->idle && out->e.own_s - out->e.others_s >= HEC_STRAGGLER_EXPLAINED * out->waiting;
+    return out->waiting >= HEC_STRAGGLER_LEAST_SKEW * out->in_use && (out->one || c->matched);
+}
+
+/* Of the waiting, what another finding says: checkpoints that one rank writes. */
+static double said_elsewhere(const struct late *l) {
+    return l->told && l->e.state == HEC_STATE_CHECKPOINT ? fmin(l->waiting, l->e.own_s - l->e.others_s) : 0;
+}
+
+/* Of the waiting, what goes with the code that one process alone runs, where stacks tell most of it: ranks wait for each other for other
+ * reasons too, as the stages of a pipeline do, and that stays. */
+static double goes_with_code(const struct hec_collectives *c, const struct late *l) {
+    bool code = l->told && (l->e.state == HEC_STATE_HOST || l->e.state == HEC_STATE_DATA);
+    bool told = code && c->own_s >= HEC_STRAGGLER_EXPLAINED * (l->e.own_s - l->e.others_s);
+    return told ? fmin(l->waiting, c->own_s) : l->waiting;
+}
+
+double hec_straggler_checkpoint_s(const struct hec_facts *f) {
+    struct late l;
+    return find_late(f, &l) ? said_elsewhere(&l) : 0;
+}
+
+double hec_straggler_code_s(const struct hec_facts *f) {
+    const struct hec_collectives *c = &f->summary->job.collectives;
+    struct late l;
+    return find_late(f, &l) && l.idle ? fmin(c->own_code_s, l.waiting) : 0;
+}
+
 bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_collectives *c = &f->summary->job.collectives;
+    struct late l;
     /* One finding a run, with the device that the others wait for: the lines are its own. */
-    if (c->count < 2 || c->slowest != f->device->readings.device.index)
+    if (!find_late(f, &l) || !(l.waiting - said_elsewhere(&l) >= HEC_STRAGGLER_LEAST_SKEW * l.in_use))
         return false;
-    const struct hec_device_diagnosis *waits = hec_summary_device(f->summary, c->waits_most);
-    const struct hec_ledger_row *own = waits->steady->rows, *its = f->device->steady->rows;
+    const struct hec_device_diagnosis *waits = l.waits;
+    const struct hec_ledger_row *its = f->device->steady->rows;
     const struct hec_rank *rank = rank_on(f->summary, c->slowest);
-    double work_s = hec_ledger_work(waits->steady), slow_work_s = hec_ledger_work(f->device->steady);
-    double shared_s = hec_ledger_shared(waits->steady), in_use = work_s + shared_s,
-           waiting = c->waited_s[c->waits_most], all = 0;
-    double compute_s = own[HEC_STATE_COMPUTE].seconds, slow_compute_s = its[HEC_STATE_COMPUTE].seconds;
-    bool one = is_one(c, slow_work_s - work_s, waiting);
-    if (!(waiting >= HEC_STRAGGLER_LEAST_SKEW * in_use) || (!one && !c->matched))
-        return false;
+    double work_s = l.work_s, slow_work_s = l.slow_work_s, shared_s = l.shared_s, in_use = l.in_use,
+           waiting = l.waiting, all = 0;
+    double compute_s = waits->steady->rows[HEC_STATE_COMPUTE].seconds,
+           slow_compute_s = its[HEC_STATE_COMPUTE].seconds;
+    bool one = l.one, late = l.idle;
+    double goes = fmin(goes_with_code(c, &l), waiting - said_elsewhere(&l)) / waiting;
+    struct excess e = l.e;
     for (int i = 0; i < HEC_DEVICE_MAX; i++)
         all += c->waited_s[i];
-    bool late = one && slow_compute_s - compute_s < HEC_STRAGGLER_EXPLAINED * waiting;
-    struct excess e = excess_of(f->summary, f->device, c->devices);
     out->title = c->inferred ? HEC_FACT(RANK_LIKELY, waiting / in_use, c->slowest, c->waits_most)
                  : one       ? HEC_FACT(RANK_WAITS, waiting / in_use, c->slowest, c->waits_most)
                              : HEC_FACT(RANKS_IN_TURN, all / c->count / in_use);
@@ -96,7 +149,7 @@ bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
     else if (rank)
         hec_finding_add(out, HEC_FACT(RANK_LAST, (double)rank->last, c->slowest, (double)rank->collectives,
                                       rank->held_s, rank->held_j));
-    if (late && e.own_s - e.others_s >= HEC_STRAGGLER_EXPLAINED * waiting)
+    if (l.told)
         hec_finding_add_of(out, hec_state_name(e.state), HEC_FACT(RANK_STATE, e.own_s, c->slowest, e.others_s));
     else
         hec_finding_add(out,
@@ -115,10 +168,10 @@ bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
     out->devices = c->devices;
     /* Even shares: all take the mean. Work moves and is still paid for, and so is what a rank alone does for no work; the waiting of all
      * devices goes. */
-    double sooner = (late ? waiting - c->waited_s[c->slowest] : all / c->count) / f->run_s;
-    double joules = c->waiting_j;
+    double sooner = goes * (late ? waiting - c->waited_s[c->slowest] : all / c->count) / f->run_s;
+    double joules = goes * c->waiting_j;
     if (late && e.own_s > e.others_s && isfinite(its[e.state].watts))
-        joules += fmin(e.own_s - e.others_s, waiting) * its[e.state].watts;
+        joules += fmin(e.own_s - e.others_s, goes * waiting) * its[e.state].watts;
     joules /= f->summary->joules;
     sooner = fmax(0, sooner);
     out->seconds = hec_saving_scaled((struct hec_saving){sooner, sooner, sooner}, HEC_STRAGGLER_GOES_LOW,

@@ -2,6 +2,7 @@
 
 #include "diagnose/rules/compute.h"
 #include "diagnose/rules/sharding.h"
+#include "diagnose/rules/straggler.h"
 
 #include <math.h>
 #include <string.h>
@@ -194,6 +195,8 @@ bool hec_waits_claim(const struct hec_facts *f, double least, struct hec_waits *
     const struct hec_goes *goes = hec_goes_of(out->cause);
     double owned_s;
     hec_waits_gather(f, w);
+    if (out->cause == HEC_CAUSE_HOST)
+        w->owned_s[HEC_CAUSE_HOST] = fmax(0, w->owned_s[HEC_CAUSE_HOST] - hec_straggler_code_s(f));
     if (!w->known || !(hec_waits_share(w, out->cause) >= least))
         return false;
     owned_s = w->owned_s[out->cause];

@@ -139,7 +139,9 @@ char *hec_step_saving_words(char out[HEC_SAVES_WORDS], const struct hec_finding 
     out[0] = '\0';
     if (!f->replayed || !part_of_step(time, &f->step_seconds, "time")[0])
         return out;
-    part_of_step(joules, &f->step_joules, "joules");
+    part_of_step(joules, &(struct hec_saving){NAN, NAN, NAN}, "joules");
+    if (!f->joules_ruled)
+        part_of_step(joules, &f->step_joules, "joules");
     snprintf(out, HEC_SAVES_WORDS, "%s%s%s, by replay", time, joules[0] ? ", " : "", joules);
     return out;
 }
