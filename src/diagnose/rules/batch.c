@@ -89,6 +89,23 @@ static void save_code(const struct hec_facts *f, const struct hec_waits *w, doub
     hec_waits_save_more(f, w, HEC_CAUSE_HOST, 0, (1 - 1 / times) * best, 1, out);
 }
 
+/* Ranks that share samples out send gradients and weights, as much for many samples as for few. Tensors shared out, and stages, send what
+ * belongs to each sample. */
+static void save_comm(const struct hec_facts *f, double times, struct hec_finding *out) {
+    const struct hec_summary *s = f->summary;
+    const struct hec_ledger_device *steady = f->device->steady;
+    bool samples = s->sizes.sharing == HEC_SHARING_DDP || s->sizes.sharing == HEC_SHARING_FSDP;
+    if (!steady || !f->device->ledger || s->job.size < 2 || !samples)
+        return;
+    double waited_s = hec_collectives_waited(&s->job.collectives, f->device->readings.device.index);
+    double share = fmax(0, steady->rows[HEC_STATE_COMM].seconds - waited_s) / f->run_s;
+    double joules = share * f->run_s * f->device->ledger->rows[HEC_STATE_COMM].watts / f->run_j;
+    if (!(share > 0))
+        return;
+    hec_saving_add(&out->seconds, hec_saving_scaled((struct hec_saving){share, share, share}, 0, 1 - 1 / times, 1));
+    hec_saving_add(&out->joules, hec_saving_scaled((struct hec_saving){joules, joules, joules}, 0, 1 - 1 / times, 1));
+}
+
 /* Launching is the limit, and each launch does little: more samples a step are for nearly the same launches. In inference
  * requests must be there to be put together, so that launching less comes first. */
 static bool judge_launches(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples,
@@ -109,6 +126,7 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     hec_compute_save(c, 1, (struct hec_saving){0, 1 - fill, 1 - fill}, denser(f, c, times, fill), &compute);
     hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, HEC_BATCH_LAUNCH_LOW, launches_go(&w, times, fill), 1, out);
     save_code(f, &w, times, 0, out);
+    save_comm(f, times, out);
     hec_saving_add(&out->seconds, compute.seconds);
     hec_saving_add(&out->joules, compute.joules);
     out->estimated = true;
@@ -201,6 +219,7 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
                      denser(f, &c, times, 1 - best), out);
     hec_waits_save_more(f, &w, HEC_CAUSE_LAUNCH, 0, 1 - 1 / times, 1, out);
     save_code(f, &w, times, 0, out);
+    save_comm(f, times, out);
     out->estimated = true; /* what a larger batch draws is not known */
     if (empty)
         out->edit_value = times;
