@@ -86,9 +86,9 @@ struct hec_finding {
     struct hec_saving seconds, joules; /* fractions of the whole run's, of all of its devices, at equal work */
     double saved_s, saved_j;           /* the same at best guess, in seconds and joules; NAN unknown */
     struct hec_saving step_seconds, step_joules; /* fractions of the steady part's: of a step */
-    bool replayed; /* by a replay of the recorded schedule; else by what is usual of the cause */
+    bool replayed;     /* by a replay of the recorded schedule; else by what is usual of the cause */
     bool joules_ruled; /* but for a step's joules, of which the replay knows nothing */
-    bool proven;   /* there are proofs of such replays */
+    bool proven;       /* there are proofs of such replays */
     double rest_seconds,
         rest_joules; /* of a step's: what it saves after all replayed findings before it; NAN unknown */
     double

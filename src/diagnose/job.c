@@ -365,6 +365,7 @@ static void find_collectives(const struct hec_summary *s, const struct hec_sched
         forget_waits(job);
         if (hec_job_infer(s, job, out))
             return;
+        hec_job_own(s, out);
     }
     if (out->on_host && out->count > 1)
         charge_on_host(s, job, out);

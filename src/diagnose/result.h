@@ -103,7 +103,8 @@ struct hec_collectives {
     double slowest_share;            /* of all waiting: for the slowest; NAN: it was not matched */
     bool estimated;                  /* some of those watts are the device's mean */
     bool inferred;                   /* who waits for whom */
-    double own_s, own_code_s; /* of the slowest: that it idles for lines which its process alone runs, of them no data; 0: none are known */
+    double own_s,
+        own_code_s; /* of the slowest: that it idles for lines which its process alone runs, of them no data; 0: none are known */
     bool on_host;           /* all of them are collectives of the host, in which programs were seen by their stacks */
     double a_step;          /* that were recorded of a rank, matched or not: of a step. 0 unknown */
     int64_t matched, alone; /* collectives; kernels whose counterparts of other ranks were not recorded */

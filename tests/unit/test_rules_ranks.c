@@ -126,6 +126,47 @@ TEST(test_straggler_inferred) {
     assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
 }
 
+/* The first rank waits 40 s for the second, whose device idles for 40 s more: 25 of them at a line that its process alone runs. */
+static void late_code(double own_s, double lead) {
+    half_seen(HEC_STATE_HOST, HEC_CAUSE_HOST, 40, 42, lead);
+    world_state(1, HEC_STATE_COMM, 2, 240);
+    world_state(1, HEC_STATE_HOST, 40, 120);
+    w.of[1].steady.basis = w.of[1].ledger.basis = HEC_LEDGER_MEASURED;
+    w.of[1].lines[0].seconds = own_s;
+}
+
+/* What it waits beside is of another reason, as the stages of a pipeline wait for each other. */
+TEST(test_straggler_by_its_own_lines) {
+    late_code(25, 1);
+    assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
+    near(w.finding.seconds.best, 0.95 * 0.25);
+    near(w.finding.joules.best, 0.95 * 25 * (240 + 120) / (2 * RULE_WORLD_RUN_J));
+    assert_true(world_judge(1, HEC_CAUSE_HOST)); /* which has the rest of that device's own code */
+    near(w.finding.title.value[0], 15.0 / (w.of[1].steady.window_ns / 1e9));
+    const double own[] = {25, 15}, lead[] = {0.1, 1}; /* both run it; it tells less than half */
+    for (int i = 0; i < 2; i++) {
+        late_code(own[i], lead[i]);
+        assert_true(world_judge(1, HEC_CAUSE_STRAGGLER));
+        near(w.finding.seconds.best, 0.95 * 0.4);
+    }
+}
+
+/* They are one finding, with the joules of the rank that waits meanwhile. */
+TEST(test_checkpoints_of_one_rank) {
+    half_seen(HEC_STATE_CHECKPOINT, HEC_CAUSE_CHECKPOINT, 38, 42, 1);
+    world_state(1, HEC_STATE_COMM, 2, 240);
+    world_state(1, HEC_STATE_CHECKPOINT, 38, 120);
+    w.of[1].steady.basis = w.of[1].ledger.basis = HEC_LEDGER_MEASURED;
+    assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
+    assert_true(world_judge(1, HEC_CAUSE_CHECKPOINT));
+    assert_true(shows(&w.finding, HEC_EVIDENCE_CHECKPOINT_WAITED, 38) && w.finding.devices == 3);
+    near(w.finding.seconds.best, 0.9 * 0.38);
+    near(w.finding.joules.best, (0.9 * 38 * 120 + 0.95 * 38 * 240) / (2 * RULE_WORLD_RUN_J));
+    world_state(0, HEC_STATE_COMM, 2, 240); /* nobody waits for it */
+    assert_true(world_judge(1, HEC_CAUSE_CHECKPOINT));
+    near(w.finding.joules.best, 0.9 * 38 * 120 / RULE_WORLD_RUN_J);
+}
+
 TEST(test_straggler_not_inferred) {
     half_seen(HEC_STATE_HOST, HEC_CAUSE_HOST, 30, 32,
               0.1); /* the other rank runs that line as well: it is ahead, no more */
@@ -270,6 +311,13 @@ TEST(test_gradient_sync) {
     assert_true(shows(&w.finding, HEC_EVIDENCE_SYNCS, 16) && answers(&w.finding, HEC_LEVER_SYNC_ONCE, 0));
     near(w.finding.seconds.best, 20.0 / 100 * 15 / 16 * 0.8); /* of the run's 100 s */
     near(w.finding.edit_value, 1.0 / 16);
+    half_seen(HEC_STATE_HOST, HEC_CAUSE_HOST, 30, 40,
+              1); /* 30 of 40 s are waiting for a rank that is late: they stay */
+    w.summary.job.gradients = (struct hec_gradient_syncs){160, 160, 10, 4e8, 25e6};
+    fires(HEC_CAUSE_GRADIENT_SYNC);
+    near(w.finding.seconds.best, 10.0 / 100 * 15 / 16 * 0.8);
+    ranks(60, 20, 60, 20);
+    w.summary.job.gradients = (struct hec_gradient_syncs){160, 160, 10, 4e8, 25e6};
     w.summary.job.gradients.syncs = 14; /* a scaler left out some steps */
     silent(HEC_CAUSE_GRADIENT_SYNC);
     w.summary.job.gradients = (struct hec_gradient_syncs){64, 64, 4, 0, 0}; /* a warm-up */

@@ -12,11 +12,15 @@ static const struct hec_phase_summary *phase_of(const struct hec_facts *f) {
     return NULL;
 }
 
-/* Joules that ranks wait for the one on this device. */
+/* Joules that ranks wait for the one on this device; where collectives were not matched it is that one alone which waits for none. */
 static double waiting_j(const struct hec_job_diagnosis *job, int device) {
     double joules = 0;
+    if (!job->collectives.matched)
+        return job->collectives.waiting_j;
     for (int i = 0; i < job->rank_count; i++)
-        joules += job->ranks[i].waited_s > 0 && !(job->ranks[i].devices & hec_device_bit(device)) ? job->ranks[i].waited_j : 0;
+        joules += job->ranks[i].waited_s > 0 && !(job->ranks[i].devices & hec_device_bit(device))
+                      ? job->ranks[i].waited_j
+                      : 0;
     return joules;
 }
 

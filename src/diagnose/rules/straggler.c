@@ -134,8 +134,7 @@ bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_rank *rank = rank_on(f->summary, c->slowest);
     double work_s = l.work_s, slow_work_s = l.slow_work_s, shared_s = l.shared_s, in_use = l.in_use,
            waiting = l.waiting, all = 0;
-    double compute_s = waits->steady->rows[HEC_STATE_COMPUTE].seconds,
-           slow_compute_s = its[HEC_STATE_COMPUTE].seconds;
+    double compute_s = waits->steady->rows[HEC_STATE_COMPUTE].seconds, slow_compute_s = its[HEC_STATE_COMPUTE].seconds;
     bool one = l.one, late = l.idle;
     double goes = fmin(goes_with_code(c, &l), waiting - said_elsewhere(&l)) / waiting;
     struct excess e = l.e;
