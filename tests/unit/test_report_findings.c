@@ -225,6 +225,16 @@ TEST(test_every_fact_has_words) {
 }
 
 /* Numbers into words: factors, digits, choices, and what is left out where it is unknown. */
+/* A replay that knows no joules says none: those of the step are its rule's. */
+TEST(test_words_of_a_step) {
+    char words[HEC_SAVES_WORDS];
+    struct hec_finding f = {.replayed = true, .step_seconds = {0.1, 0.2, 0.3}, .step_joules = {0.4, 0.5, 0.6}};
+    assert_string_equal(hec_step_saving_words(words, &f),
+                        "20 % of its time (10 to 30), 50 % of its joules (40 to 60), by replay");
+    f.joules_ruled = true;
+    assert_string_equal(hec_step_saving_words(words, &f), "20 % of its time (10 to 30), by replay");
+}
+
 TEST(test_words) {
     char words[HEC_FACT_SIZE];
     struct hec_finding f = {

@@ -330,6 +330,19 @@ static void underfilled(double sm, double tensor, double dram) {
     world_kernel(0, BF16, 1, 12);
 }
 
+/* Gradients are as large for many samples; what stages send each other is of each sample. */
+TEST(test_batch_of_ranks) {
+    const enum hec_sharing sharing[] = {HEC_SHARING_DDP, HEC_SHARING_FSDP, HEC_SHARING_NONE};
+    for (int i = 0; i < 3; i++) {
+        underfilled(0.38, 0.38, 0.1);
+        world_state(0, HEC_STATE_COMM, 10, 240);
+        w.summary.job.size = 2;
+        w.summary.sizes.sharing = sharing[i];
+        fires(HEC_CAUSE_BATCH);
+        near(w.finding.seconds.best, 0.8 * (1 - 0.38 / 0.95) + (i < 2 ? 0.1 * 3 / 4 : 0));
+    }
+}
+
 TEST(test_batch_empty_sms) {
     underfilled(0.38, 0.38, 0.1);
     saves(HEC_CAUSE_BATCH, 0.8 * (1 - 0.38 / 0.95));

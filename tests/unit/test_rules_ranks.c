@@ -266,6 +266,8 @@ TEST(test_sharding) {
     w.of[1].steady.basis = w.of[1].ledger.basis = HEC_LEDGER_CALLS;
     assert_true(world_judge(1, HEC_CAUSE_SHARDING));
     near(w.finding.seconds.best, 0.3 + 0.8 * (0.3 - left));
+    near(w.finding.joules.best, /* at the watts of communication, and not of both */
+         (30 * 120 + 0.8 * (30 - 100 * left) * 240) / RULE_WORLD_RUN_J);
 }
 
 TEST(test_sharding_that_is_needed) {
