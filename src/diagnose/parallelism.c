@@ -186,11 +186,14 @@ static struct sent sent_of(const struct hec_summary *s, const struct hec_paralle
 
 /* ---- seconds and joules ---- */
 
-/* A step with so much communication that nothing hides. */
-static double joules_of(const struct hec_parallelism *p, double open_s, double bubble_s) {
-    double other_s = p->step_s - p->comm_s;
-    double other_w = (p->step_j - (p->comm_s > 0 ? p->comm_s * p->comm_w : 0)) / other_s;
-    return other_s * other_w + open_s * p->comm_w + (bubble_s > 0 ? bubble_s * p->idle_w : 0);
+static double drawn_j(double seconds, double watts) {
+    return seconds == 0 ? 0 : seconds * watts;
+}
+
+/* A step with so much communication that nothing hides, and idle for so long besides. */
+static double joules_of(const struct hec_parallelism *p, double open_s, double idle_s) {
+    double other_j = p->step_j - drawn_j(p->comm_s, p->comm_w) - drawn_j(p->sharding_s, p->idle_w);
+    return other_j + drawn_j(open_s, p->comm_w) + drawn_j(idle_s, p->idle_w);
 }
 
 static void find_time(const struct hec_summary *s, const struct hec_parallelism *p, const struct strategy *strategy,
@@ -202,16 +205,19 @@ static void find_time(const struct hec_summary *s, const struct hec_parallelism 
     double pieces = fmax(1, sent.hidden_pieces),
            behind_s = strategy->hidden == GRADIENTS ? p->backward_s : p->compute_s;
     double last_s = hidden_s / pieces, best_s = fmax(last_s, hidden_s - behind_s * (1 - 1 / pieces));
-    double alone_s = p->step_s - p->comm_s;
+    double code_s = strategy == &strategies[HEC_STRATEGY_FSDP] ? p->sharding_s : 0;
+    double alone_s = p->step_s - p->comm_s - p->sharding_s;
     row->sent_bytes = sent.hidden + sent.open;
     if (strategy->split == LAYERS)
         row->bubble_s = p->compute_s * (p->devices - 1) / (p->devices * p->passes);
-    row->low_s = alone_s + open_s + row->bubble_s + last_s;
-    row->step_s = alone_s + open_s + row->bubble_s + best_s;
-    row->high_s = alone_s + open_s + row->bubble_s + hidden_s;
-    row->low_j = joules_of(p, open_s + last_s, row->bubble_s);
-    row->step_j = joules_of(p, open_s + best_s, row->bubble_s);
-    row->high_j = joules_of(p, open_s + hidden_s, row->bubble_s);
+    double idle_s = code_s + row->bubble_s;
+    row->open_s = open_s + best_s;
+    row->low_s = alone_s + idle_s + open_s + last_s;
+    row->step_s = alone_s + idle_s + row->open_s;
+    row->high_s = alone_s + idle_s + open_s + hidden_s;
+    row->low_j = joules_of(p, open_s + last_s, idle_s);
+    row->step_j = joules_of(p, row->open_s, idle_s);
+    row->high_j = joules_of(p, open_s + hidden_s, idle_s);
     row->lacks |= (isfinite(p->step_s) ? 0 : LACK(STEP)) | (isfinite(p->comm_s) ? 0 : LACK(COMM)) |
                   (isfinite(p->bus_bytes_per_s) ? 0 : LACK(BUS)) |
                   (isfinite(row->step_j) || !isfinite(row->step_s) ? 0 : LACK(JOULES));
@@ -292,9 +298,16 @@ static double of(const struct mean *mean) {
     return mean->count ? mean->sum / mean->count : NAN;
 }
 
+double hec_sharded_code_s(const struct hec_device_diagnosis *d) {
+    double seconds = 0;
+    for (int state = 0; state < HEC_STATE_COUNT; state++)
+        seconds += hec_state_sharded((enum hec_state)state) ? d->steady->rows[state].seconds : 0;
+    return d->sharding_share * seconds;
+}
+
 /* A step, as the mean over the devices of which each part of it is known. */
 static void find_step(const struct hec_summary *s, struct hec_parallelism *p) {
-    struct mean comm = {0}, compute = {0}, backward = {0}, joules = {0}, comm_w = {0}, idle_w = {0};
+    struct mean comm = {0}, compute = {0}, backward = {0}, joules = {0}, comm_w = {0}, idle_w = {0}, sharding = {0};
     const struct hec_loop *loop = &s->loop;
     double steps = (double)loop->steps;
     p->step_s = loop->known && steps > 0 && loop->seconds[HEC_RUN_LOOP] > 0 ? loop->seconds[HEC_RUN_LOOP] / steps : NAN;
@@ -309,6 +322,8 @@ static void find_step(const struct hec_summary *s, struct hec_parallelism *p) {
         if (!d->steady || (s->job.size > 1 && d->steady->basis > HEC_LEDGER_GLIMPSE))
             continue; /* kernels that communicate were not separated from others */
         double comm_s = d->steady->rows[HEC_STATE_COMM].seconds, all_s = hec_ledger_work(d->steady) + comm_s;
+        if (p->now == HEC_STRATEGY_FSDP)
+            add(&sharding, p->step_s * hec_sharded_code_s(d) / all_s);
         add(&comm, p->step_s * comm_s / all_s);
         add(&compute, p->step_s * d->steady->rows[HEC_STATE_COMPUTE].seconds / all_s);
         if (d->parts.steps > 0)
@@ -318,6 +333,7 @@ static void find_step(const struct hec_summary *s, struct hec_parallelism *p) {
     }
     p->comm_s = s->job.size > 1 ? of(&comm) : 0;
     p->compute_s = of(&compute);
+    p->sharding_s = sharding.count ? of(&sharding) : 0;
     p->backward_assumed = !(of(&backward) > 0);
     p->backward_s = p->backward_assumed ? HEC_PARALLELISM_BACKWARD * p->compute_s : of(&backward);
     p->step_j = of(&joules);
@@ -379,6 +395,7 @@ void hec_parallelism_find(const struct hec_summary *s, struct hec_parallelism *p
                                              .sent_bytes = NAN,
                                              .low_s = NAN,
                                              .step_s = NAN,
+                                             .open_s = NAN,
                                              .high_s = NAN,
                                              .low_j = NAN,
                                              .step_j = NAN,

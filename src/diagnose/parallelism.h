@@ -14,7 +14,8 @@
  *   pipeline          a stage has layers / N, and all that is in none; of N micro-batches in flight (arXiv 2104.04473, section 2)
  *   expert            an N-th of the experts
  *
- * Time of a step: that of the run without the communication that nothing hid, plus what would not be hidden.
+ * Time of a step: that of the run without the communication that nothing hid, plus what would not be hidden. Where the run is FSDP, the
+ * others have none of what the device waits for FSDP's own code; what FSDP's code would take where the run is another is not known.
  *   low, high         all is hidden but the last piece (bucket, layer); nothing is
  *   best              hidden as far as the compute is long enough
  *   tensor            each layer reduces what it is given, for N times the samples, twice forward and twice backward (once each with less
@@ -24,7 +25,7 @@
  *   expert            tokens go to their experts and back, forward and backward (arXiv 2101.03961, section 2)
  *
  * Joules of a device and step: watts of the run without communication for its seconds, watts in communication for what is not hidden, idle
- * watts for bubbles. */
+ * watts for bubbles and for what waits for FSDP's code. */
 #pragma once
 
 #include "diagnose/result.h"
@@ -57,7 +58,7 @@ struct hec_strategy_row {
     double sent_bytes; /* by a device, of a step */
     double low_s, step_s, high_s;
     double low_j, step_j, high_j; /* of a device */
-    double bubble_s;              /* of these seconds; 0: there is none */
+    double open_s, bubble_s; /* of step_s: communication that nothing hides, and stages that wait; 0: there is none */
 };
 
 struct hec_parallelism {
@@ -69,6 +70,7 @@ struct hec_parallelism {
     double allocated;                 /* by PyTorch's allocator, at most */
     /* Of a step of the run, and of one device: */
     double step_s, step_j, comm_s, compute_s, backward_s;
+    double sharding_s;     /* in which the device waits for FSDP's own code, by stacks; 0: no FSDP, or no stacks */
     bool backward_assumed; /* PARALLELISM_BACKWARD of the compute */
     double comm_w, idle_w;
     bool comm_assumed; /* the middle of idle and busy watts */
@@ -79,5 +81,7 @@ struct hec_parallelism {
     enum hec_strategy best; /* that fits and takes the least seconds; HEC_STRATEGIES: of none both are known */
 };
 
+/* Of the steady part of a device: seconds in which it waits for FSDP's own code, by stacks. */
+double hec_sharded_code_s(const struct hec_device_diagnosis *device);
 /* Of what the run shows; pure. */
 void hec_parallelism_find(const struct hec_summary *summary, struct hec_parallelism *out);

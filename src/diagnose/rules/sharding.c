@@ -17,17 +17,9 @@ double hec_sharding_share(const struct hec_facts *f) {
     return f->device->sharding_share > 0 && hec_sharding_needless(f->summary, &p) ? f->device->sharding_share : 0;
 }
 
-/* Of the loop: seconds in which the device waits for FSDP's code. */
-static double code_s(const struct hec_device_diagnosis *d) {
-    double seconds = 0;
-    for (int state = 0; state < HEC_STATE_COUNT; state++)
-        seconds += hec_state_sharded((enum hec_state)state) ? d->steady->rows[state].seconds : 0;
-    return d->sharding_share * seconds;
-}
-
 /* Of a step: communication that nothing would hide in data parallel training. */
 static double open_s(const struct hec_parallelism *p) {
-    return fmax(0, p->row[HEC_STRATEGY_DDP].step_s - (p->step_s - p->comm_s));
+    return p->row[HEC_STRATEGY_DDP].open_s;
 }
 
 /* Where its kernels were not seen, they communicate as much as those of the other ranks. */
@@ -63,7 +55,7 @@ bool hec_judge_sharding(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_parallelism p;
     if (!steady || !f->device->ledger || !hec_sharding_needless(f->summary, &p))
         return false;
-    double code = code_s(f->device), comm = comm_s(f, &p);
+    double code = hec_sharded_code_s(f->device), comm = comm_s(f, &p);
     double all = loop_s(f->device);
     if (!(code + comm >= HEC_SHARDING_LEAST * all))
         return false;
