@@ -63,7 +63,7 @@ static int64_t instant(const struct timespec *ts) {
 
 EXPORT int clock_gettime(clockid_t id, struct timespec *ts) {
     if (id != CLOCK_MONOTONIC && id != CLOCK_REALTIME && id != CLOCK_MONOTONIC_COARSE && id != CLOCK_REALTIME_COARSE &&
-        id != CLOCK_MONOTONIC_RAW) {
+        id != CLOCK_MONOTONIC_RAW && id != CLOCK_BOOTTIME) {
         REAL(clock_gettime);
         return real(id, ts);
     }
@@ -211,14 +211,21 @@ EXPORT int pthread_cond_broadcast(pthread_cond_t *condition) {
 struct polled {
     struct pollfd *files;
     nfds_t count;
+    const sigset_t *mask;
     int result;
 };
 
 static bool poll_once(void *context, int64_t ns) {
     struct polled *p = context;
     struct timespec ts = time_of(ns);
-    p->result = (int)syscall(SYS_ppoll, p->files, p->count, &ts, NULL, 0);
+    p->result = (int)syscall(SYS_ppoll, p->files, p->count, &ts, p->mask, p->mask ? _NSIG / 8 : 0);
     return p->result != 0;
+}
+
+static int poll_until(struct sim_clock *clock, int64_t until_ns, struct polled p) {
+    reads = 0;
+    clock_wait_outside(clock, until_ns, poll_once, &p);
+    return p.result;
 }
 
 EXPORT int poll(struct pollfd *files, nfds_t count, int timeout_ms) {
@@ -226,10 +233,28 @@ EXPORT int poll(struct pollfd *files, nfds_t count, int timeout_ms) {
     REAL(poll);
     if (!clock || timeout_ms <= 0)
         return real(files, count, timeout_ms);
-    reads = 0;
-    struct polled p = {files, count, 0};
-    clock_wait_outside(clock, after(timeout_ms * INT64_C(1000000)), poll_once, &p);
-    return p.result;
+    return poll_until(clock, after(timeout_ms * INT64_C(1000000)), (struct polled){files, count, NULL, 0});
+}
+
+EXPORT int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
+    struct sim_clock *clock = clock_current();
+    REAL(ppoll);
+    if (!clock || !timeout || ns_of(timeout) <= 0)
+        return real(files, count, timeout, mask);
+    return poll_until(clock, after(ns_of(timeout)), (struct polled){files, count, mask, 0});
+}
+
+/* As the C library's headers call them where a program is built with _FORTIFY_SOURCE. */
+EXPORT int __poll_chk(struct pollfd *files, nfds_t count, int timeout_ms, size_t size);
+EXPORT int __poll_chk(struct pollfd *files, nfds_t count, int timeout_ms, size_t size) {
+    return size / sizeof *files < count ? (abort(), -1) : poll(files, count, timeout_ms);
+}
+
+EXPORT int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask,
+                       size_t size);
+EXPORT int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask,
+                       size_t size) {
+    return size / sizeof *files < count ? (abort(), -1) : ppoll(files, count, timeout, mask);
 }
 
 struct waited {
@@ -338,7 +363,59 @@ EXPORT int sem_timedwait(sem_t *semaphore, const struct timespec *until) {
     return clock ? sem_clockwait(semaphore, CLOCK_REALTIME, until) : real(semaphore, until);
 }
 
+struct joined {
+    pthread_t thread;
+    void **value;
+    int result;
+};
+
+static bool join_once(void *context, int64_t ns) {
+    struct joined *j = context;
+    struct timespec until = time_of(clock_real(CLOCK_REALTIME) + ns);
+    REAL(pthread_timedjoin_np);
+    j->result = real(j->thread, j->value, &until);
+    return j->result != ETIMEDOUT;
+}
+
+EXPORT int pthread_timedjoin_np(pthread_t thread, void **value, const struct timespec *until) {
+    struct sim_clock *clock = clock_current();
+    REAL(pthread_timedjoin_np);
+    if (!clock || !until)
+        return real(thread, value, until);
+    reads = 0;
+    struct joined j = {thread, value, ETIMEDOUT};
+    clock_wait_outside(clock, instant(until), join_once, &j);
+    return j.result;
+}
+
 /* ---- signals ---- */
+
+struct awaited {
+    const sigset_t *set;
+    siginfo_t *info;
+    int result;
+};
+
+static bool signal_once(void *context, int64_t ns) {
+    struct awaited *a = context;
+    struct timespec ts = time_of(ns);
+    REAL(sigtimedwait);
+    a->result = real(a->set, a->info, &ts);
+    return a->result >= 0 || errno != EAGAIN;
+}
+
+EXPORT int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout) {
+    struct sim_clock *clock = clock_current();
+    REAL(sigtimedwait);
+    if (!clock || !timeout || ns_of(timeout) <= 0)
+        return real(set, info, timeout);
+    reads = 0;
+    struct awaited a = {set, info, -1};
+    clock_wait_outside(clock, after(ns_of(timeout)), signal_once, &a);
+    if (a.result < 0 && errno != EINTR)
+        errno = EAGAIN;
+    return a.result;
+}
 
 static void signal_to(pid_t pid) {
     struct sim_clock *clock = clock_current();

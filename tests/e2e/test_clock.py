@@ -1,6 +1,7 @@
 """The virtual clock that the other tests go by (tests/clock): what it promises them, and that no real device ever has it."""
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -69,6 +70,23 @@ def test_nothing_of_hec_has_it():
     assert sorted(path.name for path in asks) == ["clock.h", "world.c"]
     libraries = os.path.join(os.path.dirname(os.path.dirname(BINARY)), "lib")
     assert not [name for _, _, names in os.walk(libraries) for name in names if "clock" in name]
+
+
+def symbols(path, *options):
+    """The names of functions of a library that it has, or asks for."""
+    listed = subprocess.run(["nm", "-D", *options, path], text=True, capture_output=True, check=True).stdout
+    return {line.split()[-1].partition("@")[0] for line in listed.splitlines()}
+
+
+def test_every_wait_of_hec_is_of_the_clock():
+    """A call that ends by a time, and that the clock does not have, waits for the real time: simulated hours pass meanwhile."""
+    top = os.path.dirname(os.path.dirname(BINARY))
+    files = [os.path.join(place, name) for folder in ("bin", "lib") for place, _, names in os.walk(os.path.join(top, folder)) for name in names]
+    asked = set().union(*(symbols(path, "--undefined-only") for path in files if path.endswith("/hec") or ".so" in path))
+    waits = {name for name in asked if re.search(r"(poll|wait|sleep|select|timed\w*)(_np|_r|_chk)?$", name)}
+    for_ever = {"wait", "wait3", "wait4", "waitid", "sigwait", "pthread_barrier_wait", "sem_wait"}  # it has pthread_cond_wait
+    assert {"poll", "ppoll", "clock_nanosleep", "pthread_cond_timedwait"} <= waits
+    assert waits - for_ever <= symbols(CLOCK, "--defined-only")
 
 
 def test_every_figure_is_the_same_at_any_load(hec):
