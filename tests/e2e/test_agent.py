@@ -19,6 +19,7 @@ import time
 import conftest
 import pytest
 from agent_common import SANITIZED, Agent, Machine, hostile
+from on_machine import on_machine, play
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -300,11 +301,11 @@ def test_what_the_agent_says_of_its_process(started):
     assert abs(page.one("process_start_time_seconds") - time.time()) < 600
 
 
-def test_who_wastes(started, machine):
+@on_machine("h200x3")
+def test_who_wastes(started, hec):
     """Of jobs that do not report: what each draws while its device waits, and why, as likely as counters can tell; one of a kind a row."""
-    here = machine("h200x3")
-    players = [here.play(case, 120, "--device", gpu) for gpu, case in enumerate(("data-starved", "healthy-train", "host-bound"))]
-    agent = started(env=here.env)
+    players = [play(hec, case, 120, "--device", gpu) for gpu, case in enumerate(("data-starved", "healthy-train", "host-bound"))]
+    agent = started()
     likely = {"data-starved": "starved", "healthy-train": "none", "host-bound": "starved"}  # for what, no counter says
 
     def causes(page):
@@ -346,10 +347,10 @@ def test_refuses(hec):
         assert done.returncode != 0 and words in done.stderr, done.stderr
 
 
-def test_a_load(started, machine):
-    here = machine("h200x2")
-    agent = started("--state-dir", "kept", env=here.env)
-    player = here.play("healthy-train", 1.5)
+@on_machine("h200x2")
+def test_a_load(started, hec):
+    agent = started("--state-dir", "kept")
+    player = play(hec, "healthy-train", 1.5)
     page = agent.until(lambda page: page.sum(JOULES, gpu="0", state="busy") > 300)
     assert_adds_up(page)
     assert page.sum(SECONDS, gpu="0", state="busy") > 0.3
@@ -376,15 +377,15 @@ def test_a_load(started, machine):
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_counters_go_on(started, machine, how):
+@on_machine("h200x2")
+def test_counters_go_on(started, how):
     """Over a restart, killed or not: what was drawn meanwhile is unobserved, and nothing is lost."""
-    here = machine("h200x2")
-    first = started("--state-dir", "kept", env=here.env)
+    first = started("--state-dir", "kept")
     before = first.until(lambda page: all(value > 40 for _, value in page.all(ENERGY)) and page.all(ENERGY))
     assert first.stop(how) == (0 if how == signal.SIGTERM else -signal.SIGKILL)
     raw = before.one("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", gpu="0")
     time.sleep(0.6)
-    second = started("--state-dir", "kept", env=here.env)
+    second = started("--state-dir", "kept")
     after = second.until(lambda page: page.sum(JOULES, gpu="0", state="unobserved") > 0.6 * 80
                          and page.all("hec_device_throttled_seconds_total", gpu="1"))
     assert_grew(before, after)
@@ -448,10 +449,11 @@ def test_full_disk(started, hec):
     assert "sha256 " in (hec.folder / "kept" / "state").read_text()
 
 
+@on_machine("h200x3,fail=nvmlInit_v2@0-0.5,lost@2-2.7:0,reset@2.5:1")
 def test_faults(started):
     """The driver comes late, a device is lost and comes back, a counter is reset: the others go on, and no joule is
     invented."""
-    agent = started("--sim", "h200x3,fail=nvmlInit_v2@0-0.5,lost@2-2.7:0,reset@2.5:1")
+    agent = started()
     assert agent.ask("/healthz")[0] == 200
     agent.until(lambda page: len(page.all(ENERGY)) == 3)
     before = agent.until(lambda page: page.one("hec_device_up", gpu="0") == 0)
@@ -461,20 +463,21 @@ def test_faults(started):
     after = agent.until(lambda page: page.sum("hec_device_energy_resets_total", gpu="1") == 1)
     assert_grew(before, after)
     assert_adds_up(after)
-    idle = 82 * after.sum(SECONDS, gpu="2")
     for gpu in "012":
-        assert after.one(ENERGY, gpu=gpu) == pytest.approx(idle, rel=0.25), "a reset loses what was drawn since the last reading"
+        drawn, last = 82 * after.sum(SECONDS, gpu=gpu), 82 * 0.21  # since the last reading
+        lost = 82 * 0.3 if gpu == "1" else 0  # by a reset: from a reading to the next one, of a value that is 0.1 s old at most
+        assert drawn - lost - last <= after.one(ENERGY, gpu=gpu) <= drawn + 1, gpu
     assert after.sum("hec_device_energy_resets_total", gpu="0") == 0
     assert "the NVIDIA driver does not start" in agent.said and "GPU 0 does not answer" in agent.said
     assert agent.said.count("every GPU answers again") == 2
 
 
+@on_machine("h200x3,xid=31@2:1,xid=31@2.01:1,xid=31@2.02:1,xid=200@2.5:2,xid=79@3:0,xid=13@3:1,lost@3-4.5:0")
 def test_xid(started):
     """The last one of each device, which outlives the device's loss; 0 where none has come. What comes just before the driver is
     opened again, as it is after a loss, is taken first."""
     name, counts = "DCGM_FI_DEV_XID_ERRORS", "hec_device_xid_errors_total"
-    agent = started("--sim", "h200x3,xid=31@2:1,xid=31@2.01:1,xid=31@2.02:1,xid=200@2.5:2,xid=79@3:0,xid=13@3:1,lost@3-4.5:0",
-                    "--state-dir", "kept")
+    agent = started("--state-dir", "kept")
     page = agent.until(lambda page: len(page.all(name)) == 3)
     assert len(page.all(name, err_code="0", err_msg="No Error")) == 3
     assert len(page.all(counts)) == len(page.all(counts, xid="other")) == 3 and page.sum(counts) == 0
@@ -488,7 +491,7 @@ def test_xid(started):
     came = {("0", "79"): 1, ("1", "31"): 3, ("1", "13"): 1, ("2", "200"): 1}
     assert {(found["gpu"], found["xid"]): value for found, value in page.all(counts) if value} == came
     assert agent.stop() == 0
-    again = started("--sim", "h200x3", "--state-dir", "kept").until(lambda page: len(page.all(name)) == 3)
+    again = started("--state-dir", "kept").until(lambda page: len(page.all(name)) == 3)
     assert again.sum(name) == 0 and again.sum(counts) == 6
     assert {(found["gpu"], found["xid"]): value for found, value in again.all(counts) if value} == came
 
