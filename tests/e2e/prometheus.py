@@ -28,8 +28,9 @@ def listens(pid):
 
 
 class Prometheus:
-    def __init__(self, folder, targets, interval="300ms", rules_interval="300ms", relabel=()):
-        """targets: of static_configs; relabel: of relabel_configs. The rules of deploy/ are evaluated, every rules_interval instead of once a minute."""
+    def __init__(self, folder, targets, interval="1s", rules_interval="1s", relabel=()):
+        """targets: of static_configs; relabel: of relabel_configs. The rules of deploy/ are evaluated, every rules_interval instead of once a minute.
+        A scrape has `interval` to answer, and one that is later takes a target's series away until the next: what is compared is waited for."""
         self.folder = pathlib.Path(folder)
         files = []
         for path in DEPLOY.glob("prometheus/*.yml"):

@@ -105,16 +105,22 @@ def test_every_expression_returns_data(fleet):
     fleet.wait(all_there, lambda: f"no data: {left}")
 
 
+def wait_for(server, expression, count):
+    """So many series of it or more, of one instant: a target may not have been scraped yet, or its last scrape have come too late."""
+    found = []
+
+    def complete():
+        found[:] = server.ask(expression)
+        return len(found) >= count
+
+    server.wait(complete, lambda: f"not {count}: {expression}, {found}")
+    return found
+
+
 def assert_adds_up(server, devices):
     device = "sum by (instance, UUID) (hec_device_energy_joules_total)"
     for parts in ("hec_energy_joules_total", "hec_device_state_joules_total"):
-        off = []
-
-        def complete():  # a node may not have been scraped yet, or its last scrape have come too late
-            off[:] = server.ask(f"abs(sum by (instance, UUID) ({parts}) - {device})")
-            return len(off) >= devices
-
-        server.wait(complete, lambda: f"not {devices} devices: {parts}, {off}")
+        off = wait_for(server, f"abs(sum by (instance, UUID) ({parts}) - {device})", devices)
         assert len(off) == devices and all(float(series["value"][1]) < 1e-5 for series in off), (parts, off)
 
 
@@ -148,8 +154,8 @@ def test_nodes_stay_apart(tmp_path):
              for node, host in enumerate(("127.0.0.1", "localhost"))]
     server = Prometheus(tmp_path, nodes, relabel=config["relabel_configs"])
     try:
-        server.wait(lambda: len(server.ask("hec_device_up")) == 4, "two nodes of two GPUs")
-        seen = server.wait(lambda: server.ask("avg by (node, gpu) (dcgm_gpu_utilization)"), "no utilisation")
+        wait_for(server, "hec_device_up", 4)
+        seen = wait_for(server, "avg by (node, gpu) (dcgm_gpu_utilization)", 4)
         assert {(row["metric"]["node"], row["metric"]["gpu"]) for row in seen} == {
             (node, gpu) for node in ("127.0.0.1", "localhost") for gpu in "01"}
     finally:
@@ -208,11 +214,11 @@ def test_dashboards_show_the_agent(agent, watched):
         return not left
 
     watched.wait(all_there, lambda: f"no data: {left}")
-    assert watched.ask("count(DCGM_FI_DEV_POWER_USAGE)")[0]["value"][1] == "8"
+    assert len(wait_for(watched, "DCGM_FI_DEV_POWER_USAGE", 8)) == 8
 
 
 def test_pages_that_are_made_up_are_like_real_ones(agent, watched):
-    watched.wait(lambda: watched.ask("DCGM_FI_DEV_POWER_USAGE"), "no power")  # the page is complete
+    wait_for(watched, "DCGM_FI_DEV_POWER_USAGE", 8)  # the page is complete
     text = agent.page().text
     real, made = families(text), families(page())
     assert complaints(text) == []
