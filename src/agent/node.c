@@ -83,17 +83,6 @@ static int64_t utilisation(const struct hec_node_device *device) {
     return most;
 }
 
-int64_t hec_node_shown_mj(const struct hec_node_device *device, enum hec_agent_state state) {
-    return device->total[HEC_NODE_BUSY_MJ + state] - hec_late_of(device->late, state);
-}
-
-int64_t hec_node_shown_energy_mj(const struct hec_node_device *device) {
-    int64_t sum_mj = 0;
-    for (int state = 0; state < HEC_AGENT_STATES; state++)
-        sum_mj += hec_node_shown_mj(device, (enum hec_agent_state)state);
-    return sum_mj;
-}
-
 /* Adds to the states from `first` on (joules or time), and divides it where the device was busy for a part of it. */
 static void add_to_states(struct hec_node_device *device, enum hec_node_total first, int64_t amount, int64_t busy,
                           bool observed) {
@@ -710,6 +699,14 @@ void hec_node_free(struct hec_node *node) {
     hec_kubelet_free(node->kubelet);
     pthread_mutex_destroy(&node->lock);
     free(node);
+}
+
+void hec_node_recorded(struct hec_node *node) {
+    pthread_mutex_lock(&node->lock);
+    for (int i = 0; i < HEC_DEVICE_MAX; i++)
+        if (node->devices[i])
+            settle(node, node->devices[i], false);
+    pthread_mutex_unlock(&node->lock);
 }
 
 void hec_node_restart(struct hec_node *node) {

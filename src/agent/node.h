@@ -179,6 +179,8 @@ bool hec_node_holds(const struct hec_node_device *device, const struct hec_tenan
 struct hec_node *hec_node_new(int64_t interval_ns, struct hec_identity *identity);
 void hec_node_free(struct hec_node *node);
 
+/* The recorder has ended. What a lane that hangs had read before counts, though its processes were never listed: a reset may come. */
+void hec_node_recorded(struct hec_node *node);
 /* A recorder starts, and its readings begin anew. */
 void hec_node_restart(struct hec_node *node);
 /* Time goes on: what does not answer any more is down. */

@@ -1,8 +1,19 @@
-/* What is said of a device, and of who holds it: by jobs that were analysed, else by telemetry. */
+/* What is said of a device, and of who holds it: its joules, and why they do not do more: by jobs that were analysed, else by telemetry. */
 #include "agent/node.h"
 #include "agent/waste.h"
 
 #include <math.h>
+
+int64_t hec_node_shown_mj(const struct hec_node_device *device, enum hec_agent_state state) {
+    return device->total[HEC_NODE_BUSY_MJ + state] - hec_late_of(device->late, state);
+}
+
+int64_t hec_node_shown_energy_mj(const struct hec_node_device *device) {
+    int64_t sum_mj = 0;
+    for (int state = 0; state < HEC_AGENT_STATES; state++)
+        sum_mj += hec_node_shown_mj(device, (enum hec_agent_state)state);
+    return sum_mj;
+}
 
 void hec_node_diagnose(struct hec_node *node, const struct hec_tenant *tenant, uint64_t devices, int cause) {
     uint64_t id = hec_tenant_id(tenant);

@@ -32,9 +32,11 @@ void hec_watch_start(struct hec_watch *watch, struct hec_node *node, const struc
 }
 
 void hec_watch_stop(struct hec_watch *watch) {
-    if (watch->recorder)
-        watch->abandoned += hec_recorder_stop(watch->recorder, hec_clock_mono_ns(), STOP_WAIT_NS);
+    if (!watch->recorder)
+        return;
+    watch->abandoned += hec_recorder_stop(watch->recorder, hec_clock_mono_ns(), STOP_WAIT_NS);
     watch->recorder = NULL;
+    hec_node_recorded(watch->node);
 }
 
 static void tell_trouble(struct hec_watch *watch) {

@@ -125,6 +125,29 @@ TEST(a_driver_that_hangs_is_left_alone) {
     hec_watch_stop(&watch);
 }
 
+/* A lane read a counter, and hangs before it has listed the processes: the state that is saved then has what was read, as the counter
+ * may be reset before the next agent reads it. So has the device where it is found at another index, as drivers order them anew. */
+TEST(what_a_lane_that_hangs_had_read_counts) {
+    struct hec_device device = {.index = 0, .uuid = "GPU-0", .power_limit_mw = 700000};
+    hangs = 1;
+    finds_driver = true;
+    hec_watch_start(&watch, node, NULL, "libnvml");
+    node->sink.device(node, &device);
+    for (int i = 0; i < 2; i++)
+        node->sink.sample(node, HEC_GPU_ENERGY, 0, now_ns += 2 * S, 5000000 + i * 160000);
+    assert_int_equal(node->devices[0]->total[HEC_NODE_ENERGY_MJ], 0);
+    hec_watch_stop(&watch);
+    assert_int_equal(node->devices[0]->total[HEC_NODE_ENERGY_MJ], 160000);
+    assert_int_equal(node->devices[0]->settled_mj, 5160000);
+    node->sink.device(node, &(struct hec_device){.index = 0, .uuid = "GPU-1"});
+    device.index = 1;
+    node->sink.device(node, &device);
+    node->sink.sample(node, HEC_GPU_ENERGY, 1, now_ns += 2 * S, 82000); /* it was reset */
+    node->sink.sample(node, HEC_GPU_CONTEXTS, 1, now_ns, 0);
+    assert_int_equal(node->devices[1]->total[HEC_NODE_ENERGY_MJ], 160000 + 82000);
+    assert_int_equal(node->devices[1]->total[HEC_NODE_RESETS], 1);
+}
+
 TEST(a_recorder_that_does_not_start) {
     start_err = HEC_ERR_NOMEM;
     hec_watch_start(&watch, node, NULL, "libnvml");
