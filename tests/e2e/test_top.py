@@ -30,7 +30,16 @@ def machine(tmp_path_factory):
         stack.callback(program.wait)
         stack.callback(program.kill)
         made.program = program
+        idle, busy = devices(made)
+        while not busy["power_w"] > 3 * idle["power_w"]:
+            idle, busy = devices(made)
         yield made
+
+
+def devices(machine):
+    done = machine.hec("top", "--json", "--once", *INTERVAL, env=machine.env)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return json.loads(done.stdout)["devices"]
 
 
 class Terminal:
