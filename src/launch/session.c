@@ -274,21 +274,28 @@ static void record_end(struct hec_session *s) {
     hec_sink_meta(s->sink, "complete", "1");
 }
 
-static int start_observing(struct hec_session *s, struct hec_why *why) {
+/* Before all that is begun for the command, so that it takes part in the machine. */
+static int begin_machine(struct hec_session *s, struct hec_why *why) {
     const struct hec_session_options *options = &s->options;
     int err = hec_environ_copy(&s->env, options->environment ? options->environment : environ);
     if (err < 0)
         return hec_fail(why, err, "no memory for the environment");
-    if (options->simulated) {
-        err = hec_simulation_begin(options->simulated, &s->simulation, why);
-        if (err < 0)
-            return err;
-        s->observe.nvml_path = hec_simulation_nvml(s->simulation);
-        hec_simulation_environ(s->simulation, &s->env);
-        if (options->layer)
-            hec_simulation_hand_down(s->simulation, &s->env, &s->child.inherited, &s->child.inherited_path);
-    }
-    err = hec_run_file_open(&s->file, options->output, options->command, options->overwrite, options->begin_ns, why);
+    if (!options->simulated)
+        return HEC_OK;
+    err = hec_simulation_begin(options->simulated, &s->simulation, why);
+    if (err < 0)
+        return err;
+    s->observe.nvml_path = hec_simulation_nvml(s->simulation);
+    hec_simulation_environ(s->simulation, &s->env);
+    if (options->layer)
+        hec_simulation_hand_down(s->simulation, &s->env, &s->child.inherited, &s->child.inherited_path);
+    return HEC_OK;
+}
+
+static int start_observing(struct hec_session *s, struct hec_why *why) {
+    const struct hec_session_options *options = &s->options;
+    int err =
+        hec_run_file_open(&s->file, options->output, options->command, options->overwrite, options->begin_ns, why);
     if (err < 0)
         return err;
     s->sink = hec_writer_sink(s->file.writer);
@@ -363,7 +370,9 @@ int hec_session_start(const struct hec_session_options *options, struct hec_sess
     s->child.placement = options->placement;
     s->child.tied = options->tied;
     s->child.output = options->command_output;
-    err = options->printed_count ? hec_printed_begin(&s->printed, options->command_output, &reason) : HEC_OK;
+    err = begin_machine(s, &reason);
+    if (err == HEC_OK && options->printed_count)
+        err = hec_printed_begin(&s->printed, options->command_output, &reason);
     hec_child_prepare(&s->child);
     bool not_run = err == HEC_OK && (err = hec_child_check(&s->child, options->command[0], &reason)) < 0;
     if (err == HEC_OK)
