@@ -50,14 +50,16 @@ def door_opened(agent):
 
 def opened_by(pid):
     opened = []
-    for path in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # just closed
-            opened.append(os.readlink(path))
+    with contextlib.suppress(FileNotFoundError):  # it has just ended
+        for path in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # just closed
+                opened.append(os.readlink(path))
     return opened
 
 
 def descriptors(agent):
     """Of the agent, and who lets in, without connections: those over HTTP may last 10 s."""
+    assert agent.process.poll() is None, agent.said
     return sum(not opened.startswith("socket:") for pid in [agent.process.pid, *agent_common.children(agent.process.pid)]
                for opened in opened_by(pid))
 
