@@ -52,6 +52,9 @@ void hec_child_prepare(struct hec_child *child) {
     sigaction(SIGPIPE, &ignore, &child->pipe);
     sigaction(SIGXFSZ, &ignore, &child->xfsz);
     prctl(PR_GET_CHILD_SUBREAPER, &child->was_reaper);
+}
+
+void hec_child_adopt(void) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 

@@ -36,10 +36,12 @@ struct hec_child {
     void *context;
 };
 
-/* Block and take over signals and become the reaper of orphaned descendants. Call before any thread starts. */
+/* Block and take over signals. Call before any thread starts. */
 void hec_child_prepare(struct hec_child *child);
+/* Become the reaper of orphaned descendants: of those that come from now on. */
+void hec_child_adopt(void);
 
-/* Undo that. What is still pending was meant for the command, and is dropped. */
+/* Undo both. What is still pending was meant for the command, and is dropped. */
 void hec_child_release(const struct hec_child *child);
 
 /* Can name be run at all? Checked before anything is written. As hec_child_start on failure. */

@@ -370,10 +370,11 @@ int hec_session_start(const struct hec_session_options *options, struct hec_sess
     s->child.placement = options->placement;
     s->child.tied = options->tied;
     s->child.output = options->command_output;
+    hec_child_prepare(&s->child);
     err = begin_machine(s, &reason);
     if (err == HEC_OK && options->printed_count)
         err = hec_printed_begin(&s->printed, options->command_output, &reason);
-    hec_child_prepare(&s->child);
+    hec_child_adopt();
     bool not_run = err == HEC_OK && (err = hec_child_check(&s->child, options->command[0], &reason)) < 0;
     if (err == HEC_OK)
         err = start_observing(s, &reason);

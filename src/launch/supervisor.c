@@ -133,6 +133,7 @@ int hec_supervisor_start(const struct hec_layer_options *layers, const char *con
         return hec_fail(why, hec_err_from_errno(errno), "cannot start a supervisor: %s", strerror(errno));
     fflush(NULL);
     hec_child_prepare(&worker);
+    hec_child_adopt();
     worker.pid = fork();
     if (worker.pid > 0) {
         close(alive[0]);
