@@ -194,7 +194,8 @@ def test_devices_jobs_and_files_of_dcgm_exporter(started, hec):
     (hec.folder / "old.csv").write_text("".join(f"dcgm_{name}, gauge, as before\n" for name in OLD_FIELDS))
     agent = started("--sim", "h200x3", "-f", "old.csv", "-d", "g:0-1", "-r", "localhost:5555", "-m", "gpu:fields",
                     env={"DCGM_HPC_JOB_MAPPING_DIR": "map"})
-    page = agent.until(lambda page: page.all("dcgm_fi_prof_dram_active") and page.sum(SECONDS, gpu="2", state="idle_allocated") > 0)
+    page = agent.until(lambda page: all(page.all(f"dcgm_{name}", gpu="1") for name in OLD_FIELDS)  # a rate takes two readings of a device
+                       and page.sum(SECONDS, gpu="2", state="idle_allocated") > 0)
     for name in OLD_FIELDS:
         assert {(labels["gpu"], labels.get("hpc_job")) for labels, _ in page.all(f"dcgm_{name}")} == {("0", "41"), ("0", "42"), ("1", None)}, name
     assert len(page.all("hec_device_power_watts")) == 3
