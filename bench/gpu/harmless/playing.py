@@ -117,7 +117,7 @@ def session(leader):
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = path.read_text().rpartition(")")[2].split()
+            fields = path.read_text(errors="replace").rpartition(")")[2].split()
         except OSError:
             continue
         if int(fields[3]) == leader:
