@@ -20,8 +20,8 @@ once, and the sampler of stacks runs on: what both cost is not in these figures.
 import argparse
 import itertools
 import json
-import pathlib
 import os
+import pathlib
 import random
 import signal
 import statistics
@@ -230,6 +230,8 @@ def main():
     parser.add_argument("--switch", default="tracer+hooks", help="what is on and off in turns")
     parser.add_argument("--step", action="store_true", help="steps in turns, of one process")
     options = parser.parse_args()
+    if options.step and options.program in OF_RANKS:
+        parser.error("--step is for one process")
     import torch
 
     step = PROGRAMS[options.program]()
@@ -247,16 +249,18 @@ def main():
         if not turns.going(began + options.seconds):
             break
         times = {}
-        for on in rng.sample((True, False), 2):
-            parts.set(on)
-            torch.cuda.synchronize()
-            if options.step:
-                times[on] = turns.turn(waited, 0)
-                parts.set(True)
-            else:
-                step()
-                times[on] = turns.turn(step)
-        parts.set(True)
+        try:
+            for on in rng.sample((True, False), 2):
+                parts.set(on)
+                torch.cuda.synchronize()
+                if options.step:
+                    times[on] = turns.turn(waited, 0)
+                    parts.set(True)
+                else:
+                    step()
+                    times[on] = turns.turn(step)
+        finally:
+            parts.set(True)  # a stopped `hec run` would never end
         for number, clock in enumerate(("wall", "cpu")):
             parts.found[clock].append(times[True][number] / times[False][number])
     for parts in each if turns.first else ():
