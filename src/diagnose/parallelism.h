@@ -14,8 +14,9 @@
  *   pipeline          a stage has layers / N, and all that is in none; of N micro-batches in flight (arXiv 2104.04473, section 2)
  *   expert            an N-th of the experts
  *
- * Time of a step: that of the run without the communication that nothing hid, plus what would not be hidden. Where the run is FSDP, the
- * others have none of what the device waits for FSDP's own code; what FSDP's code would take where the run is another is not known.
+ * Time of a step: that of the run without the communication that nothing hid, plus what would not be hidden. Where the run uses FSDP, the
+ * time in which the device waits for FSDP's own code is left out of the other ways. Where it does not, that time is not known, and the
+ * row of FSDP lacks it.
  *   low, high         all is hidden but the last piece (bucket, layer); nothing is
  *   best              hidden as far as the compute is long enough
  *   tensor            each layer reduces what it is given, for N times the samples, twice forward and twice backward (once each with less

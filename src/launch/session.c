@@ -274,7 +274,7 @@ static void record_end(struct hec_session *s) {
     hec_sink_meta(s->sink, "complete", "1");
 }
 
-/* Before all that is begun for the command, so that it takes part in the machine. */
+/* Comes before everything that is started for the command, so that all of it is on the simulated machine. */
 static int begin_machine(struct hec_session *s, struct hec_why *why) {
     const struct hec_session_options *options = &s->options;
     int err = hec_environ_copy(&s->env, options->environment ? options->environment : environ);

@@ -224,7 +224,6 @@ TEST(test_every_fact_has_words) {
     hec_buf_free(&rules);
 }
 
-/* Numbers into words: factors, digits, choices, and what is left out where it is unknown. */
 /* A replay that knows no joules says none: those of the step are its rule's. */
 TEST(test_words_of_a_step) {
     char words[HEC_SAVES_WORDS];
@@ -235,6 +234,7 @@ TEST(test_words_of_a_step) {
     assert_string_equal(hec_step_saving_words(words, &f), "20 % of its time (10 to 30), by replay");
 }
 
+/* Numbers into words: factors, digits, choices, and what is left out where it is unknown. */
 TEST(test_words) {
     char words[HEC_FACT_SIZE];
     struct hec_finding f = {
