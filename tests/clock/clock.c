@@ -17,12 +17,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define WATCH_FIRST_NS 20000 /* the one who looks, at first, and at most */
@@ -95,8 +97,13 @@ static struct sim_clock_slot *find_slot(struct sim_clock *clock, pid_t pid, pid_
     return NULL;
 }
 
+/* For one that has none it cannot be said that it waits for the lock: it does so awake, or it would be taken for asleep. */
 static void add_slot(struct sim_clock *clock, pid_t pid, pid_t tid) {
-    take_lock(clock);
+    int errnum;
+    while ((errnum = pthread_mutex_trylock(&clock->lock)) == EBUSY)
+        sched_yield();
+    if (errnum == EOWNERDEAD)
+        pthread_mutex_consistent(&clock->lock);
     if (!find_slot(clock, pid, tid))
         take_slot(clock, pid, tid);
     give_lock(clock);
@@ -179,6 +186,13 @@ static bool has_place(const struct sim_clock_slot *slot) {
     return false;
 }
 
+/* The kernel makes a process a zombie, and then wakes its parent, under one lock (tasklist_lock), which this takes: the host of a
+ * virtual machine may stop a processor for long between the two. */
+static void parents_know(void) {
+    siginfo_t info;
+    waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
+}
+
 static enum sleeps look_at(struct sim_clock_slot *slot) {
     char text[1024], state;
     int threads;
@@ -186,8 +200,10 @@ static enum sleeps look_at(struct sim_clock_slot *slot) {
     if (!rest || sscanf(rest + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d", &state,
                         &threads) != 2)
         return GONE;
-    if (state == 'Z' && threads <= 1) /* its parent hears of it when the last of its threads has ended */
+    if (state == 'Z' && threads <= 1) { /* its parent hears of it when the last of its threads has ended */
+        parents_know();
         return GONE;
+    }
     if (!slot->tid || (state != 'S' && state != 'T' && state != 't') || !has_place(slot))
         return AWAKE;
     read_about(slot, "schedstat", text, sizeof text);
