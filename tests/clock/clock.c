@@ -97,7 +97,8 @@ static struct sim_clock_slot *find_slot(struct sim_clock *clock, pid_t pid, pid_
     return NULL;
 }
 
-/* For one that has none it cannot be said that it waits for the lock: it does so awake, or it would be taken for asleep. */
+/* A thread without a slot has no `entering` to set: if it slept until the lock is free, it would be taken for idle. So it tries again
+ * and again, without sleeping. */
 static void add_slot(struct sim_clock *clock, pid_t pid, pid_t tid) {
     int errnum;
     while ((errnum = pthread_mutex_trylock(&clock->lock)) == EBUSY)
@@ -186,8 +187,9 @@ static bool has_place(const struct sim_clock_slot *slot) {
     return false;
 }
 
-/* The kernel makes a process a zombie, and then wakes its parent, under one lock (tasklist_lock), which this takes: the host of a
- * virtual machine may stop a processor for long between the two. */
+/* Wait until the parents of all zombies that were seen have been woken. The kernel makes a process a zombie and wakes its parent under
+ * one lock (tasklist_lock). This call does nothing but take and release that lock. Without it, time could move between the two, where the
+ * host of a virtual machine stops a processor there. */
 static void parents_know(void) {
     siginfo_t info;
     waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
