@@ -68,7 +68,7 @@ static double median(double *values, int count) {
     return values[count / 2];
 }
 
-static void put(struct hec_ring *ring, uint16_t kind, int64_t t_ns, const void *payload, size_t size) {
+static void put(struct hec_ring *ring, uint8_t kind, int64_t t_ns, const void *payload, size_t size) {
     struct hec_ring_record record = {.t_ns = t_ns, .tid = 100, .kind = kind};
     memcpy(record.u.bytes, payload, size);
     hec_ring_write(ring, &record);

@@ -389,7 +389,12 @@ void hec_ring_begin(struct hec_ring_reader *reader) {
     reader->lost_before = __atomic_load_n(&header->dropped, __ATOMIC_RELAXED);
     reader->tail = reader->released = __atomic_load_n(&header->head, __ATOMIC_ACQUIRE);
     __atomic_store_n(&header->tail, reader->tail, __ATOMIC_RELEASE);
-    __atomic_store_n(&header->window, (__atomic_load_n(&header->window, __ATOMIC_RELAXED) | 1) + 1, __ATOMIC_RELEASE);
+    reader->window = (__atomic_load_n(&header->window, __ATOMIC_RELAXED) | 1) + 1;
+    __atomic_store_n(&header->window, reader->window, __ATOMIC_RELEASE);
+}
+
+bool hec_ring_is_ours(const struct hec_ring_reader *reader, const struct hec_ring_record *record) {
+    return !reader->borrowed || record->window == (uint16_t)reader->window;
 }
 
 void hec_ring_pause(struct hec_ring_reader *reader) {

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 #define HEC_RING_MAGIC UINT64_C(0x31474e4952434548) /* "HECRING1", little-endian */
-#define HEC_RING_ABI 1u
+#define HEC_RING_ABI 2u
 #define HEC_RING_RECORDS_DEFAULT 16384u /* 1 MB: 160000 records a second at the reader's 100 ms */
 #define HEC_RING_RECORDS_MIN 64u
 #define HEC_RING_RECORDS_MAX (1u << 22) /* 256 MB */
@@ -110,8 +110,9 @@ struct hec_ring_record {
     uint64_t sequence; /* position + 1, stored last: the ring sets it */
     int64_t t_ns;      /* CLOCK_MONOTONIC */
     uint32_t tid;
-    uint16_t kind;
-    uint16_t flags;
+    uint8_t kind;
+    uint8_t flags;
+    uint16_t window; /* the low half of the number of the window in which what it refers to was defined */
     union {
         struct hec_ring_name name;
         struct hec_ring_mark mark;
@@ -225,6 +226,7 @@ struct hec_ring_reader {
     uint32_t role;
     struct hec_ring_rank rank; /* as the writer says */
     bool borrowed;             /* for a window: the ring outlives this reader */
+    uint32_t window;           /* its number, where borrowed */
 };
 
 /* Listen at path (removed first if it is a stale socket). *fd is non-blocking and close-on-exec.
@@ -253,6 +255,9 @@ uint64_t hec_ring_lost(const struct hec_ring_reader *reader);
 /* For a reader of one window of a ring that somebody else keeps: passes over what is in the ring, and lets the writers
  * write. */
 void hec_ring_begin(struct hec_ring_reader *reader);
+/* Whether a record that was read is one of this reader's: a writer that was held up between its look at the window and the
+ * ring may bring one of an earlier window, whose names nobody knows any more. */
+bool hec_ring_is_ours(const struct hec_ring_reader *reader, const struct hec_ring_record *record);
 /* For who keeps a ring and maps it only now: nobody reads it just now. */
 void hec_ring_pause(struct hec_ring_reader *reader);
 

@@ -20,13 +20,14 @@ int hec_hook_value(const char *name, double value, int64_t t_ns);
 /* What the calling thread did from start_ns on. */
 int hec_hook_interval(const char *name, int64_t start_ns, int64_t duration_ns);
 
-/* Defines node `id` (the caller's, not 0) of the tree of call stacks; a parent is defined before its children. Of file
- * and function the last 255 bytes are kept; a process has at most 8192 different ones. Definitions do not survive a
- * fork. */
-int hec_hook_frame(uint32_t id, uint32_t parent, const char *file, const char *function, uint32_t line);
+/* Defines, for the window of that number, node `id` (the caller's, not 0) of the tree of call stacks; a parent is defined
+ * before its children. Of file and function the last 255 bytes are kept; a process has at most 8192 different ones.
+ * Definitions do not survive a fork. */
+int hec_hook_frame(uint32_t window, uint32_t id, uint32_t parent, const char *file, const char *function,
+                   uint32_t line);
 
-/* Thread tid was at `frame` now; the sample stands for period_us. */
-int hec_hook_stack(uint32_t tid, uint32_t frame, uint32_t period_us);
+/* Thread tid was at `frame`, as it was defined for that window, now; the sample stands for period_us. */
+int hec_hook_stack(uint32_t window, uint32_t tid, uint32_t frame, uint32_t period_us);
 
 /* The number of the window in which HEC reads: even; what was defined in another one is to be defined again. -1: nobody
  * reads just now. */

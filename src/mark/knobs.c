@@ -55,7 +55,7 @@ static void record_read(const char *name, const struct hec_ring_knob *knob, cons
     struct hec_ring *ring = hec_mark_enter();
     if (ring) {
         bool has_text = text && text[0];
-        struct hec_ring_record record = {.u.knob = *knob};
+        struct hec_ring_record record = {.window = (uint16_t)hec_mark_window(), .u.knob = *knob};
         record.u.knob.name = hec_mark_name(ring, name);
         record.u.knob.text = has_text ? hec_mark_name(ring, text) : 0;
         if (record.u.knob.name == 0 || (has_text && record.u.knob.text == 0))

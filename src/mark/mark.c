@@ -131,15 +131,19 @@ int hec_mark_is_on(void) {
     return __atomic_load_n(&state, __ATOMIC_RELAXED) != STATE_OFF;
 }
 
-/* Equal only where the ring and the window are: generations are few. */
-uint32_t hec_mark_generation(void) {
-    return (generation << 20) + hec_ring_window(&ring);
+uint32_t hec_mark_window(void) {
+    return hec_ring_window(&ring);
+}
+
+/* Changes with each fork and each window. Equal only where both are: forks in a line are few. */
+uint32_t hec_mark_generation(uint32_t window) {
+    return (generation << 20) + window;
 }
 
 bool hec_mark_write(struct hec_ring *target, struct hec_ring_record *record, enum hec_ring_kind kind) {
     if (record->tid == 0)
         record->tid = thread_id();
-    record->kind = (uint16_t)kind;
+    record->kind = (uint8_t)kind;
     if (record->t_ns == 0)
         record->t_ns = now_ns(CLOCK_MONOTONIC);
     return hec_ring_write(target, record);
@@ -148,7 +152,8 @@ bool hec_mark_write(struct hec_ring *target, struct hec_ring_record *record, enu
 static int mark(enum hec_ring_kind kind, const char *name, double value) {
     struct hec_ring *target = hec_mark_enter();
     if (target) {
-        struct hec_ring_record record = {.t_ns = now_ns(CLOCK_MONOTONIC)}; /* before the name is looked up */
+        /* both before the name is looked up */
+        struct hec_ring_record record = {.t_ns = now_ns(CLOCK_MONOTONIC), .window = (uint16_t)hec_mark_window()};
         bool named = name && name[0];
         record.u.mark.value = value;
         record.u.mark.name = named ? hec_mark_name(target, name) : 0;

@@ -16,9 +16,10 @@ void hec_mark_leave(void);
 /* 0 once marks are off for good. */
 int hec_mark_is_on(void);
 
-/* Between enter and leave. Changes whenever the process gets another ring (fork) and whenever somebody begins to read: names
- * must be defined anew. */
-uint32_t hec_mark_generation(void);
+/* The number of the window in which somebody reads (hec_ring_window); a record is of the one that was looked up before its names. */
+uint32_t hec_mark_window(void);
+/* Of this process's ring and that window: names are defined anew for each. */
+uint32_t hec_mark_generation(uint32_t window);
 
 /* Append a record, of this thread and with the time of now unless it has others. false: dropped, and counted. */
 bool hec_mark_write(struct hec_ring *ring, struct hec_ring_record *record, enum hec_ring_kind kind);
@@ -32,7 +33,7 @@ uint32_t hec_mark_name(struct hec_ring *ring, const char *text);
 #define HEC_MARK_TEXT_FIRST 1024u /* ids of texts begin here: those of names are below */
 uint32_t hec_mark_text(struct hec_ring *ring, const char *text);
 
-/* Define id as text in this ring, unless *generation says that it has been. false: the ring is full. */
+/* Define id as text in this ring, unless *generation (of ring and window) says that it has been. false: the ring is full. */
 bool hec_mark_define(struct hec_ring *ring, uint32_t id, const char *text, size_t length, uint32_t *generation);
 
 /* Read HEC_KNOBS; called once, when the library is loaded. */

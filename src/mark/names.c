@@ -20,12 +20,12 @@ static struct {
 } names[NAMES];
 
 bool hec_mark_define(struct hec_ring *ring, uint32_t id, const char *text, size_t length, uint32_t *defined) {
-    uint32_t generation = hec_mark_generation();
+    uint32_t window = hec_mark_window(), generation = hec_mark_generation(window);
     if (__atomic_load_n(defined, __ATOMIC_ACQUIRE) == generation)
         return true;
     size_t pieces = (length + HEC_RING_NAME_PIECE - 1) / HEC_RING_NAME_PIECE;
     for (size_t i = 0; i < pieces; i++) {
-        struct hec_ring_record record = {0};
+        struct hec_ring_record record = {.window = (uint16_t)window};
         record.u.name.id = id;
         record.u.name.piece = (uint8_t)i;
         record.u.name.pieces = (uint8_t)pieces;

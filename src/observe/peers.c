@@ -70,7 +70,8 @@ bool hec_peer_drain(struct hec_peers *peers, struct hec_peer *peer, int64_t now_
         size_t count = hec_ring_read(&peer->ring, batch, left < BATCH ? (size_t)left : BATCH);
         int64_t read_ns = hec_clock_mono_ns();
         for (size_t i = 0; i < count; i++)
-            peers->kind->take(peers->run, peer, &batch[i], read_ns);
+            if (hec_ring_is_ours(&peer->ring, &batch[i]))
+                peers->kind->take(peers->run, peer, &batch[i], read_ns);
         left -= count;
         if (count > 0)
             continue;

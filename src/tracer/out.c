@@ -45,22 +45,27 @@ union hec_trace_payload *hec_out_payload(struct hec_ring_record *record) {
     return (union hec_trace_payload *)(void *)&record->u;
 }
 
+uint32_t hec_out_window(void) {
+    return __atomic_load_n(&window, __ATOMIC_RELAXED);
+}
+
 bool hec_out_read_now(void) {
-    return ring.header && hec_ring_window(&ring) == __atomic_load_n(&window, __ATOMIC_RELAXED);
+    return ring.header && hec_ring_window(&ring) == hec_out_window();
+}
+
+static bool append(struct hec_ring_record *record, uint8_t kind) {
+    uint32_t introduced = hec_out_window();
+    record->kind = kind;
+    record->window = (uint16_t)introduced;
+    return ring.header && hec_ring_window(&ring) == introduced && hec_ring_write(&ring, record);
 }
 
 bool hec_out_write(struct hec_ring_record *record, enum hec_trace_kind kind) {
-    record->kind = (uint16_t)kind;
-    return hec_out_read_now() && hec_ring_write(&ring, record);
+    return append(record, (uint8_t)kind);
 }
 
 bool hec_out_write_ring_kind(struct hec_ring_record *record, enum hec_ring_kind kind) {
-    record->kind = (uint16_t)kind;
-    return hec_out_read_now() && hec_ring_write(&ring, record);
-}
-
-uint32_t hec_out_window(void) {
-    return __atomic_load_n(&window, __ATOMIC_RELAXED);
+    return append(record, (uint8_t)kind);
 }
 
 enum hec_out_reader hec_out_reader(int64_t now_ns) {

@@ -8,6 +8,8 @@ import fcntl
 import itertools
 import mmap
 import os
+import pathlib
+import re
 import resource
 import select
 import signal
@@ -16,6 +18,7 @@ import struct
 import time
 
 MAGIC, MARKS, TRACE, REQUEST, REQUEST_MAGIC = 0x31474E4952434548, 1, 2, 3, 0x31514552434548
+ABI = int(re.search(r"HEC_RING_ABI (\d+)", (pathlib.Path(__file__).parents[2] / "src/base/ring.h").read_text())[1])
 SEAL, SHRINK, GROW, WRITE, FUTURE = 1, 2, 4, 8, 16
 ATTACKS = {}
 ALONE = {}  # of these, why they are not beside others in the soak
@@ -46,7 +49,7 @@ def connect(place):
 
 
 def hello(role=TRACE, magic=MAGIC, pid=None, tag=7):
-    return struct.pack("<QIIII", magic, 1, role, pid or os.getpid(), tag)
+    return struct.pack("<QIIII", magic, ABI, role, pid or os.getpid(), tag)
 
 
 def rights(*fds):
@@ -61,7 +64,7 @@ def send(place, *fds, message=None):
 
 
 def header(records=64, role=TRACE, size=64, first=4096, magic=MAGIC):
-    return struct.pack("<QIIIIII", magic, 1, first, size, records, role, os.getpid())
+    return struct.pack("<QIIIIII", magic, ABI, first, size, records, role, os.getpid())
 
 
 def memory(head=None, bytes=4096 + 64 * 64, seals=SEAL | SHRINK | GROW, flags=2):

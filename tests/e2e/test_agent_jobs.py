@@ -18,11 +18,10 @@ import time
 
 import pytest
 
+from attacks import ABI, MAGIC, MARKS, REQUEST, REQUEST_MAGIC, TRACE
 from conftest import BINARY, CLOCK, Hec
 
 KEEPER = pathlib.Path(BINARY).parent.parent / "tests" / "bin" / "jobs_registry"
-MAGIC, MARKS, TRACE, REQUEST = 0x31474E4952434548, 1, 2, 3
-REQUEST_MAGIC = 0x31514552434548
 PLANTED = {"data-starved": ("data", "data"), "host-bound": ("host", "host"), "healthy-train": ("none", "compute")}  # cause, state
 SHARE_WITHIN = 0.1  # kernels are not seen in a window of two seconds
 ALSO = {"host": ("launch",)}  # in one window of five, 0.16 of the host's time before a launch counts as that of the launch
@@ -245,7 +244,7 @@ def connect(path):
 
 
 def hello(role, magic=MAGIC):
-    return struct.pack("<QIIII", magic, 1, role, os.getpid(), 7)
+    return struct.pack("<QIIII", magic, ABI, role, os.getpid(), 7)
 
 
 def hand_over(path, role, fd, magic=MAGIC):
@@ -259,7 +258,7 @@ def ring(role=TRACE, records=64, seal=True):
 
     fd = os.memfd_create("ring", os.MFD_ALLOW_SEALING)
     os.truncate(fd, 4096 + 64 * records)
-    os.pwrite(fd, struct.pack("<QIIIIII", MAGIC, 1, 4096, 64, records, role, 1), 0)
+    os.pwrite(fd, struct.pack("<QIIIIII", MAGIC, ABI, 4096, 64, records, role, 1), 0)
     if seal:
         fcntl.fcntl(fd, 1033, 0x7)  # F_ADD_SEALS: seal, shrink, grow
     return fd

@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         } else if (what % 4 == 2) {
             struct hec_ring_record record = {.kind = (uint16_t)(what / 4), .tid = 7, .t_ns = now_ns};
             record.kind = (uint16_t)(HEC_TRACE_PROCESS + record.kind % (HEC_TRACE_LIMIT - HEC_TRACE_PROCESS));
-            record.flags = (uint16_t)take(&data, &size, NULL, 1);
+            record.flags = (uint8_t)take(&data, &size, NULL, 1);
             take(&data, &size, record.u.bytes, HEC_RING_PAYLOAD_BYTES);
             hec_trace_peer_record(peer, &run, &record, now_ns);
         } else {

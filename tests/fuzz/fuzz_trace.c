@@ -128,9 +128,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t taken = 0;
     int64_t now_ns = t0_ns + HEC_NS_PER_S;
     for (; size >= INPUT_BYTES && taken < ACTIVITIES_MAX; data += INPUT_BYTES, size -= INPUT_BYTES, taken++) {
-        uint16_t kind = (uint16_t)(HEC_TRACE_PROCESS + data[0] % (HEC_TRACE_LIMIT - HEC_TRACE_PROCESS + 1));
+        uint8_t kind = (uint8_t)(HEC_TRACE_PROCESS + data[0] % (HEC_TRACE_LIMIT - HEC_TRACE_PROCESS + 1));
         struct hec_ring_record record = {
-            .kind = choice & 16 ? (uint16_t)word(data) : kind, .flags = data[2], .tid = data[3]};
+            .kind = choice & 16 ? (uint8_t)word(data) : kind, .flags = data[2], .tid = data[3]};
         if (record.kind == HEC_TRACE_LIMIT)
             record.kind = HEC_RING_NAME;
         uint32_t t = word(data + 4);

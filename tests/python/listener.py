@@ -8,7 +8,7 @@ import os
 import socket
 import struct
 
-MAGIC = 0x31474E4952434548
+MAGIC, ABI = 0x31474E4952434548, 2
 NAME, STEP, UNITS, BEGIN, END, KNOB = 1, 16, 17, 18, 19, 20
 STEP_FOUND, VALUE, INTERVAL, FRAME, STACK, FACT = 21, 22, 23, 24, 25, 26
 OPTIMIZER, MODULE = 1, 2
@@ -65,7 +65,7 @@ class Listener:
             with connection:
                 data, rights, _, _ = connection.recvmsg(64, socket.CMSG_LEN(4))
             magic, abi, role, pid, _ = struct.unpack("<QIIII", data)
-            assert (magic, abi, role) == (MAGIC, 1, 1)
+            assert (magic, abi, role) == (MAGIC, ABI, 1)
             fds = array.array("i")
             fds.frombytes(rights[0][2])
             with mmap.mmap(fds[0], 0) as ring:
@@ -84,7 +84,7 @@ class Listener:
     def _records(ring, full=False):
         """(kind, tid, flags, t_ns, payload, names so far)"""
         magic, abi, header, size, capacity, _, _ = struct.unpack_from("<QIIIIII", ring)
-        assert (magic, abi, header, size) == (MAGIC, 1, 4096, 64)
+        assert (magic, abi, header, size) == (MAGIC, ABI, 4096, 64)
         assert len(ring) == header + capacity * size
         (head,) = struct.unpack_from("<Q", ring, 64)
         (dropped,) = struct.unpack_from("<Q", ring, 192)
@@ -93,7 +93,7 @@ class Listener:
         names = {0: None}
         for i in range(head):
             at = header + i * size
-            sequence, t_ns, tid, kind, flags = struct.unpack_from("<QqIHH", ring, at)
+            sequence, t_ns, tid, kind, flags, _ = struct.unpack_from("<QqIBBH", ring, at)
             assert sequence == i + 1
             payload = ring[at + 24 : at + 64]
             if kind == NAME:

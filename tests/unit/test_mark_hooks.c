@@ -1,18 +1,21 @@
 /* What the Python hooks tell through libhec.so, and what the collector makes of it. */
 #include "tests/unit/mark_fixture.h"
 
+#include "base/error.h"
 #include "mark/hooks.h"
 #include "observe/marks/peer.h"
 
 #include <dlfcn.h>
 #include <math.h>
+#include <sys/socket.h>
 
 static int (*hook_step)(const char *, double, uint32_t, int64_t);
 static int (*hook_value)(const char *, double, int64_t);
 static int (*hook_interval)(const char *, int64_t, int64_t);
-static int (*hook_frame)(uint32_t, uint32_t, const char *, const char *, uint32_t);
-static int (*hook_stack)(uint32_t, uint32_t, uint32_t);
+static int (*hook_frame)(uint32_t, uint32_t, uint32_t, const char *, const char *, uint32_t);
+static int (*hook_stack)(uint32_t, uint32_t, uint32_t, uint32_t);
 static int (*hook_fact)(const char *, const char *);
+static int (*hook_window)(void);
 
 /* In a program: the functions, as the hooks bind them. */
 static void load(void) {
@@ -23,7 +26,8 @@ static void load(void) {
         void *to;
     } wanted[] = {{"hec_hook_step", &hook_step},         {"hec_hook_value", &hook_value},
                   {"hec_hook_interval", &hook_interval}, {"hec_hook_frame", &hook_frame},
-                  {"hec_hook_stack", &hook_stack},       {"hec_hook_fact", &hook_fact}};
+                  {"hec_hook_stack", &hook_stack},       {"hec_hook_fact", &hook_fact},
+                  {"hec_hook_window", &hook_window}};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         void *symbol = dlvsym(library, wanted[i].name, "HEC_PRIVATE");
         EXPECT(symbol);
@@ -37,9 +41,9 @@ static int hooked(void) {
     EXPECT(hook_fact("torch", "2.11.0"));
     EXPECT(hook_fact("sizes.model", "parameters=4"));
     EXPECT(hook_fact("hooks_off", "the loss: planted"));
-    EXPECT(hook_frame(1, 0, "/home/a/train.py", "<module>", 12));
-    EXPECT(hook_frame(2, 1, "/home/a/train.py", "caf\xc3\xa9", 30));
-    EXPECT(hook_stack((uint32_t)getpid(), 2, 10));
+    EXPECT(hook_frame(0, 1, 0, "/home/a/train.py", "<module>", 12));
+    EXPECT(hook_frame(0, 2, 1, "/home/a/train.py", "caf\xc3\xa9", 30));
+    EXPECT(hook_stack(0, (uint32_t)getpid(), 2, 10));
     for (int i = 0; i < 3; i++) {
         EXPECT(hook_interval("data", start_ns, 1000 + i));
         EXPECT(hook_value("loss", i == 1 ? NAN : 0.5 * i, 0));
@@ -138,14 +142,14 @@ static int many_texts(void) {
     int frames = 0;
     for (uint32_t i = 1; i <= 9000; i++) {
         snprintf(text, sizeof text, "/a/long/path/in/some/place/that/differs/%u.py", i);
-        frames += hook_frame(i, 0, text, NULL, i);
+        frames += hook_frame(0, i, 0, text, NULL, i);
         char byte;
         if (i % 250 == 0) /* no more than the ring holds, however slow the collector is */
             EXPECT(write(written[1], &frames, sizeof frames) == sizeof frames && read(drained[0], &byte, 1) == 1);
     }
     EXPECT(frames == 8192);
-    EXPECT(!hook_frame(9001, 0, "one more", NULL, 1));
-    EXPECT(hook_frame(9002, 0, "/a/long/path/in/some/place/that/differs/7.py", NULL, 1)); /* known ones go on */
+    EXPECT(!hook_frame(0, 9001, 0, "one more", NULL, 1));
+    EXPECT(hook_frame(0, 9002, 0, "/a/long/path/in/some/place/that/differs/7.py", NULL, 1)); /* known ones go on */
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     EXPECT(!hook_fact("key", text));
@@ -198,11 +202,11 @@ TEST(long_names_keep_their_end) {
 
 static int forks(void) {
     load();
-    EXPECT(hook_frame(1, 0, "parent.py", "f", 1));
+    EXPECT(hook_frame(0, 1, 0, "parent.py", "f", 1));
     pid_t child = fork();
     if (child == 0) {
-        EXPECT(hook_frame(1, 0, "parent.py", "g", 2)); /* the same text again, in another ring */
-        EXPECT(hook_stack((uint32_t)getpid(), 1, 1000));
+        EXPECT(hook_frame(0, 1, 0, "parent.py", "g", 2)); /* the same text again, in another ring */
+        EXPECT(hook_stack(0, (uint32_t)getpid(), 1, 1000));
         _exit(0);
     }
     return result(child);
@@ -215,14 +219,75 @@ TEST(a_child_defines_anew) {
     assert_int_equal(kept.events, 0);
 }
 
+static int turn[2], done[2]; /* pipes: a window has begun; what belongs into it is written */
+
+static void wait_for_window(void) {
+    char byte;
+    EXPECT(read(turn[0], &byte, 1) == 1);
+}
+
+static int held_up(void) {
+    load();
+    EXPECT(hec_active());
+    wait_for_window();
+    uint32_t me = (uint32_t)getpid(), first = (uint32_t)hook_window();
+    EXPECT(hook_frame(first, 1, 0, "first.py", "f", 1) && hook_stack(first, me, 1, 1000));
+    EXPECT(write(done[1], "", 1) == 1);
+    wait_for_window();
+    uint32_t second = (uint32_t)hook_window();
+    EXPECT(second != first);
+    EXPECT(hook_stack(first, me, 1, 1000) &&
+           hook_frame(first, 2, 1, "first.py", "g", 2)); /* as a thread would that slept */
+    EXPECT(hook_frame(second, 1, 0, "second.py", "f", 3) && hook_stack(second, me, 1, 1000));
+    EXPECT(write(done[1], "", 1) == 1);
+    return 0;
+}
+
+TEST(what_a_sampler_brings_too_late_is_not_of_the_next_window) {
+    struct hec_ring_hello hello;
+    struct hec_observe_ring ring;
+    int listener;
+    assert_int_equal(hec_ring_listen(marks.socket, &listener), HEC_OK);
+    assert_int_equal(pipe(turn), 0);
+    assert_int_equal(pipe(done), 0);
+    ring.pid = start(marks.socket, NULL, held_up);
+    int connection, err;
+    while ((connection = accept(listener, NULL, NULL)) < 0)
+        usleep(1000);
+    while ((err = hec_ring_receive(connection, &hello, &ring.fd)) == HEC_ERR_BUSY)
+        usleep(1000);
+    assert_int_equal(err, HEC_OK);
+    marks.options = (struct hec_observe_options){.rings = &ring, .ring_count = 1};
+    for (int window = 0; window < 2; window++) {
+        struct hec_why why;
+        char byte;
+        kept_clear();
+        assert_int_equal(hec_collector_marks.open(&marks.options, &keeping, &marks.collector, &why), HEC_OK);
+        marks_poll();
+        assert_int_equal(write(turn[1], "", 1), 1);
+        assert_int_equal(read(done[0], &byte, 1), 1);
+        hec_collector_marks.finish(marks.collector, hec_clock_mono_ns());
+        hec_collector_marks.close(marks.collector);
+        assert_int_equal(kept.frames, 1);
+        assert_int_equal(kept_count(HEC_ACTIVITY_STACK), 1);
+        assert_int_equal(kept.frame[kept_nth(HEC_ACTIVITY_STACK, 0)->name - 1].line, window ? 3 : 1);
+        assert_int_equal(kept.events, 0);
+    }
+    assert_int_equal(result(ring.pid), 0);
+    const int opened[] = {listener, connection, ring.fd, turn[0], turn[1], done[0], done[1]};
+    for (size_t i = 0; i < sizeof opened / sizeof opened[0]; i++)
+        close(opened[i]);
+    unlink(marks.socket);
+}
+
 static int refused(void) {
     load();
     EXPECT(!hook_step("sample", -1, HEC_RING_STEP_MODULE, 0));
     EXPECT(!hook_step("sample", (double)INFINITY, HEC_RING_STEP_MODULE, 0));
     EXPECT(!hook_value(NULL, 1, 0) && !hook_value("", 1, 0));
     EXPECT(!hook_interval("data", 0, 5) && !hook_interval("data", 5, -1) && !hook_interval(NULL, 5, 5));
-    EXPECT(!hook_frame(0, 0, "a", "b", 1) && !hook_frame(3, 3, "a", "b", 1));
-    EXPECT(!hook_stack(1, 0, 1000));
+    EXPECT(!hook_frame(0, 0, 0, "a", "b", 1) && !hook_frame(0, 3, 3, "a", "b", 1));
+    EXPECT(!hook_stack(0, 1, 0, 1000));
     EXPECT(!hook_fact(NULL, "x") && !hook_fact("", "x"));
     return 0;
 }

@@ -37,7 +37,7 @@ static void finish(void) {
 }
 
 static void write_at(struct hec_ring *ring, int64_t t_ns, enum hec_trace_kind kind, const void *payload, size_t size) {
-    struct hec_ring_record record = {.t_ns = t_ns, .tid = 7, .kind = (uint16_t)kind};
+    struct hec_ring_record record = {.t_ns = t_ns, .tid = 7, .kind = (uint8_t)kind};
     memcpy(record.u.bytes, payload, size);
     hec_ring_write(ring, &record);
 }

@@ -25,8 +25,8 @@ class Library:
         self.step = function("hec_hook_step", text, number, u32, i64)
         self._value = function("hec_hook_value", text, number, i64)
         self._interval = function("hec_hook_interval", text, i64, i64)
-        self._frame = function("hec_hook_frame", u32, u32, text, text, u32)
-        self.stack = function("hec_hook_stack", u32, u32, u32)
+        self._frame = function("hec_hook_frame", u32, u32, u32, text, text, u32)
+        self.stack = function("hec_hook_stack", u32, u32, u32, u32)
         self._fact = function("hec_hook_fact", text, text)
         self.window = function("hec_hook_window")
         self.stacks = function("hec_hook_stacks")
@@ -37,8 +37,8 @@ class Library:
     def interval(self, name: bytes, start_ns: int, end_ns: int) -> None:
         self._interval(name, start_ns, end_ns - start_ns)
 
-    def frame(self, node: int, parent: int, file: str, function: str, line: int) -> int:
-        return self._frame(node, parent, _bytes(file), _bytes(function), line)
+    def frame(self, window: int, node: int, parent: int, file: str, function: str, line: int) -> int:
+        return self._frame(window, node, parent, _bytes(file), _bytes(function), line)
 
     def fact(self, key: str, text: str) -> None:
         self._fact(_bytes(key), _bytes(text))

@@ -256,7 +256,7 @@ def _sample(thread: Any, period_us: int) -> None:
                 return
         node = known
     if node:
-        core.library.stack(_pid, node, period_us)
+        core.library.stack(_window, _pid, node, period_us)
 
 
 def _place(parent: int, code: Any, instruction: int) -> "Optional[int]":
@@ -291,7 +291,7 @@ def _define(parent: int, code: Any, line: int) -> int:
     if _next_node >= NODES_MAX:
         return 0
     name = getattr(code, "co_qualname", code.co_name)  # Python 3.11
-    if not core.library.frame(_next_node, parent, code.co_filename, name, line):
+    if not core.library.frame(_window, _next_node, parent, code.co_filename, name, line):
         return 0
     node = _next_node
     _next_node += 1
