@@ -11,16 +11,18 @@ REPOSITORIES = {
     "jax": ("jax-ml/jax", "cec06d116c05f0d52adfceee3d3b730fdbcb0ce5"),
     "HeCBench": ("zjin-lcf/HeCBench", "f27000a5188f8ac79bd43fc95a1b3f890c18823d"),
     "char-rnn": ("karpathy/char-rnn", "6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e"),
+    "LLMs-from-scratch": ("rasbt/LLMs-from-scratch", "28c65cdfbc3338e2e040016eea4b7fdf556e4d57"),
 }
 # What is taken of each; the rest is not needed and can be large.
 PARTS = {
-    "examples": ["imagenet", "dcgan", "mnist", "vae", "word_language_model", "distributed/ddp-tutorial-series",
+    "examples": ["imagenet", "dcgan", "mnist", "vae", "word_language_model", "distributed/ddp-tutorial-series", "distributed/FSDP2",
                  ":(exclude)word_language_model/data/wikitext-2/train.txt"],  # 10 MB; data.py takes the validation text ten times for it
     "minGPT": ["mingpt", "projects"],
     "nanoGPT": [".", ":(exclude)assets"],
     "jax": ["examples"],
     "HeCBench": [f"src/{name}-cuda" for name in ("nbody", "fft", "lulesh", "jacobi", "blas-gemm", "stencil3d")],
     "char-rnn": ["data/tinyshakespeare/input.txt"],
+    "LLMs-from-scratch": ["ch05/10_llm-training-speed"],
 }
 
 # folder: where it runs, below the gathered sources. command: {python} and {gathered} are filled in. before: run first, not
@@ -64,6 +66,10 @@ PROGRAMS = {
     "gemm": Program("HeCBench/src/blas-gemm-cuda", "./main 8192 8192 8192 100", CUDA, kind="CUDA C++"),
     "stencil3d": Program("HeCBench/src/stencil3d-cuda", "./main 512 5000", CUDA, kind="CUDA C++"),
     "ddp": Program("examples/distributed/ddp-tutorial-series", "{python} multigpu.py 100 1000", gpus=2),
+    "fsdp2": Program("examples/distributed/FSDP2", "{python} -m torch.distributed.run --standalone --nproc-per-node=2 example.py", gpus=2),
+    "gpt_ddp": Program("LLMs-from-scratch/ch05/10_llm-training-speed",
+                       "{python} -m torch.distributed.run --standalone --nproc-per-node=2 02_opt_multi_gpu_ddp.py",
+                       "cp {gathered}/char-rnn/data/tinyshakespeare/input.txt middlemarch.txt", gpus=2, seconds=100),  # no download
 }
 
 

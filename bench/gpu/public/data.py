@@ -1,5 +1,5 @@
 """The data that the public programs read: noise in the formats of MNIST and of a folder of JPEGs, which has the size and the cost
-of the real thing, though no model learns anything from it; and a GPT-2 of untrained weights, whose tokens are bytes."""
+of the real thing, though no model learns anything from it; and a GPT-2 of untrained weights, whose tokens are bytes, as are those of the GPT-2 that is trained."""
 import gzip
 import importlib.util
 import json
@@ -62,6 +62,20 @@ def language_model(folder, text):
     (plays / "train.jsonl").write_text("".join(json.dumps({"text": piece}) + "\n" for piece in pieces))
 
 
+# In place of tiktoken, which downloads its words: a token is a byte.
+TIKTOKEN = '''class Bytes:
+    def encode(self, text, allowed_special=()):
+        return list(text.encode())
+
+    def decode(self, tokens):
+        return bytes(token % 256 for token in tokens).decode(errors="replace")
+
+
+def get_encoding(name):
+    return Bytes()
+'''
+
+
 def make(gathered, names):
     """For these programs (catalogue.py), below the gathered sources."""
     if not (gathered / "data/jpeg").exists():
@@ -70,5 +84,8 @@ def make(gathered, names):
     words = gathered / "examples/word_language_model/data/wikitext-2"
     if (words / "valid.txt").exists() and not (words / "train.txt").exists():
         (words / "train.txt").write_text(10 * (words / "valid.txt").read_text())  # an epoch as long as with the real one
+    speed = gathered / "LLMs-from-scratch/ch05/10_llm-training-speed"
+    if speed.exists():
+        (speed / "tiktoken.py").write_text(TIKTOKEN)
     if "trl_sft" in names and importlib.util.find_spec("transformers") and not (gathered / "data/plays").exists():
         language_model(gathered / "data", (gathered / "char-rnn/data/tinyshakespeare/input.txt").read_text())
