@@ -79,6 +79,29 @@ if __name__ == "__main__":
         process.join()
 '''
 
+# As torchrun: who starts the ranks has the driver, too; the workers that it forks cannot use it. All wait, for as long.
+RANK = SIMULATED_GPU + '''
+import os, subprocess, sys, time
+def rank():
+    for _ in range(60):
+        time.sleep(0.05)
+        ok(cuda.cuLaunchKernel(function, 132, 1, 1, 256, 1, 1, 0, stream, parameters, None))
+        ok(cuda.cuStreamSynchronize(stream))
+def worker():
+    time.sleep(4)
+    os._exit(0)
+if sys.argv[1:]:
+    rank()
+else:
+    for _ in range(WORKERS):
+        if os.fork() == 0:
+            worker()
+    time.sleep(0.5)
+    subprocess.run([sys.executable, __file__, "rank"], check=True)
+    for _ in range(WORKERS):
+        os.wait()
+'''
+
 
 def run(hec, program, *options, python=sys.executable, **more):
     (hec.folder / "program.py").write_text(program)
@@ -136,6 +159,16 @@ def test_children(hec, how):
     found = run(hec, CHILDREN.replace("HOW", how))
     asleep = [lines["program.py:4"] for lines in found.values() if lines["program.py:4"]]
     assert len(asleep) == 3 and min(asleep) > 5, found
+
+
+def test_a_rank_is_read_each_time(hec):
+    workers = 16
+    found = run(hec, RANK.replace("WORKERS", str(workers)))
+    at = {function: 1 + RANK.split("\n").index(line) for function, line in
+          (("rank", "        time.sleep(0.05)"), ("worker", "    time.sleep(4)"))}
+    rank = max(lines[f"program.py:{at['rank']}"] for lines in found.values())
+    others = sorted(lines[f"program.py:{at['worker']}"] for lines in found.values() if lines[f"program.py:{at['worker']}"])
+    assert len(others) == workers and rank > 4 * others[-1], (rank, others)
 
 
 def test_an_interpreter_that_is_not_known_is_sampled_from_inside(hec, tmp_path):

@@ -188,6 +188,21 @@ static int candidates(struct hec_python_process *process, struct candidate *out,
     return maps ? count : -1;
 }
 
+/* Field 28 of /proc/PID/stat. */
+static uint64_t stack_of(pid_t pid) {
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[length] = '\0';
+    const char *at = strrchr(text, ')'); /* of field 2, a name in which anything may stand */
+    for (int field = 2; at && field < 28; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at, NULL, 10) : 0;
+}
+
 static int32_t inner_pid(pid_t pid) {
     char path[64], line[256];
     int32_t inner = pid;
@@ -205,7 +220,8 @@ static int32_t inner_pid(pid_t pid) {
 }
 
 int hec_python_process_open(pid_t pid, struct hec_python_process *process, struct hec_why *why) {
-    *process = (struct hec_python_process){.pid = pid, .memory = {process, read_memory}, .inner_pid = inner_pid(pid)};
+    *process = (struct hec_python_process){
+        .pid = pid, .memory = {process, read_memory}, .inner_pid = inner_pid(pid), .stack = stack_of(pid)};
     struct candidate *list = malloc(CANDIDATES_MAX * sizeof *list);
     int count = list ? candidates(process, list, CANDIDATES_MAX) : 0;
     int err = count < 0 ? HEC_ERR_LOST : HEC_ERR_NOTFOUND;

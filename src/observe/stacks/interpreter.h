@@ -12,6 +12,7 @@ struct hec_python_process {
     struct hec_memory memory; /* of it */
     int32_t inner_pid;        /* as the process sees itself: in a container another one */
     bool uses_device;         /* the driver of a GPU is loaded */
+    uint64_t stack; /* where its stack begins: drawn by each exec, so that a forked one has its parent's; 0 unknown */
 };
 
 /* HEC_ERR_NOTFOUND: no interpreter, or not yet (uses_device is right all the same); HEC_ERR_PERMISSION: its memory may not be read;

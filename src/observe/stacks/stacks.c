@@ -128,9 +128,12 @@ static void refresh(struct stacks *s, int64_t now_ns) {
 
 /* ---- whether they can be read ---- */
 
+/* Forked from a process that has the driver, and still that program: ranks are started by one that has it, too. */
 static bool is_worker(struct stacks *s, const struct looked_into *p) {
     const struct looked_into *parent = find(s, p->entry.parent);
-    return parent && parent->uses_device && parent->sampler.process.python.runtime == p->sampler.process.python.runtime;
+    return parent && parent->sampler.process.stack == p->sampler.process.stack &&
+           (parent->uses_device ||
+            hec_python_process_uses_device(parent->entry.pid)); /* it may not have been seen yet */
 }
 
 /* Whether it has loaded the driver meanwhile. */
