@@ -135,6 +135,33 @@ TEST(saved_seconds_are_waited) {
     }
 }
 
+/* A server that fell behind: requests came as often as it had served them until its queue was empty for the last time. */
+TEST(requests_that_come_a_little_too_often) {
+    healthy(1);
+    world_kernel(0, SGEMM, 1, 500);
+    world_state(0, HEC_STATE_REQUESTS, 0.6, 125);
+    w.of[0].steady.to_ns = w.of[0].steady.window_ns;
+    build();
+    struct hec_saving own_s = found.list[0].seconds;
+    assert_true(found.list[0].cause == HEC_CAUSE_PRECISION && own_s.low > 0.1 && own_s.best > 0.2);
+    w.of[0].steady.steps = 1000;
+    w.of[0].steady.requests_ns = llround(0.45 * RULE_WORLD_RUN_S * 1e9);
+    w.of[0].steady.requests_steps = 500; /* in 45 % of the time: all of them come in 90 % */
+    build();
+    const struct hec_finding *f = &found.list[place_of(HEC_CAUSE_PRECISION, 0)];
+    assert_near(f->step_seconds.best, 0.1, 1e-9);
+    assert_true(f->step_seconds.low == 0 && f->step_seconds.high > 0.1 && f->step_seconds.high < 0.2);
+    assert_true(f->seconds.best > 0 && f->seconds.best < own_s.best && fact_of(f, HEC_EVIDENCE_PACED));
+    w.of[0].steady.requests_ns = llround(0.9 * RULE_WORLD_RUN_S * 1e9); /* it was not behind at all */
+    build();
+    f = &found.list[place_of(HEC_CAUSE_PRECISION, 0)];
+    assert_true(f->step_seconds.best == 0 && f->step_seconds.high == 0);
+    w.of[0].steady.requests_ns = llround(0.01 * RULE_WORLD_RUN_S * 1e9); /* the first requests alone tell nothing */
+    w.of[0].steady.requests_steps = 10;
+    build();
+    assert_near(found.list[place_of(HEC_CAUSE_PRECISION, 0)].seconds.best, own_s.best, 1e-9);
+}
+
 /* What the device did with its time without a saving: a hang before all, waiting for requests after what is worth acting on. */
 TEST(test_what_is_told_without_a_saving) {
     w.devices[0].after = (struct hec_after){.seconds = 30, .engine = 0.94, .watts = 531, .works = true};

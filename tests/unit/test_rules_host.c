@@ -323,11 +323,15 @@ TEST(test_small_batch_that_launches) {
     double batch = worth(HEC_CAUSE_BATCH);
     assert_true(SAYS(BATCH_SAMPLES, 8) && SECOND(LAUNCHES, 5e-6) && SAYS(MEMORY_FREE, 0.95));
     assert_true(batch > worth(HEC_CAUSE_LAUNCH));
-    w.summary.steps.samples_per_step = 1; /* inference: requests must be there */
+    w.summary.steps.samples_per_step = 1; /* inference of what is at hand */
     w.summary.steps.source = HEC_STEP_MODULE;
     batch = worth(HEC_CAUSE_BATCH);
     assert_true(SAYS(BATCH_SAMPLES, 1) && ANSWERS(BATCH_OR_LAUNCH_LESS, 4));
+    assert_true(batch > worth(HEC_CAUSE_LAUNCH));
+    state(HEC_STATE_REQUESTS, 10); /* a server that waits for requests has none to put together */
+    batch = worth(HEC_CAUSE_BATCH);
     assert_true(batch < worth(HEC_CAUSE_LAUNCH) && batch > 0.05);
+    state(HEC_STATE_REQUESTS, 0);
     /* 8 s of compute, which four times the samples take four times, and 40 + 2 of the host, which they take once. */
     w.finding.seconds.best = NAN;
     assert_true(judge(HEC_CAUSE_BATCH) && is_near(w.finding.seconds.best, (50 - 50 / 4.0) / 100));
@@ -343,9 +347,11 @@ TEST(test_small_batch_that_launches) {
     assert_false(judge(HEC_CAUSE_BATCH));
     w.summary.steps.samples_per_step = 4096;
     assert_false(judge(HEC_CAUSE_BATCH));
-    w.summary.steps.samples_per_step = 8;
-    state(HEC_STATE_COMPUTE, 24); /* 15 us each: as long as their launch */
+    w.summary.steps.samples_per_step = 64;
+    state(HEC_STATE_COMPUTE, 24); /* 15 us each: longer than their launch */
     assert_false(judge(HEC_CAUSE_BATCH));
+    w.summary.steps.samples_per_step = 8; /* but so few samples are for more of them than they take */
+    assert_true(judge(HEC_CAUSE_BATCH) && w.finding.seconds.best > 0.25);
 }
 
 TEST(test_host) {

@@ -1,5 +1,6 @@
 /* Batch: kernels follow each other, but each is too small for the device. */
 #include "diagnose/rules/compute.h"
+#include "diagnose/rules/pace.h"
 #include "diagnose/rules/waits.h"
 
 #include <math.h>
@@ -106,8 +107,8 @@ static void save_comm(const struct hec_facts *f, double times, struct hec_findin
     hec_saving_add(&out->joules, hec_saving_scaled((struct hec_saving){joules, joules, joules}, 0, 1 - 1 / times, 1));
 }
 
-/* Launching is the limit, and each launch does little: more samples a step are for nearly the same launches. In inference
- * requests must be there to be put together, so that launching less comes first. */
+/* Launching is the limit, and each launch does little or is for few samples: more samples a step are for nearly the same launches. Of
+ * a server requests must be there to be put together, so that launching less comes first. */
 static bool judge_launches(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples,
                            struct hec_finding *out) {
     struct hec_waits w;
@@ -116,12 +117,16 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     bool tiny = c->sm <= HEC_BATCH_SM_FEW || thin >= HEC_BATCH_THIN_SHARE ||
                 (w.launches > 0 && kernel_us <= HEC_KERNEL_TINY_US);
     bool few = samples <= HEC_BATCH_FEW_SAMPLES || thin >= HEC_BATCH_THIN_SHARE;
-    if (!(share >= HEC_BATCH_LEAST_LAUNCH) || !tiny || !few || !(f->memory_free_share >= HEC_BATCH_LEAST_FREE_LAUNCH))
+    bool fewest = samples <= HEC_BATCH_FEWEST_SAMPLES;
+    if (!(share >= HEC_BATCH_LEAST_LAUNCH) || !(tiny || fewest) || !few ||
+        !(f->memory_free_share >= HEC_BATCH_LEAST_FREE_LAUNCH))
         return false;
-    bool training = f->steps->source == HEC_STEP_OPTIMIZER && samples <= HEC_BATCH_FEWEST_SAMPLES;
+    bool at_hand = fewest && hec_pace_of(f->summary, f->device).by != HEC_PACE_REQUESTS;
     double times = times_of(f);
     double fill = isfinite(c->sm) ? c->sm / HEC_BATCH_SM_FULL : isfinite(thin) ? 1 - thin : 1;
-    fill = fmin(1, fmax(1 / times, fill));
+    /* SMs that stand empty in part of the kernels alone, which nobody saw: how much longer each takes for more samples is not known. */
+    bool unseen = !c->traced && c->sm > HEC_BATCH_SM_FEW;
+    fill = fmin(1, fmax(1 / times, unseen ? 1 - HEC_BATCH_UNSEEN_GAIN * (1 - fill) : fill));
     struct hec_finding compute = {.cause = HEC_CAUSE_BATCH};
     hec_compute_save(c, 1, (struct hec_saving){0, 1 - fill, 1 - fill}, denser(f, c, times, fill), &compute);
     hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, HEC_BATCH_LAUNCH_LOW, launches_go(&w, times, fill), 1, out);
@@ -132,8 +137,8 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     out->estimated = true;
     out->edit_value = times;
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_LAUNCH,
-                                           training ? HEC_BATCH_TRAINING_CONFIDENCE : HEC_BATCH_SERVING_CONFIDENCE);
-    out->title = isfinite(samples) ? HEC_FACT(BATCH_SAMPLES, samples) : HEC_FACT(BATCH_BLOCKS, thin);
+                                           at_hand ? HEC_BATCH_CONFIDENCE_AT_HAND : HEC_BATCH_SERVING_CONFIDENCE);
+    out->title = isfinite(samples) ? HEC_FACT(BATCH_SAMPLES, samples, tiny) : HEC_FACT(BATCH_BLOCKS, thin);
     out->lever =
         f->steps->source == HEC_STEP_MODULE ? HEC_ANSWER(BATCH_OR_LAUNCH_LESS, times) : HEC_ANSWER(LARGER_BATCH, times);
     hec_finding_add(out, HEC_FACT(LAUNCH_SHARE, share, w.steady));

@@ -19,7 +19,7 @@ struct hec_predictor {
     double widen;         /* of intervals: power.h */
     double data_s;        /* that the program waited for data in the stretch */
     double link_gb_per_s; /* that pinned copies reach; NAN unknown: the edit's own */
-    enum hec_pace pace;
+    struct hec_pace pace;
     double cores; /* share of the usable cores that the program takes as it is; NAN unknown */
 };
 
@@ -92,8 +92,8 @@ static void bound_by_cores(const struct hec_predictor *p, struct hec_replay *r) 
 
 /* What sets the pace from outside goes on as it does, but for a loader that is answered. */
 static void bound_by_pace(const struct hec_predictor *p, bool loads, struct hec_replay *r) {
-    if (p->pace == HEC_PACE_REQUESTS || (p->pace == HEC_PACE_LOADER && !loads))
-        r->seconds = fmax(r->seconds, p->before.seconds);
+    if (p->pace.by != HEC_PACE_LOADER || !loads)
+        r->seconds = fmax(r->seconds, p->pace.least * p->before.seconds);
 }
 
 /* Of several answers together, one of them to loading where loads. */
@@ -150,7 +150,7 @@ int hec_predictor_begin(struct hec_meter *meter, const struct hec_summary *summa
     for (size_t i = 0; i < p->schedule.count; i++)
         p->data_s += (double)p->schedule.calls[i].data_ns / HEC_NS_PER_S;
     for (int i = 0; i < summary->device_count; i++)
-        if (summary->devices[i].readings.used && p->pace == HEC_PACE_OWN)
+        if (summary->devices[i].readings.used && p->pace.by == HEC_PACE_OWN)
             p->pace = hec_pace_of(summary, &summary->devices[i]);
     p->widen = hec_proofs_widen(summary);
     p->link_gb_per_s = link_of(summary);

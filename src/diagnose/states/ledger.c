@@ -119,6 +119,7 @@ struct device {
     int64_t from_ns, to_ns;
     int64_t traced_ns[HEC_STATE_COUNT]; /* of the windows before */
     int64_t windows;
+    int64_t requests_ns, requests_steps;
     struct stratum strata[HEC_STATE_PHASE_COUNT];
     size_t step; /* the first that ends after the last piece */
     bool step_untraced;
@@ -251,6 +252,10 @@ static inline void add_traced(struct device *d, const struct hec_state_piece *pi
     int64_t length = piece->end_ns - piece->start_ns;
     d->to_ns = piece->end_ns;
     s->now_ns[piece->state] += length;
+    if (piece->state == HEC_STATE_REQUESTS) {
+        d->requests_ns = piece->end_ns;
+        d->requests_steps = d->steps;
+    }
     if (piece->state == HEC_STATE_COMPUTE)
         s->class_ns[piece->kernel_class] += length;
 }
@@ -335,6 +340,8 @@ static void finish(const struct device *d, bool has_steps, struct hec_ledger_dev
         .to_ns = d->to_ns,
         .window_ns = d->to_ns - d->from_ns,
         .steps = has_steps ? d->steps : 0,
+        .requests_ns = d->requests_ns,
+        .requests_steps = has_steps ? d->requests_steps : 0,
         .joules = NAN,
         .discrepancy = NAN,
     };
