@@ -162,6 +162,9 @@ def test_a_fix_that_another_cause_names_first():
     assert judge.truth_of(small, "launch")[0] == pytest.approx(0.8) and judge.truth_of(small, "batch")[0] == pytest.approx(0.8)
     small["truth"]["probe-launch"] = [{"seconds": 0.01, "joules": 0.75}] * 3
     assert judge.truth_of(small, "launch")[2] == "probe" and judge.truth_of(small, "batch")[2] == "small_batch"
+    small["truth"]["probe-batch"] = [{"seconds": 0.01, "joules": 2.0}] * 3  # four times the batch, as is claimed
+    assert judge.truth_of(small, "batch")[0] == pytest.approx(0.8) and judge.brought(small, "batch")[0] == pytest.approx(0.5)
+    assert judge.brought(small, "launch") == judge.truth_of(small, "launch")
 
 
 def test_totals_can_fail():

@@ -14,6 +14,7 @@ WAITS = 0.2  # of a server's time, in which nobody asks: that is true of it too
 NOISY = 0.2  # spread of the turns of the program as it is, by their mean: more tells nothing of a few percent
 STEADY = 0.05  # spread of the turns' seconds, by their mean: less tells what hec costs
 UNLIKE = 1.3  # times as long, or as short, a unit took among the arms as in the run that HEC judged: then they are not the same program
+AS_CLAIMED = {"batch"}  # a claim is of four times the batch, as the probe, and the fix of a small one is of sixteen
 STUDENT = {2: 6.31, 3: 2.92, 4: 2.35, 5: 2.13, 6: 2.02}  # of so many turns: standard errors that a truth exceeds in 5 of 100
 CUT = "no time left: begun too late"  # of what failed: nothing is known of the program
 ONLY_UNDER_HEC = "It ends well without hec."  # last line of what failed
@@ -75,6 +76,14 @@ def truth_of(result, cause, what="joules"):
     return max(found, default=None)
 
 
+def brought(result, cause):
+    """As truth_of, by the change that the claim is of."""
+    probe = f"probe-{cause}"
+    if cause in AS_CLAIMED and probe in result["truth"]:
+        return (*saving(result["truth"], probe), "probe")
+    return truth_of(result, cause)
+
+
 def claims(result):
     """[(cause, low, best, high, of)]: joules that HEC says a fix saves, of a step's where it says so, else of the whole run's."""
     for finding in result["findings"]:
@@ -129,7 +138,7 @@ def verdict(result):
     said, named = [], {finding["cause"] for finding in result["findings"] if finding["actionable"]}
     turns = len(result["truth"]["base"])
     for cause, low, best, high, of in claims(result):
-        true = truth_of(result, cause)
+        true = brought(result, cause)
         part = share_of(result, of)
         row = {"cause": cause, "low": low, "best": best, "high": high, "of": of}
         if true:
