@@ -534,8 +534,12 @@ TEST(test_memory_attention) {
     fires(HEC_CAUSE_MEMORY);
     assert_true(answers(&w.finding, HEC_LEVER_FUSED_ATTENTION, 0));
     near(w.finding.seconds.best, 0.8 * (0.95 * 0.42 + 0.6 * 1.2 * 0.42));
-    snprintf(w.of[0].rows[0].name, sizeof w.of[0].rows[0].name, "%s", LOG_SOFTMAX);
-    silent(HEC_CAUSE_MEMORY); /* of a loss */
+    static const char *const softmax[] = {LOG_SOFTMAX, "softmax_warp_forward<float, float, float, 4, true, false>",
+                                          "softmax_warp_forward<float, float, float, 4, false, true>"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(w.of[0].rows[0].name, sizeof w.of[0].rows[0].name, "%s", softmax[i]);
+        assert_int_equal(world_judge(0, HEC_CAUSE_MEMORY), i == 2); /* the others are of a loss */
+    }
 }
 
 TEST(test_memory_telemetry) {

@@ -12,8 +12,16 @@ struct passes {
     const struct hec_kernel_row *longest;
 };
 
+/* PyTorch's kernel for up to 1024 columns says by its first flag whether it takes the logarithm: softmax_warp_forward<float, float, float,
+ * 4, true, false>. */
+static bool takes_log(const char *name) {
+    const char *warp = strstr(name, "softmax_warp_"), *yes = warp ? strstr(warp, ", true") : NULL;
+    const char *no = warp ? strstr(warp, ", false") : NULL;
+    return yes && (!no || yes < no);
+}
+
 static bool of_loss(const char *name) {
-    return strstr(name, "LogSoftMax") || strstr(name, "log_softmax") || strstr(name, "nll_loss") ||
+    return takes_log(name) || strstr(name, "LogSoftMax") || strstr(name, "log_softmax") || strstr(name, "nll_loss") ||
            strstr(name, "cross_entropy");
 }
 
