@@ -378,10 +378,17 @@ static void find_card(const struct hec_summary *s, const struct hec_device_diagn
     }
 }
 
+static bool is_known(const struct hec_strategy_row *row) {
+    return row->fits == HEC_FITS_YES && isfinite(row->step_s);
+}
+
+/* What is as good as another is no reason to change, nor to divide more. */
 static void find_best(struct hec_parallelism *p) {
+    if (p->now < HEC_STRATEGIES && is_known(&p->row[p->now]))
+        p->best = p->now;
     for (int i = 0; i < HEC_STRATEGIES; i++)
-        if (p->row[i].fits == HEC_FITS_YES && isfinite(p->row[i].step_s) &&
-            (p->best == HEC_STRATEGIES || p->row[i].step_s < p->row[p->best].step_s))
+        if (is_known(&p->row[i]) &&
+            (p->best == HEC_STRATEGIES || p->row[i].step_s < (1 - HEC_PARALLELISM_BETTER) * p->row[p->best].step_s))
             p->best = (enum hec_strategy)i;
 }
 

@@ -234,6 +234,20 @@ static void lacks_all(enum hec_lack lack) {
                     isnan(p.row[i].step_j));
 }
 
+/* A way that is a little faster as predicted is no reason to change what the run does. */
+TEST(the_run_stays_best_of_what_is_as_good) {
+    for (int much = 0; much < 2; much++) {
+        before_each(NULL);
+        as_job(HEC_SHARING_FSDP);
+        w.devices[0].sharding_share = w.devices[1].sharding_share =
+            much ? 0.9 : 0; /* of FSDP's own code, which DDP has not */
+        hec_parallelism_find(&w.summary, &p);
+        double faster = 1 - p.row[HEC_STRATEGY_DDP].step_s / p.row[HEC_STRATEGY_FSDP].step_s;
+        assert_true(much ? faster > 0.2 : faster > 0 && faster < 0.01);
+        assert_int_equal(p.best, much ? HEC_STRATEGY_DDP : HEC_STRATEGY_FSDP);
+    }
+}
+
 TEST(test_what_is_missing_for_all) {
     w.devices[1].readings.device.visible = 0;
     lacks_all(HEC_LACK_DEVICES);
