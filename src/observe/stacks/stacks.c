@@ -131,7 +131,8 @@ static void refresh(struct stacks *s, int64_t now_ns) {
 /* Forked from a process that has the driver, and still that program: ranks are started by one that has it, too. */
 static bool is_worker(struct stacks *s, const struct looked_into *p) {
     const struct looked_into *parent = find(s, p->entry.parent);
-    return parent && parent->sampler.process.stack == p->sampler.process.stack &&
+    uint64_t stack = p->sampler.process.stack;
+    return parent && stack && stack == parent->sampler.process.stack &&
            (parent->uses_device ||
             hec_python_process_uses_device(parent->entry.pid)); /* it may not have been seen yet */
 }
