@@ -79,8 +79,8 @@ struct hec_parallelism {
     enum hec_bus bus;
     double bus_bytes_per_s; /* one way */
     struct hec_strategy_row row[HEC_STRATEGIES];
-    enum hec_strategy
-        best; /* that fits and takes the least seconds, by PARALLELISM_BETTER; HEC_STRATEGIES: of none both are known */
+    /* That fits and takes the least seconds, by PARALLELISM_BETTER; HEC_STRATEGIES: of none both are known. */
+    enum hec_strategy best;
 };
 
 /* Of the steady part of a device: seconds in which it waits for FSDP's own code, by stacks. */

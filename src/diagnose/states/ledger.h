@@ -48,8 +48,8 @@ struct hec_ledger_device {
     int64_t traced_ns; /* sum of the rows' traced_ns */
     int64_t windows;   /* of the trace that the shares come from; 0: traced throughout */
     int64_t steps;     /* traced wholly */
-    int64_t requests_ns,
-        requests_steps; /* until when it last waited for requests (0: never), and steps that were traced until then */
+    /* Until when it last waited for requests (0: never), and steps that were traced until then. */
+    int64_t requests_ns, requests_steps;
     struct hec_ledger_row rows[HEC_STATE_COUNT];
     struct hec_ledger_class classes[HEC_KERNEL_CLASS_COUNT];
     double joules;       /* the total given; NAN before hec_ledger_power */
