@@ -1,5 +1,6 @@
 """What a program waits for, by its stacks: requests, a compiler, or a kernel that does not end. On the simulated GPU, by calls of the
 driver as a framework makes them."""
+import re
 import sys
 
 import pytest
@@ -107,6 +108,8 @@ def test_a_compiler(hec, times, seconds):
         assert first["actionable"] and any(line["file"].endswith("_dynamo/convert_frame.py") for line in first["source"])
     else:
         assert not first["actionable"] and first["title"].startswith("compiling took 8.")
+        words = " ".join(hec.ok("report", "run.hec").stdout.split())
+        assert re.search(r"outside the run [^;]*, [78]\.\d+ s of it compiling", words), words
 
 
 @pytest.mark.parametrize("trace", ["auto", "full"])

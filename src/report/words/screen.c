@@ -187,11 +187,24 @@ static void add_run(char *out, const struct hec_summary *s, bool utf8) {
         add(out, ", ", "%s", hec_format_bounded(joules, s->joules, s->bound_joules, "J", utf8));
 }
 
+/* Where a finding says how long it compiled, once. */
+static void add_compiling(char *out, const struct hec_summary *s) {
+    text seconds;
+    for (int i = 0; i < s->job.findings.count; i++) {
+        const struct hec_evidence *title = &s->job.findings.list[i].title;
+        if (title->what == HEC_EVIDENCE_COMPILING) {
+            add(out, ", ", "%s of it compiling", hec_format_seconds(seconds, title->value[0]));
+            return;
+        }
+    }
+}
+
 static void put_outside(struct hec_screen *screen, const struct hec_summary *s, bool utf8) {
     char *out = begin(screen, HEC_SCREEN_OUTSIDE), words[HEC_SUMMARY_WORDS];
     add_run(out, s, utf8);
     if (hec_summary_used(s) > 1)
         add(out, ", ", "%d GPUs", hec_summary_used(s));
+    add_compiling(out, s);
     if (s->loop.known && s->loop.seconds[HEC_RUN_SETUP] > 0) {
         add(out, "; ", "set-up %s", hec_part_words(words, &s->loop, HEC_RUN_SETUP));
         add(out, ", mostly ", "%s", hec_setup_place_words(words, s));
