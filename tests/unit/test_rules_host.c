@@ -332,6 +332,10 @@ TEST(test_small_batch_that_launches) {
     batch = worth(HEC_CAUSE_BATCH);
     assert_true(batch < worth(HEC_CAUSE_LAUNCH) && batch > 0.05);
     state(HEC_STATE_REQUESTS, 0);
+    w.summary.steps.source = HEC_STEP_MARKED; /* one unit, of whatever the program counts */
+    batch = worth(HEC_CAUSE_BATCH);
+    assert_true(batch < worth(HEC_CAUSE_LAUNCH));
+    w.summary.steps.source = HEC_STEP_MODULE;
     /* 8 s of compute, which four times the samples take four times, and 40 + 2 of the host, which they take once. */
     w.finding.seconds.best = NAN;
     assert_true(judge(HEC_CAUSE_BATCH) && is_near(w.finding.seconds.best, (50 - 50 / 4.0) / 100));

@@ -117,7 +117,9 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     bool tiny = c->sm <= HEC_BATCH_SM_FEW || thin >= HEC_BATCH_THIN_SHARE ||
                 (w.launches > 0 && kernel_us <= HEC_KERNEL_TINY_US);
     bool few = samples <= HEC_BATCH_FEW_SAMPLES || thin >= HEC_BATCH_THIN_SHARE;
-    bool fewest = samples <= HEC_BATCH_FEWEST_SAMPLES;
+    /* What a program marks as a unit may be anything. */
+    bool counted = f->steps->source == HEC_STEP_OPTIMIZER || f->steps->source == HEC_STEP_MODULE;
+    bool fewest = counted && samples <= HEC_BATCH_FEWEST_SAMPLES;
     if (!(share >= HEC_BATCH_LEAST_LAUNCH) || !(tiny || fewest) || !few ||
         !(f->memory_free_share >= HEC_BATCH_LEAST_FREE_LAUNCH))
         return false;
