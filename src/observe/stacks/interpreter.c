@@ -132,26 +132,27 @@ bool hec_python_process_uses_device(pid_t pid) {
     return found;
 }
 
-int64_t hec_python_process_pages(pid_t pid) {
-    char path[64], text[64];
-    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+/* What one read gives of /proc/PID/name; "": nothing. */
+static void read_proc(pid_t pid, const char *name, char *text, size_t size) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    ssize_t got = fd >= 0 ? read(fd, text, size - 1) : -1;
     if (fd >= 0)
         close(fd);
     text[got > 0 ? got : 0] = '\0';
-    return got > 0 ? atoll(text) : -1;
+}
+
+int64_t hec_python_process_pages(pid_t pid) {
+    char text[64];
+    read_proc(pid, "statm", text, sizeof text);
+    return text[0] ? atoll(text) : -1;
 }
 
 /* By its first argument, which everybody may read. */
 static bool is_called_python(pid_t pid) {
-    char path[64], name[PATH_MAX] = "";
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    FILE *file = fopen(path, "re");
-    size_t length = file ? fread(name, 1, sizeof name - 1, file) : 0;
-    if (file)
-        fclose(file);
-    name[length] = '\0';
+    char name[PATH_MAX];
+    read_proc(pid, "cmdline", name, sizeof name);
     return strstr(name, "python") != NULL;
 }
 
@@ -190,13 +191,8 @@ static int candidates(struct hec_python_process *process, struct candidate *out,
 
 /* Field 28 of /proc/PID/stat. */
 static uint64_t stack_of(pid_t pid) {
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
-    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file)
-        fclose(file);
-    text[length] = '\0';
+    char text[1024];
+    read_proc(pid, "stat", text, sizeof text);
     const char *at = strrchr(text, ')'); /* of field 2, a name in which anything may stand */
     for (int field = 2; at && field < 28; field++)
         at = strchr(at + 1, ' ');
