@@ -1,5 +1,6 @@
 """The data that the public programs read: noise in the formats of MNIST and of a folder of JPEGs, which has the size and the cost
-of the real thing, though no model learns anything from it; and a GPT-2 of untrained weights, whose tokens are bytes, as are those of the GPT-2 that is trained."""
+of the real thing, though no model learns anything from it; a GPT-2 of untrained weights, whose tokens are bytes; and bytes in place of
+the tokens of tiktoken."""
 import gzip
 import importlib.util
 import json
