@@ -269,6 +269,8 @@ static void judge(struct run *run, const struct hec_trial_end *end, bool by_step
     now->why = hec_reason_said(run->seen.text);
     if (now->slow)
         now->why = hec_reason_with(HEC_BECAUSE_OF(TRIAL_SLOW, end->seconds), run->seen.text);
+    else if (isnan(now->trial.speed)) /* what ended it came before its first step */
+        now->why = HEC_BECAUSE_OF(TRIAL_NO_WORK, end->seconds);
     else if (!is_number(&now->measured))
         now->why = HEC_BECAUSE(TRIAL_NOT_FINITE);
     else if (!run->seen.failed && !(now->set && fails_quality(run, &now->why)))

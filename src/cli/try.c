@@ -242,7 +242,7 @@ static int search(struct try *t, struct hec_trial_end *end, struct hec_why *why)
     int err = hec_search_run(t->trials, &t->search, &watch, &t->found, end, why);
     const struct hec_searched *last = t->found.count ? &t->found.trials[t->found.count - 1] : NULL;
     if (err == HEC_ERR_IO && last && last->set == 0 && last->trial.fate == HEC_SEARCH_FAILED)
-        hec_fail(why, err, "the command as it is fails: %.300s", HEC_SAY(&last->why));
+        hec_fail(why, err, "the command as it is: %.300s", HEC_SAY(&last->why));
     return err;
 }
 

@@ -147,6 +147,9 @@ def test_try_says_why_nothing_is_kept(hec, place):
     assert hec("try", *place, "--", "no-such-command").returncode == 127
     done = hec("try", "--sim", "h200", *place, "--levers", "keep_heap", "--budget-seconds", 10, "--", "sleep", "3")
     assert "nothing: the time ran out before any lever was tried" in words_of(done.stdout), done.stdout
+    done = hec("try", "--sim", "h200", *place, "--levers", "keep_heap", "--seconds", 1, "--budget-seconds", 10, "--", "sleep", "60")
+    assert done.returncode == 74 and "the command as it is: ended after" in done.stderr, done.stderr
+    assert "before its first step: nothing can be compared with it" in words_of(done.stderr), done.stderr
 
 
 def test_try_says_how_to_keep(hec, place):
