@@ -1,7 +1,8 @@
-"""All attacks of attacks.py at once, but for those of its table ALONE, against an agent that watches 8 GPUs at work. First in simulated
-time: agent and machine go by the virtual clock, the attackers do not; all come, go after a second of real time, and come again after
-half a simulated hour: nothing is lost, nothing grows. Then in real time: how long others wait, with the agent started as its unit for
-systemd starts it. HEC_SOAK_HOURS: of simulated time; with it, the waits are judged too (`make soak`)."""
+"""All attacks of attacks.py at once against an agent that watches 8 GPUs at work. First in simulated time: agent and machine go by the
+virtual clock, the attackers do not; all come, go after a second of real time, and come again after half a simulated hour: nothing is
+lost, nothing grows. Those of the table ALONE make simulated time slow: with HEC_SOAK_HOURS one of them comes with all others at a
+time, each in its turn, else none. Then in real time, with all: how long others wait, with the agent started as its unit for systemd
+starts it. HEC_SOAK_HOURS: of simulated time; with it, the waits are judged too (`make soak`)."""
 import contextlib
 import math
 import multiprocessing
@@ -57,10 +58,10 @@ def folder():
 class Attackers:
     """Each attack by a user of its own, without end."""
 
-    def __init__(self, agent, folder, group=None):
+    def __init__(self, agent, folder, names, group=None):
         self.came, done = os.pipe()
         place = types.SimpleNamespace(socket=f"{folder}/agent.sock", port=agent.port, file=f"{folder}/attackers", done=done)
-        self.names = [name for name in attacks.ATTACKS if name not in attacks.ALONE]
+        self.names = names
         self.groups = [attacks.start(name, place, ATTACKERS + i, again=0.5, group=group) for i, name in enumerate(self.names)]
         os.close(done)
 
@@ -103,12 +104,18 @@ def seconds_of(page):
     return page.sum("hec_device_state_seconds_total") / GPUS
 
 
+def visitors(visit):
+    """Those who come at a visit."""
+    together, alone = [name for name in attacks.ATTACKS if name not in attacks.ALONE], list(attacks.ALONE)
+    return together + [alone[visit % len(alone)]] if HOURS else together
+
+
 def visits(agent, folder):
     """What the agent had open, and what it says of its GPUs, after each time the attackers came and went, and before."""
     first = last = agent.page()
     assert seconds_of(first) > 0
     for visit in range(1, VISITS + 1):
-        with Attackers(agent, folder) as attackers:
+        with Attackers(agent, folder, visitors(visit)) as attackers:
             attackers.until_all_came()
             time.sleep(1)
             under_attack = size_of(agent, folder)
@@ -246,7 +253,7 @@ def test_real_time(folder):
         (before, _), records = scrapes(agent, time.monotonic() + REAL_SECONDS), []
         until = time.monotonic() + REAL_SECONDS
         recorder = threading.Thread(target=record_again_and_again, args=(f"{folder}/agent.sock", folder, until, records))
-        with Attackers(agent, folder, users):
+        with Attackers(agent, folder, list(attacks.ATTACKS), users):
             recorder.start()
             attacked, own = scrapes(agent, until)
             recorder.join()
