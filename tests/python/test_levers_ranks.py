@@ -260,3 +260,54 @@ def test_levers_of_fsdp(run, torch_python):
     if torch_python[1] >= (2, 0) and torch_python[1] < (2, 2):
         pytest.skip("its FSDP needs a GPU")
     run(FSDP)
+
+
+KEPT = """
+def work(rank):
+    try:
+        from torch.distributed import fsdp
+        FSDP, whole = fsdp.FullyShardedDataParallel, fsdp.ShardingStrategy.SHARD_GRAD_OP
+    except Exception:
+        with levers("keep_gathered") as said:
+            pass
+        assert said["keep_gathered"][0] == "nothing" and "does not load" in said["keep_gathered"][1], said
+        return
+    def by_class(model, **options):
+        for at in (1, 3):
+            model[at] = FSDP(model[at], device_id=torch.device("cpu"), **options)
+        return FSDP(model, device_id=torch.device("cpu"), **options)
+    def by_function(model, **options):
+        from torch.distributed.fsdp import fully_shard
+        from torch.distributed.device_mesh import init_device_mesh
+        mesh = init_device_mesh("cpu", (2,))
+        for at in (1, 3):
+            fully_shard(model[at], mesh=mesh, **options)
+        return fully_shard(model, mesh=mesh, **options)
+    def train(names, way, **options):
+        with levers(names) as said:
+            module = way(net(), **options)
+            result = accumulate(passes=1, steps=3)(module)
+        return result, said
+    def check(way, has, given_up):
+        plain, _ = train("none", way, **given_up)
+        found, said = train("keep_gathered", way, **given_up)
+        assert same(found, plain) and said["keep_gathered"] == ("on", "3 parts stay whole until the backward pass"), said
+        assert train("keep_gathered", way, **has)[1]["keep_gathered"][0] == "already"
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if not (2, 0) <= version < (2, 2):  # whose class needs a GPU
+        check(by_class, {"sharding_strategy": whole}, {})
+    if hasattr(fsdp, "fully_shard"):
+        made = fsdp.fully_shard
+        check(by_function, {"reshard_after_forward": False}, {"reshard_after_forward": True})
+        assert fsdp.fully_shard is made and made.state
+    with levers("keep_gathered") as said:
+        pass
+    assert said["keep_gathered"] == ("nothing", "the program shards no model"), said
+
+in_ranks(work)
+print("done")
+"""
+
+
+def test_lever_keep_gathered(run):
+    run(KEPT)

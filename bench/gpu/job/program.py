@@ -76,6 +76,30 @@ def late(p):
     return step
 
 
+@case
+def sharded(p):
+    """Each layer is sharded, and gathered for the forward and for the backward pass; fixed: it stays whole between them."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    width, depth = (8, 2) if p.tiny else (2048, 24)
+    torch.manual_seed(0)
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(depth)])
+    model = model.to(p.device, torch.float32 if p.tiny else torch.bfloat16)
+    mesh = init_device_mesh(p.device, (dist.get_world_size(),))
+    for part in [*model, model]:
+        fully_shard(part, mesh=mesh, reshard_after_forward=not p.fixed)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9, fused=not p.tiny)
+    inputs = p.inputs(1024, width)
+
+    def step():
+        optimizer.zero_grad()
+        model(inputs).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
 class Samples(torch.utils.data.Dataset):
     """Each sample is counted, on one rank ten times as long."""
 

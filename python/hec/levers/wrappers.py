@@ -1,5 +1,5 @@
-"""Levers that act where DistributedDataParallel or FullyShardedDataParallel is made: one patch of a constructor for all of them. Ranks wait
-for each other in it anyway: there they agree (ranks.py)."""
+"""Levers that act where DistributedDataParallel or FullyShardedDataParallel is made, or fully_shard is called: one patch of a constructor, or
+of that function, for all of them. Ranks wait for each other in it anyway: there they agree (ranks.py)."""
 
 import functools
 import inspect
@@ -19,12 +19,12 @@ class Already(Unfit):
 
 
 class Wrapper:
-    """A class of PyTorch whose constructor levers change."""
+    """A class of PyTorch whose constructor levers change, or a function that takes a module and gives one; `also` has it by its name too."""
 
-    def __init__(self, module: str, name: str) -> None:
-        self.module, self.name = module, name
+    def __init__(self, module: str, name: str, also: "Tuple[str, ...]" = ()) -> None:
+        self.module, self.name, self.also = module, name, also
         self.chain: "List[Built]" = []
-        self.patches = core.Patches(lambda: [core.Patch(getattr(sys.modules[module], name), "__init__", self._make)])
+        self.patches = core.Patches(self._places)
         self.depth = 0  # of constructors that are running: FSDP makes those of its parts
 
     def put(self, built: "Built") -> None:
@@ -38,23 +38,31 @@ class Wrapper:
         if not self.chain:
             self.patches.remove()
 
+    def _places(self) -> "List[core.Patch]":
+        made = getattr(sys.modules[self.module], self.name)
+        if inspect.isclass(made):
+            return [core.Patch(made, "__init__", self._make)]
+        having = [sys.modules[place] for place in (self.module, *self.also) if getattr(sys.modules.get(place), self.name, None) is made]
+        return [core.Patch(place, self.name, self._make) for place in having]
+
     def _make(self, inner: Any) -> Any:
         signature = inspect.signature(inner)
 
         @functools.wraps(inner)
-        def __init__(module: Any, *args: Any, **kwargs: Any) -> None:
+        def make(module: Any, *args: Any, **kwargs: Any) -> Any:
             on: "List[Built]" = []
             if not self.depth and self.chain and ranks.distributed() is not None:
                 args, kwargs, on = self._changed(signature, module, args, kwargs)
             self.depth += 1
             try:
-                inner(module, *args, **kwargs)
+                result = inner(module, *args, **kwargs)
             finally:
                 self.depth -= 1
             for built in on:
                 built.made(module)
+            return result
 
-        return __init__
+        return make
 
     def _changed(self, signature: Any, module: Any, args: tuple, kwargs: dict) -> "Tuple[tuple, dict, List[Built]]":
         on: "List[Built]" = []
@@ -62,7 +70,7 @@ class Wrapper:
             bound = signature.bind(module, *args, **kwargs)
         except TypeError:  # which the constructor will raise
             return args, kwargs, on
-        given = dict(list(bound.arguments.items())[1:])  # without the object itself
+        given = dict(list(bound.arguments.items())[1:])  # without the module itself
         bound.apply_defaults()
         arguments, changed = dict(bound.arguments), {}
         for built in list(self.chain):
@@ -92,10 +100,11 @@ class Built:
         """What changes; None: nothing, which is said."""
         changes: "Dict[str, Any]" = {}
         why: "Optional[Unfit]" = None
-        group = arguments.get("process_group")
-        if arguments.get("device_mesh") is not None or isinstance(group, tuple):
+        group, mesh = arguments.get("process_group"), arguments.get("mesh")
+        if arguments.get("device_mesh") is not None or isinstance(group, tuple) or (mesh is not None and mesh.ndim > 1):
             self.lever.nothing("its %s is made for a mesh of devices" % self.wrapper.name)
             return None
+        group = mesh.get_group() if mesh is not None else group
         try:
             changes = self.fit(arguments)
         except Unfit as error:
@@ -126,6 +135,9 @@ class Built:
 
 DDP = Wrapper("torch.nn.parallel.distributed", "DistributedDataParallel")
 FSDP = Wrapper("torch.distributed.fsdp.fully_sharded_data_parallel", "FullyShardedDataParallel")
+FSDP2 = Wrapper("torch.distributed.fsdp", "fully_shard",
+                ("torch.distributed.fsdp._fully_shard", "torch.distributed.fsdp._fully_shard._fully_shard",
+                 "torch.distributed._composable.fsdp", "torch.distributed._composable.fsdp.fully_shard"))  # fmt: skip
 
 
 def default_of(wrapper: Wrapper, name: str) -> Any:
