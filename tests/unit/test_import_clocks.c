@@ -33,7 +33,7 @@ static void write_trace(const char **path, int at, const struct trace *t, const 
 }
 
 static void import_traces(const struct trace *list, int count) {
-    const char *paths[8];
+    const char *paths[8] = {NULL};
     for (int i = 0; i < count; i++)
         write_trace(paths, i, &list[i], NULL);
     assert_int_equal(import_files(paths, count), HEC_OK);
