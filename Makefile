@@ -80,10 +80,12 @@ soak: ## a simulated day of an agent with 8 GPUs under all attacks, as root (SOA
 	@scripts/build release all -DHEC_TESTS=ON $(CMAKE_FLAGS)
 	@HEC_SOAK_HOURS=$(SOAK_HOURS) python3 -m pytest -q -s -p no:cacheprovider tests/e2e/test_soak.py
 
-mutants: ## MUTANTS random mutants (default 200) against the tests, as root; an hour and more
-	@scripts/bootstrap build test
+mutants: ## MUTANTS random mutants (default 200) against the tests, sanitizers too, as root; hours
+	@scripts/bootstrap build test fuzz
 	@scripts/build release all -DHEC_TESTS=ON $(CMAKE_FLAGS)
-	@scripts/build coverage all -DHEC_TESTS=ON $(CMAKE_FLAGS)
+	@scripts/build coverage units -DHEC_TESTS=ON $(CMAKE_FLAGS)
+	@scripts/build asan units -DHEC_TESTS=ON $(CMAKE_FLAGS)
+	@scripts/build tsan threaded -DHEC_TESTS=ON $(CMAKE_FLAGS)
 	@test -x build/mutants/python/bin/mutate || { python3 -m venv build/mutants/python && \
 		build/mutants/python/bin/pip install -q universalmutator==1.14.1; }
 	@scripts/mutants --count $(MUTANTS)
