@@ -89,6 +89,24 @@ TEST(test_gaps_beside) {
     assert_true(fabs(ended()->beside_s - 500e-6) < 1e-12);
 }
 
+/* Behind a wait the device would work while code runs that was not waited for before: for as long as the wait had been hidden, and no
+ * launching needs. Other waits go with what they are for. */
+TEST(test_gaps_awaited) {
+    gaps_begin(true);
+    pieces("compute 300, sync 30 of 300, host 500, compute 10, host 400, compute 10, ");
+    assert_true(fabs(ended()->awaited_s - 300e-6) < 1e-12);
+    has(HEC_STATE_HOST, HEC_CAUSE_HOST, 900);
+    gaps_begin(true);
+    pieces("sync 30 of 300, launch 100, host 500, compute 10, sync 5 of 250, host 200, compute 10");
+    assert_true(fabs(ended()->awaited_s - (200 + 200) * 1e-6) < 1e-12);
+    gaps_begin(true);
+    pieces("sync data 30 of 300, host 500, compute 10, sync 30 of 300, host 500, startup 100, compute 10");
+    assert_true(fabs(ended()->awaited_s) < 1e-12);
+    gaps_begin(false);
+    pieces("sync 30 of 300, host 400000, compute 10"); /* set-up */
+    assert_true(fabs(ended()->awaited_s) < 1e-12);
+}
+
 /* Launching belongs to what drained the queue, for as long as that had been hidden. */
 TEST(test_gaps_drained) {
     gaps_begin(true);

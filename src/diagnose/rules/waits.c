@@ -95,9 +95,11 @@ static void divide(const struct hec_facts *f, const struct hec_ledger_device *d,
         }
     }
     const struct hec_ledger_row *host = &d->rows[HEC_STATE_HOST];
-    if (f->device->gaps && host->traced_ns > 0)
-        w->beside_s = fmin(d->rows[HEC_STATE_COMPUTE].seconds,
-                           f->device->gaps->beside_s * host->seconds * 1e9 / (double)host->traced_ns);
+    if (f->device->gaps && host->traced_ns > 0) {
+        double scale = host->seconds * 1e9 / (double)host->traced_ns, compute_s = d->rows[HEC_STATE_COMPUTE].seconds;
+        w->beside_s = fmin(compute_s, f->device->gaps->beside_s * scale);
+        w->awaited_s = fmin(compute_s, f->device->gaps->awaited_s * scale);
+    }
     for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++)
         for (int s = 0; s < HEC_STATE_COUNT; s++)
             if (by_state[cause][s] > HEC_WAITS_STATE_SHARE * w->owned_s[cause])

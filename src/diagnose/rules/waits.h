@@ -32,6 +32,8 @@ struct hec_waits {
     double compute_s, data_s; /* of a step or second */
     double
         beside_s; /* of the device's work: what the program's own code behind its launches would hide, were they made at once */
+    double
+        awaited_s; /* of the program's own code: what the device's work would hide, had the host not waited for it before */
     double rate_bytes_per_s; /* of pageable copies while they run; NAN without */
     double link_bytes_per_s; /* peak of the link; NAN unknown */
 };

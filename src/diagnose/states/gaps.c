@@ -41,6 +41,7 @@ static void own(struct hec_gap_facts *g, enum hec_state state, enum hec_cause ca
             ahead += g->ahead_s[i];
         g->ahead_s[cause] += fmin(g->hidden_s, fmax(0, HEC_GAP_AHEAD_S - ahead));
         g->ahead = true;
+        g->lead_s += cause == HEC_CAUSE_SYNC ? fmin(g->hidden_s, fmax(0, HEC_GAP_AHEAD_S - g->lead_s)) : 0;
     }
     g->hidden_s = 0;
     g->drain = cause;
@@ -53,6 +54,7 @@ static double explain(struct hec_gap_facts *g, enum hec_state state, enum hec_ca
     if (!(part > 0))
         return seconds;
     g->ahead_s[cause] -= part;
+    g->lead_s = fmax(0, g->lead_s - (cause == HEC_CAUSE_SYNC ? part : 0));
     note(g, state, cause, cause == g->drain && g->drain_small, part);
     return seconds - part;
 }
@@ -78,6 +80,9 @@ static void close_host(struct hec_gap_facts *g) {
     if (g->host_ns >= HEC_STATE_BRIEF_NS) {
         own(g, HEC_STATE_HOST, HEC_CAUSE_HOST, false, seconds);
         g->beside_now_s += g->waited ? 0 : seconds;
+        double awaited = fmin(seconds, g->lead_s);
+        g->awaited_now_s += awaited;
+        g->lead_s -= awaited;
     } else if (g->host_ns > 0)
         launching(g, HEC_STATE_HOST, g->host_wait, seconds);
     g->host_ns = 0;
@@ -108,10 +113,12 @@ static void close_gap(struct hec_gap_facts *g) {
         if (g->steady || ((!load || named) && (whole < HEC_GAP_LONG_S || !loop)))
             add_part(g, p);
     }
-    if (g->steady || (!load && whole < HEC_GAP_LONG_S))
-        g->beside_s += load ? 0 : g->beside_now_s;
+    if (!load && (g->steady || whole < HEC_GAP_LONG_S)) {
+        g->beside_s += g->beside_now_s;
+        g->awaited_s += g->awaited_now_s;
+    }
     g->now_count = 0;
-    g->beside_now_s = 0;
+    g->beside_now_s = g->awaited_now_s = 0;
 }
 
 static struct hec_gap_facts *facts_of(struct hec_gaps *gaps, int device) {

@@ -61,6 +61,9 @@ struct hec_gap_facts {
     double
         beside_s; /* of what host has: behind launches that nothing waited for. The device would work meanwhile, had it got them */
     double
+        awaited_s; /* of what host has: behind waits that are sync's, for as long as the device had hidden those. The device would
+                    * work meanwhile, had the program not waited */
+    double
         operations_s; /* of what launch has: operations that are called one by one and could be compiled as one (operations.h) */
     /* Gaps in which code was loaded or compiled. */
     int64_t loads;
@@ -73,11 +76,12 @@ struct hec_gap_facts {
     int now_count;
     int64_t host_ns; /* of host so far, with nothing else in between */
     bool waited;     /* for the device, since it worked last */
-    double beside_now_s;
+    double beside_now_s, awaited_now_s;
     enum hec_state_wait host_wait;
     double hidden_s;                 /* of what began the gap */
     double ahead_s[HEC_CAUSE_COUNT]; /* by so much the program would be ahead without that cause */
     bool ahead;                      /* of any: as a rule of none */
+    double lead_s;                   /* that sync's waits gave, and neither launching nor code after them has taken */
     enum hec_cause drain;            /* the last */
     bool drain_small, saving, steady;
 };
