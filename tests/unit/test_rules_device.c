@@ -373,6 +373,21 @@ TEST(test_batch_same_work_keeps_its_joules) {
     assert_true(w.finding.joules.best <= w.finding.joules.high);
 }
 
+/* What little products leave idle is not always reading weights: graph networks gather and scatter what belongs to each sample. */
+TEST(test_batch_of_what_is_gathered) {
+    underfilled(0.38, 0.02, 0.1);
+    world_state(0, HEC_STATE_COMPUTE, 80, 240);
+    fires(HEC_CAUSE_BATCH);
+    double shared = w.finding.joules.best;
+    d->metric[HEC_GPM_INTEGER_ACTIVE].mean = 0.8 * 0.09; /* the addresses of products */
+    d->metric[HEC_GPM_GR_ACTIVE].mean = 0.8;
+    fires(HEC_CAUSE_BATCH);
+    near(w.finding.joules.best, shared);
+    d->metric[HEC_GPM_INTEGER_ACTIVE].mean = 0.8 * 0.25;
+    fires(HEC_CAUSE_BATCH);
+    near(w.finding.joules.best, 80 * 240 / RULE_WORLD_RUN_J * (1 - (120 / 4.0 + 120) / 240));
+}
+
 /* Several factorisations at once are another algorithm: what this one leaves of the device tells nothing of it. */
 TEST(test_batch_of_a_solver) {
     world_kernel(0, SGEMM, 0.9, 900);
@@ -444,6 +459,9 @@ TEST(test_batch_telemetry) {
     world_counters(0, 0.82, 0.3, 0.09, 0.012, 0.65);
     w.summary.steps.samples_per_step = 64;
     fires(HEC_CAUSE_BATCH);
+    w.summary.steps.samples_per_step = NAN; /* nobody counted */
+    fires(HEC_CAUSE_BATCH);
+    w.summary.steps.samples_per_step = 64;
     world_counters(0, 0.82, 0.3, 0.07, 0.057, 0.77); /* unfused attention */
     silent(HEC_CAUSE_BATCH);
     world_counters(0, 0.82, 0.41, 0.09, 0.012, 0.65); /* element-wise kernels among the products */

@@ -28,7 +28,8 @@ static bool few_warps(const struct hec_compute *c) {
 }
 
 /* Products limited by reading weights: more rows for each cost nothing. Convolutions read pictures, attention what it keeps of each
- * sample: both grow with the batch. */
+ * sample: both grow with the batch. Where nobody tells samples or kernels (JAX has no steps), few warps say that it is products which
+ * read: so many element-wise kernels beside full products as keep memory busy half of the time have more. */
 static bool rereads(const struct hec_facts *f, const struct hec_compute *c, double samples) {
     if (!(c->dram >= HEC_BATCH_MEMORY_BUSY && c->tensor > HEC_BATCH_TENSOR_SOME && c->tensor <= HEC_BATCH_TENSOR_LOW) ||
         samples > HEC_BATCH_FEW_SAMPLES)
@@ -37,7 +38,7 @@ static bool rereads(const struct hec_facts *f, const struct hec_compute *c, doub
         return f->class_share[HEC_KERNEL_CLASS_GEMM] >= HEC_BATCH_LEAST_GEMM &&
                f->class_share[HEC_KERNEL_CLASS_SOFTMAX] < HEC_BATCH_MOST_ATTENTION &&
                f->class_share[HEC_KERNEL_CLASS_ELEMENTWISE] < HEC_BATCH_LEAST_GEMM;
-    return isfinite(samples) && few_warps(c);
+    return (isfinite(samples) || f->steps->source == HEC_STEP_NONE) && few_warps(c);
 }
 
 static void describe(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples, bool launches,
@@ -55,10 +56,13 @@ static void describe(const struct hec_facts *f, const struct hec_compute *c, dou
 }
 
 /* Of the joules above idle, what the same work takes in a batch of so many times: reading weights is shared by its samples, what is done
- * with each of them is not. Products of few rows leave tensor pipes idle while they read weights. */
+ * with each of them is not. Products of few rows leave tensor pipes idle while they read weights; so does what has little to do with
+ * products. Where that gathers, scatters or sorts what belongs to a sample it keeps integer pipes busy, which reading weights does not. */
 static double dynamic_stays(const struct hec_facts *f, const struct hec_compute *c, double times) {
     bool products = hec_facts_network(f) ? isfinite(c->tensor) : c->tensor > HEC_BATCH_TENSOR_SOME;
-    double own = products ? fmin(1, c->tensor / HEC_BATCH_TENSOR_OWN) : 1;
+    double beyond = fmax(0, hec_finite_or(c->integer, 0) - HEC_BATCH_INTEGER_PRODUCTS);
+    double indexes = beyond / (HEC_BATCH_INTEGER_OWN - HEC_BATCH_INTEGER_PRODUCTS);
+    double own = products ? fmin(1, fmax(c->tensor / HEC_BATCH_TENSOR_OWN, indexes)) : 1;
     return own + (1 - own) / times;
 }
 

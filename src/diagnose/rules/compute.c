@@ -111,6 +111,7 @@ static void find_counters(const struct hec_facts *f, struct hec_compute *out) {
     out->tensor =
         hec_finite_or(all ? all->counters.pipe[HEC_PIPE_TENSOR].value : NAN, by_engine(f, HEC_GPM_TENSOR_ACTIVE));
     out->fp32 = hec_finite_or(all ? all->counters.pipe[HEC_PIPE_FP32].value : NAN, by_engine(f, HEC_GPM_FP32_ACTIVE));
+    out->integer = by_engine(f, HEC_GPM_INTEGER_ACTIVE);
     out->dram = hec_finite_or(all ? all->counters.dram.value : NAN, by_engine(f, HEC_GPM_DRAM_ACTIVE));
 }
 

@@ -13,6 +13,7 @@ struct hec_compute {
     double busy;                       /* share of the steps, else of the time in use; NAN unknown */
     /* While kernels run, 0..1; NAN unknown: unmixed where possible, else means over the run by the engine's. */
     double sm, occupancy, tensor, fp32, dram;
+    double integer; /* the same, over the run alone */
     bool unmixed;
     /* Tensor-pipe activity that good programs of this kind reach: HEC_COMPUTE_REACH_*. */
     double tensor_reach;
