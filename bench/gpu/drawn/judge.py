@@ -14,7 +14,10 @@ WAITS = 0.2  # of a server's time, in which nobody asks: that is true of it too
 NOISY = 0.2  # spread of the turns of the program as it is, by their mean: more tells nothing of a few percent
 STEADY = 0.05  # spread of the turns' seconds, by their mean: less tells what hec costs
 UNLIKE = 1.3  # times as long, or as short, a unit took among the arms as in the run that HEC judged: then they are not the same program
-AS_CLAIMED = {"batch"}  # a claim is of four times the batch, as the probe, and the fix of a small one is of sixteen
+# What is claimed is more than the fix, or less: four times the batch, where the fix of a small one is of sixteen; all that waits in a
+# step, the number read at its end too, where the fix of barriers or reads leaves that.
+AS_CLAIMED = {"batch", "sync"}
+BESIDE = {"sync"}  # such a change comes beside the fix
 STUDENT = {2: 6.31, 3: 2.92, 4: 2.35, 5: 2.13, 6: 2.02}  # of so many turns: standard errors that a truth exceeds in 5 of 100
 CUT = "no time left: begun too late"  # of what failed: nothing is known of the program
 ONLY_UNDER_HEC = "It ends well without hec."  # last line of what failed

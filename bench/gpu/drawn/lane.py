@@ -249,6 +249,10 @@ class Program:
         claimed = [cause for cause in dict.fromkeys(claimed) if cause not in planted and cause != "quiet" and writers.probe_of(self.spec, cause)]
         return ["quiet"] * (self.spec["loop"] == "serve") + claimed[:PROBES]
 
+    def without(self, cause):
+        """Inefficiencies that the probe of a cause is without."""
+        return frozenset(name for name in self.spec["faults"] if cause in judge.BESIDE and grammar.FAULTS[name].causes[0] == cause)
+
     def turn_of(self, arm, shape):
         lead, timed, tail = shape
         answer, edges = self.lane.meter.of(lambda: arm.turn(f"{lead} {timed} {tail}", self.left(READY_S)))
@@ -269,7 +273,7 @@ class Program:
     def measure(self):
         """The truth: all arms take turns."""
         wanted = {name: self.written(name, without) for name, without in grammar.fixes(self.spec).items()}
-        wanted |= {f"probe-{cause}": self.written(f"probe-{cause}", frozenset(), cause) for cause in self.probes()}
+        wanted |= {f"probe-{cause}": self.written(f"probe-{cause}", self.without(cause), cause) for cause in self.probes()}
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             list(pool.map(self.built, wanted.values()))
         together = not any(grammar.FAULTS[name].crowds for name in self.spec["faults"])  # else one after the other, none beside it
