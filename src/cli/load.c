@@ -302,6 +302,7 @@ static void fill_facts(const struct source *source, const char *path, struct hec
         input->step_part[i] = hec_reader_meta(reader, parts[i]);
     input->flops = hec_reader_meta(reader, "python.flops");
     input->flops_why = hec_reader_meta(reader, "python.flops_why");
+    input->products = hec_reader_meta(reader, "python.products");
     input->step_module = hec_reader_meta(reader, "python.step_module");
     input->samples_by = hec_reader_meta(reader, "python.samples_by");
     input->joined = hec_reader_meta(reader, "joined");

@@ -123,6 +123,8 @@ void hec_step_parts_free(struct hec_step_parts_builder *builder); /* NULL is fin
 
 /* "6 0.0012 fp16=1.2e12 tf32=3e9": nothing of it is taken where something is no such thing. NULL: none. */
 void hec_model_flops_read(const char *text, const char *why, struct hec_model_flops *out);
+void hec_model_products_read(const char *text,
+                             struct hec_model_flops *out); /* where FLOPs were counted; text NULL: nothing */
 /* mfu of the devices, once the loop and the ranks stand: FLOPs of the loop's steps over what the data sheet's dense peaks of their
  * precisions would do in its time. */
 void hec_mfu_find(struct hec_summary *out);

@@ -117,7 +117,8 @@ struct hec_summary_input {
     const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *kernel, *pytorch, *python, *framework;
     const char *step_part[HEC_STEP_PARTS]; /* "NANOSECONDS TIMES" of the host, by the hooks */
     const char *flops,
-        *flops_why; /* "CALLS ERROR PRECISION=FLOPs ..." of a step, by the hooks; or why there are none */
+        *flops_why;       /* "CALLS ERROR PRECISION=FLOPs ..." of a step, by the hooks; or why there are none */
+    const char *products; /* "PRECISION=FLOPs ... weights=ELEMENTS" of a step: of odd rows, and in fp32 */
     const char *joined,
         *joined_by; /* how many runs it was joined of, and by what their clocks were set; NULL: it was not */
     const char *gradients,

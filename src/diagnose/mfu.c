@@ -44,6 +44,32 @@ void hec_model_flops_read(const char *text, const char *why, struct hec_model_fl
         hec_copy_text(out->why, sizeof out->why, why);
 }
 
+static bool read_products(const char *text, struct hec_model_flops *out) {
+    while (*(text += strspn(text, " "))) {
+        char *end;
+        size_t length = strcspn(text, "=");
+        bool weights = length == strlen("weights") && strncmp(text, "weights", length) == 0;
+        int precision = precision_of(text, length);
+        if ((!weights && precision == HEC_PRECISION_COUNT) || !text[length])
+            return false;
+        double amount = strtod(text + length + 1, &end);
+        if (!(amount > 0 && amount <= FLOPS_MOST) || (*end && *end != ' '))
+            return false;
+        if (weights)
+            out->weights = amount;
+        else
+            out->odd[precision] = fmin(amount, out->step[precision]);
+        text = end;
+    }
+    return true;
+}
+
+void hec_model_products_read(const char *text, struct hec_model_flops *out) {
+    struct hec_model_flops read = *out;
+    if (text && out->all > 0 && read_products(text, &read))
+        *out = read;
+}
+
 /* Seconds that a step's arithmetic takes at the peaks of a part; NAN where one is not known. */
 static double peak_seconds(const struct hec_model_flops *flops, const struct hec_part *part) {
     double seconds = 0;

@@ -268,7 +268,10 @@ struct hec_summary {
     struct hec_model_flops {
         double step[HEC_PRECISION_COUNT]; /* FLOPs of a step of a process, by precision; a lower bound */
         double all;                       /* their sum; 0: none were counted */
-        double error;                     /* standard error of the calls that were counted, of their mean */
+        double odd[HEC_PRECISION_COUNT];  /* of step: in matrix products of rows that fast loads cannot fetch */
+        double
+            weights;  /* elements in fp32 that products read, or make gradients of, and autocast converts; 0 unknown */
+        double error; /* standard error of the calls that were counted, of their mean */
         int64_t counted;
         char why[128]; /* why there are none; empty: nobody says */
     } flops;

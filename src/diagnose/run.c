@@ -171,6 +171,7 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
         out->step_part[i].count = known ? times : 0;
     }
     hec_model_flops_read(in->flops, in->flops_why, &out->flops);
+    hec_model_products_read(in->products, &out->flops);
     hec_copy_text(out->step_module, sizeof out->step_module, in->step_module);
     hec_copy_text(out->samples_by, sizeof out->samples_by, in->samples_by);
     out->lever_count = in->levers ? in->levers(in->context, out->levers) : 0;

@@ -58,6 +58,10 @@ TRAINED = """
 """
 
 
+def amounts(parts):
+    return {name: float(number) for name, number in (part.split("=") for part in parts)}
+
+
 @pytest.fixture
 def counted(observe, torch_python):
     """What a program that ends in `last` has: (calls counted, their error, FLOPs of a step by precision), and what it prints."""
@@ -68,8 +72,8 @@ def counted(observe, torch_python):
     def run(last, models=MODELS):
         found = observe.one(python, models + last)
         calls, error, *parts = found.facts["flops"].split()
-        flops = {name: float(number) for name, number in (part.split("=") for part in parts)}
-        return int(calls), float(error), flops, observe.last.stdout.split()
+        run.products = amounts(found.facts["products"].split())
+        return int(calls), float(error), amounts(parts), observe.last.stdout.split()
 
     return run
 
@@ -173,3 +177,24 @@ def test_no_fast_path_is_left_for_it(observe, torch_python):
 """
     found = observe.one(torch_python[0], MODELS + program)
     assert "flops" not in found.facts
+
+
+def test_products(counted):
+    """Those of rows that fast loads cannot fetch, forward and backward; weights in fp32, and the gradients made of them."""
+    counted("    train(nn.Sequential(nn.Linear(32, 61), nn.Linear(61, 16), nn.Linear(16, 8)), lambda i: torch.randn(8, 32))\n")
+    flops = 2 * 8 * (32 * 61 * 2 + 61 * 16 * 3)  # the first needs no gradient of its input
+    assert counted.products == {"fp32": pytest.approx(flops, rel=1e-5), "weights": pytest.approx(2 * (32 * 61 + 61 * 16 + 16 * 8), rel=1e-5)}
+    program = """
+    model = nn.Sequential(nn.Linear(32, 64), nn.Linear(64, 16)).to(torch.bfloat16)
+    train(model, lambda i: torch.randn(8, 32, dtype=torch.bfloat16))
+"""
+    counted(program)
+    assert counted.products == {}
+    program = """
+    model = nn.Sequential(nn.Linear(32, 64), nn.Linear(64, 15))
+    for i in range(20):
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            model(torch.randn(8, 32))
+"""
+    counted(program)
+    assert counted.products == {"fp16": pytest.approx(2 * 8 * 64 * 15, rel=1e-5), "weights": pytest.approx(32 * 64 + 64 * 15, rel=1e-5)}

@@ -3,6 +3,7 @@
 #include "rule_checks.h"
 
 #include "diagnose/rules/findings.h"
+#include "diagnose/rules/waits.h"
 
 #define SGEMM "ampere_sgemm_128x64_nt"
 #define BF16 "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT"
@@ -143,6 +144,46 @@ TEST(test_precision_shapes) {
     saves(HEC_CAUSE_PRECISION, 0.8 * 0.5 * (1 - 1 / 2.2));
     world_begin(1);
     world_kernel(0, "cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_tn_align16>", 1, 500);
+    silent(HEC_CAUSE_PRECISION);
+}
+
+static double counted_step_s(void) {
+    struct hec_waits waits;
+    w.devices[0].calls = &w.of[0].calls;
+    w.of[0].calls.steps = w.of[0].calls.traced_s = 1;
+    hec_waits_gather(&w.facts, &waits);
+    return waits.compute_s;
+}
+
+/* Kernels that nobody saw, of steps whose compute is known: products of odd rows by their shapes, a tenth of it if they were aligned. */
+TEST(test_precision_of_unseen_shapes) {
+    w.devices[0].timeline = NULL;
+    silent(HEC_CAUSE_PRECISION);
+    double flops = 0.1 * counted_step_s() * 0.65 * 989.5e12;
+    w.summary.flops.all = 2 * flops;
+    silent(HEC_CAUSE_PRECISION);
+    w.summary.flops.odd[HEC_PRECISION_FP16] = flops;
+    fires(HEC_CAUSE_PRECISION);
+    assert_true(answers(&w.finding, HEC_LEVER_PAD_SIZES, 8) && shows(&w.finding, HEC_EVIDENCE_ODD_PRODUCTS, 0.5));
+    near(w.finding.seconds.best, 0.8 * 0.1 * (4.5 - 1));
+    assert_true(w.finding.confidence < HEC_PRECISION_ALIGNED_CONFIDENCE);
+    w.summary.flops.odd[HEC_PRECISION_FP16] = 4 * flops; /* faster than misaligned ones: what they would save is less */
+    fires(HEC_CAUSE_PRECISION);
+    near(w.finding.seconds.best, 0.8 * (1 - 0.4));
+    w.summary.flops.odd[HEC_PRECISION_FP16] = flops / 8;
+    silent(HEC_CAUSE_PRECISION);
+}
+
+/* Autocast converts weights at each step: so many bytes for any number of rows. */
+TEST(test_precision_converts_weights) {
+    world_kernel(0, TF32, 0.6, 500);
+    world_kernel(0, GELU, 0.4, 50);
+    saves(HEC_CAUSE_PRECISION, 0.8 * 0.6 * 0.58);
+    double step_s = counted_step_s();
+    w.summary.flops.weights = 0.2 * step_s * 0.85 * 4800e9 / 6;
+    saves(HEC_CAUSE_PRECISION, 0.8 * (0.6 * 0.58 - 0.2));
+    assert_true(shows(&w.finding, HEC_EVIDENCE_WEIGHTS_CONVERTED, 0.2 * step_s));
+    w.summary.flops.weights *= 2; /* it takes more than products gain */
     silent(HEC_CAUSE_PRECISION);
 }
 

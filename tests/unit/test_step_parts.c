@@ -166,6 +166,26 @@ TEST(what_the_hooks_say) {
     assert_true(f.all == 0 && !f.why[0]);
 }
 
+TEST(what_the_hooks_say_of_products) {
+    struct hec_model_flops f;
+    hec_model_flops_read("6 0 fp16=100 tf32=50", NULL, &f);
+    hec_model_products_read("fp16=40 tf32=60 weights=7", &f);
+    near(f.odd[HEC_PRECISION_FP16], 40);
+    near(f.odd[HEC_PRECISION_TF32], 50); /* no more than there are */
+    near(f.weights, 7);
+    static const char *const bad[] = {"fp17=1",  "weights=-1",     "weights=inf", "weights",
+                                      "fp16=1x", "weights=3 fp16", NULL,          ""};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        hec_model_flops_read("6 0 fp16=100", NULL, &f);
+        hec_model_products_read(bad[i], &f);
+        if (f.weights != 0 || f.odd[HEC_PRECISION_FP16] != 0)
+            fail_msg("\"%s\" is taken", bad[i] ? bad[i] : "nothing");
+    }
+    hec_model_flops_read(NULL, "torch.compile", &f);
+    hec_model_products_read("weights=7", &f); /* of no FLOPs */
+    near(f.weights, 0);
+}
+
 static double mfu(void) {
     hec_mfu_find(&s);
     return device.mfu;

@@ -24,15 +24,29 @@ _pending: "list[Tally]" = []  # called, and no backward pass came since
 
 
 class Count:
-    """FLOPs of one call by precision, forward and in the backward pass that may follow."""
+    """Sums of one call by their names, forward and in the backward pass that may follow."""
 
     def __init__(self) -> None:
         self.forward: Dict[str, float] = {}
         self.backward: Dict[str, float] = {}
 
-    def add(self, precision: str, flops: float, times_back: int) -> None:
-        self.forward[precision] = self.forward.get(precision, 0.0) + flops
-        self.backward[precision] = self.backward.get(precision, 0.0) + times_back * flops
+    def add(self, name: str, amount: float, times_back: int) -> None:
+        self.forward[name] = self.forward.get(name, 0.0) + amount
+        self.backward[name] = self.backward.get(name, 0.0) + times_back * amount
+
+    def take(self, other: "Count") -> None:
+        for into, new in ((self.forward, other.forward), (self.backward, other.backward)):
+            for name, amount in new.items():
+                into[name] = into.get(name, 0.0) + amount
+
+
+class Seen(Count):
+    """FLOPs by precision. Beside them, of products alone: those in rows that fast loads cannot fetch, by precision; and `weights`, the
+    elements of parameters in fp32 that are multiplied, which autocast has to convert each time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.products = Count()
 
 
 class Tally:
@@ -43,19 +57,18 @@ class Tally:
     def __init__(self) -> None:
         self.calls = self.counted = self.pending = self.backs = 0
         self.next = FIRST
-        self.sum = Count()
+        self.sum = Seen()
         self.squares = 0.0
         self.least, self.most = math.inf, 0.0
         self.listed = False
 
-    def take(self, count: Count) -> None:
+    def take(self, count: Seen) -> None:
         total = sum(count.forward.values()) + sum(count.backward.values())
         self.counted += 1
         self.squares += total * total
         self.least, self.most = min(self.least, total), max(self.most, total)
-        for into, new in ((self.sum.forward, count.forward), (self.sum.backward, count.backward)):
-            for precision, flops in new.items():
-                into[precision] = into.get(precision, 0.0) + flops
+        self.sum.take(count)
+        self.sum.products.take(count.products)
         if not self.listed and len(_tallies) < TALLIES_MAX:
             self.listed = True
             _tallies.append(self)
@@ -173,7 +186,20 @@ def _precision(name: str, operand: Any) -> str:
     return known[dtype]
 
 
-def _note(count: Count, graded: bool, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
+_MATRICES = {"linear", "matmul", "mm", "bmm", "__matmul__", "__rmatmul__", "addmm", "baddbmm"}
+ALIGNED = 4  # elements: rows of a multiple of it are fetched by fast loads in any precision
+
+
+def _products(count: Seen, precision: str, flops: float, operands: tuple, result: Any, times_back: int) -> None:
+    """What is seen of a matrix product beside its FLOPs. A backward pass reads the same rows."""
+    if any(each.dim() >= 2 and each.shape[-1] % ALIGNED for each in (*operands, result)):
+        count.products.add(precision, flops, times_back)
+    for each in operands:
+        if isinstance(each, core.torch.nn.Parameter) and each.dtype == core.torch.float32:
+            count.products.add("weights", _elements(each.shape), 1 if times_back and each.requires_grad else 0)
+
+
+def _note(count: Seen, graded: bool, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
     global why
     name = getattr(function, "__name__", "")
     formula = _FORMULAS.get(name)
@@ -189,9 +215,11 @@ def _note(count: Count, graded: bool, function: Any, args: tuple, kwargs: dict, 
         if graded and back and not core.torch.is_grad_enabled():
             why = "a part of the forward pass is computed without gradients, perhaps to be computed again"
         count.add(precision, flops, back if graded else 0)
+        if name in _MATRICES:
+            _products(count, precision, flops, operands, result, back if graded else 0)
 
 
-def _mode_of(count: Count, graded: bool) -> Any:
+def _mode_of(count: Seen, graded: bool) -> Any:
     from torch.overrides import TorchFunctionMode
 
     class Mode(TorchFunctionMode):
@@ -234,7 +262,7 @@ def due(tally: Tally, module: Any, graded: bool) -> bool:
 
 
 def count(tally: Tally, graded: bool, call: "Callable[[], Any]") -> Any:
-    found = Count()
+    found = Seen()
     with _mode_of(found, graded):
         result = call()
     try:
@@ -283,19 +311,25 @@ def report() -> None:
         core.library.fact("flops_why", why)
     if why or not done or not _tallies:
         return
-    total: Dict[str, float] = {}
     counted, error = 0, 0.0
     for tally in _tallies:
-        for of, times in ((tally.sum.forward, tally.calls), (tally.sum.backward, tally.backs)):
-            for precision, flops in of.items():
-                total[precision] = total.get(precision, 0.0) + flops / tally.counted * times / done
         mean = (sum(tally.sum.forward.values()) + sum(tally.sum.backward.values())) / tally.counted
         variance = max(0.0, tally.squares / tally.counted - mean * mean)
         if mean > 0:
             error = max(error, math.sqrt(variance / tally.counted) / mean)
         counted += tally.counted
-    text = " ".join("%s=%.6g" % each for each in sorted(total.items()) if each[1] > 0)
-    core.library.fact("flops", "%d %.4f %s" % (counted, error, text))
+    core.library.fact("flops", "%d %.4f %s" % (counted, error, _of_a_step(lambda seen: seen, done)))
+    core.library.fact("products", _of_a_step(lambda seen: seen.products, done))
+
+
+def _of_a_step(part: "Callable[[Seen], Count]", steps: int) -> str:
+    total: Dict[str, float] = {}
+    for tally in _tallies:
+        of = part(tally.sum)
+        for sums, times in ((of.forward, tally.calls), (of.backward, tally.backs)):
+            for name, amount in sums.items():
+                total[name] = total.get(name, 0.0) + amount / tally.counted * times / steps
+    return " ".join("%s=%.6g" % each for each in sorted(total.items()) if each[1] > 0)
 
 
 def forget() -> None:

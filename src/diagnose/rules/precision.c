@@ -1,12 +1,13 @@
 /* Precision: matrix products and convolutions that do not use the tensor cores, or not well. */
 #include "diagnose/rules/compute.h"
+#include "diagnose/rules/waits.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 
 struct candidate {
-    enum { FP32, MISALIGNED, TF32 } kind;
+    enum { FP32, MISALIGNED, ODD, TF32 } kind;
     double share; /* of compute */
     struct hec_saving gain;
     double confidence;
@@ -68,6 +69,41 @@ static double misaligned_share(const struct hec_facts *f, double *faster) {
     return f->compute_s > 0 ? those / f->compute_s : 0;
 }
 
+/* What the device computes in a step of what the hooks counted FLOPs of; 0 unknown, or shared out to several devices. */
+static double step_compute_s(const struct hec_facts *f) {
+    struct hec_waits w;
+    int used = 0;
+    for (int i = 0; i < f->summary->device_count; i++)
+        used += f->summary->devices[i].readings.used;
+    hec_waits_gather(f, &w);
+    return w.known && w.per == HEC_PER_STEP && (used == 1 || f->summary->job.size > 1) ? w.compute_s : 0;
+}
+
+/* The same where no kernel was seen, by the shapes of products: aligned ones would take what their FLOPs take at what products reach. */
+static double odd_share(const struct hec_facts *f, double *faster) {
+    static const enum hec_precision all[] = {HEC_PRECISION_FP16, HEC_PRECISION_TF32};
+    double halves = peak(f, HEC_PRECISION_FP8) > 0 ? HEC_PRECISION_ALIGNED_NEW : HEC_PRECISION_ALIGNED_OLD;
+    double compute_s = f->device->timeline ? 0 : step_compute_s(f), those_s = 0, left_s = 0;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        double odd = f->summary->flops.odd[all[i]], aligned_s = odd / (HEC_COMPUTE_REACH_GEMM * peak(f, all[i]));
+        if (!(odd > 0 && aligned_s > 0))
+            continue;
+        left_s += aligned_s;
+        those_s += aligned_s * (all[i] == HEC_PRECISION_TF32 ? fmin(halves, HEC_PRECISION_ALIGNED_WORDS) : halves);
+    }
+    those_s = fmin(those_s, compute_s);
+    *faster = left_s > 0 ? fmax(1, those_s / left_s) : 1;
+    return compute_s > 0 ? those_s / compute_s : 0;
+}
+
+/* Autocast keeps weights in fp32 and converts them at each step, and their gradients: so many bytes, whatever the rows that they are
+ * multiplied with. Seconds of a step; 0 unknown. */
+static double converting_s(const struct hec_facts *f) {
+    double bytes_per_s = f->profile ? f->profile->peaks.bytes_per_s : f->part ? f->part->memory_gb_per_s * 1e9 : NAN;
+    double s = HEC_PRECISION_CONVERT_BYTES * f->summary->flops.weights / (HEC_PRECISION_CONVERT_REACH * bytes_per_s);
+    return hec_finite_or(s, 0);
+}
+
 /* Peak of b by that of a; NAN unknown. */
 static double ratio(const struct hec_facts *f, enum hec_precision b, enum hec_precision a) {
     double x = peak(f, b) / peak(f, a);
@@ -117,17 +153,19 @@ static double attention_fp32(const struct hec_facts *f) {
     return f->compute_s > 0 ? seconds / f->compute_s : 0;
 }
 
-/* Half precision instead of TF32. */
+/* Half precision instead of TF32, less what it takes to convert weights. */
 static struct candidate half_of_tf32(const struct hec_facts *f, double products) {
     double attention = attention_fp32(f), share = products + attention;
+    double compute_s = step_compute_s(f), converts = compute_s > 0 ? fmin(1, converting_s(f) / compute_s) : 0;
     double conv = f->math_share > 0 ? f->class_share[HEC_KERNEL_CLASS_CONV] / f->math_share : 0;
     double gain = HEC_PRECISION_TF32_GAIN_CONV * conv + HEC_PRECISION_TF32_GAIN * (1 - conv);
     return (struct candidate){
         TF32,
         share,
-        {(HEC_PRECISION_TF32_GAIN_LOW * products) / share,
-         (gain * products + HEC_PRECISION_TF32_GAIN_ATTENTION * attention) / share,
-         (HEC_PRECISION_TF32_GAIN_HIGH * products + HEC_PRECISION_TF32_GAIN_ATTENTION * attention) / share},
+        {fmax(0, HEC_PRECISION_TF32_GAIN_LOW * products - converts) / share,
+         fmax(0, gain * products + HEC_PRECISION_TF32_GAIN_ATTENTION * attention - converts) / share,
+         fmax(0, HEC_PRECISION_TF32_GAIN_HIGH * products + HEC_PRECISION_TF32_GAIN_ATTENTION * attention - converts) /
+             share},
         HEC_PRECISION_TF32_CONFIDENCE,
         0};
 }
@@ -173,12 +211,25 @@ static int gather(const struct hec_facts *f, const struct hec_compute *c, struct
                                           HEC_PRECISION_ALIGNED_CONFIDENCE,
                                           0};
     }
+    double unseen_odd = odd_share(f, &best);
+    if (unseen_odd >= HEC_PRECISION_LEAST_SHARE)
+        out[count++] = (struct candidate){ODD,
+                                          unseen_odd,
+                                          {1 - 1 / (1 + (best - 1) / HEC_PRECISION_ALIGNED_LOW), 1 - 1 / best,
+                                           1 - 1 / (HEC_PRECISION_ALIGNED_HIGH * best)},
+                                          HEC_PRECISION_ODD_CONFIDENCE,
+                                          0};
     /* Products of few rows that follow each other, as a recurrent network's, wait for each other: no format makes them faster. */
     bool waiting = c->tensor < HEC_PRECISION_TF32_BUSY * tf32;
     if (tf32 >= HEC_PRECISION_LEAST_SHARE_TF32 && !solves && !waiting &&
         ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_TF32) >= HEC_PRECISION_GAIN_LEAST_PEAKS)
         out[count++] = half_of_tf32(f, tf32);
     return count;
+}
+
+static double odd_flops(const struct hec_facts *f) {
+    const struct hec_model_flops *m = &f->summary->flops;
+    return (m->odd[HEC_PRECISION_FP16] + m->odd[HEC_PRECISION_TF32]) / m->all;
 }
 
 static void describe(const struct hec_facts *f, const struct candidate *it, struct hec_finding *out) {
@@ -195,9 +246,16 @@ static void describe(const struct hec_facts *f, const struct candidate *it, stru
         hec_finding_add(out, HEC_FACT(MISALIGNED_PRODUCTS, it->share));
         out->lever = HEC_ANSWER(PAD_SIZES, HEC_PRECISION_ALIGNED_TO);
         break;
+    case ODD:
+        out->title = HEC_FACT(MISALIGNED_SHARE, it->share);
+        hec_finding_add(out, HEC_FACT(ODD_PRODUCTS, odd_flops(f)));
+        out->lever = HEC_ANSWER(PAD_SIZES, HEC_PRECISION_ALIGNED_TO);
+        break;
     case TF32:
         out->title = HEC_FACT(TF32_SHARE, it->share);
         hec_finding_add(out, HEC_FACT(TF32_PRODUCTS, it->share));
+        if (converting_s(f) > 0)
+            hec_finding_add(out, HEC_FACT(WEIGHTS_CONVERTED, converting_s(f), f->summary->flops.weights));
         out->lever = HEC_ANSWER(BF16);
         break;
     }
@@ -213,13 +271,13 @@ static void describe(const struct hec_facts *f, const struct candidate *it, stru
 
 bool hec_judge_precision(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_compute c;
-    struct candidate list[3], *it = NULL;
+    struct candidate list[4], *it = NULL;
     hec_compute_gather(f, &c);
     int count = gather(f, &c, list);
     for (int i = 0; i < count; i++)
         if (!it || list[i].share * list[i].gain.best * list[i].confidence > it->share * it->gain.best * it->confidence)
             it = &list[i];
-    if (!it)
+    if (!it || !(it->gain.best > 0))
         return false;
     out->confidence = it->confidence;
     describe(f, it, out);
@@ -230,6 +288,6 @@ bool hec_judge_precision(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_add(out, HEC_FACT(PEAKS, half, ratio(f, HEC_PRECISION_TF32, HEC_PRECISION_FP32),
                                       f->profile && f->profile->peaks.calibrated));
     /* Products draw no more in another format; aligned ones fill the tensor cores, misaligned ones do not. */
-    hec_compute_save(&c, it->share, it->gain, it->kind == MISALIGNED ? c.denser : 1, out);
+    hec_compute_save(&c, it->share, it->gain, it->kind == MISALIGNED || it->kind == ODD ? c.denser : 1, out);
     return out->evidence_count > 0;
 }
