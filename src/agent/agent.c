@@ -530,7 +530,9 @@ static int begin(struct agent *agent, struct hec_why *why) {
         err = open_jobs(agent, why);
     struct sandbox_options sandbox = {
         .may_start = agent->causes != NULL, .user = options->user, .others_may_look = options->nvml_path != NULL};
-    if (err == HEC_OK && !options->no_sandbox && (err = sandbox_enter(&sandbox, why)) < 0)
+    if (err == HEC_OK && !options->no_sandbox)
+        err = sandbox_enter(&sandbox, why);
+    if (err < 0 && fd >= 0)
         close(fd);
     if (err == HEC_OK)
         err = hec_http_start(fd, options->web_config ? &agent->web : NULL,
