@@ -740,12 +740,13 @@ static void forget_gone(struct hec_node_device *device, int64_t before_ns, int64
 static void ask_kubelet(struct hec_node *node, int64_t now_ns) {
     struct hec_why why;
     int got = node->kubelet ? hec_kubelet_poll(node->kubelet, now_ns, &why) : 0;
-    if (got < 0 && got != HEC_ERR_NOTFOUND && !node->pods_failing)
+    if (got == 0 || got == HEC_ERR_NOTFOUND)
+        return;
+    if (got < 0 && !node->pods_failing)
         hec_warn("which pod holds which device is not known: %s", why.text);
-    if (got == 1 && node->pods_failing)
+    else if (got > 0 && node->pods_failing)
         hec_info("the kubelet answers again");
-    if (got != 0)
-        node->pods_failing = got < 0;
+    node->pods_failing = got < 0;
 }
 
 static void read_jobs(struct hec_node *node, int64_t now_ns) {
