@@ -90,7 +90,7 @@ EACH_TEST(set_up, tear_down)
 
 /* What a watch was told: b(egin), m(easure), a(fter), r(ounded), each with a number. */
 static char told[2048];
-static int stops_after; /* trials; 0: never */
+static int stops_after, stops_after_round; /* trials; 0: never */
 static void tell(const char *format, ...) {
     va_list list;
     size_t length = strlen(told);
@@ -120,12 +120,12 @@ static int race_measure(void *context, const struct hec_race_outcome *o, const s
 static int race_after(void *context, const struct hec_race_outcome *o, struct hec_why *why) {
     (void)context;
     tell("a%d.%d ", o->arm, o->trials);
-    return o->trials == stops_after ? hec_fail(why, HEC_ERR_IO, "the disk is full") : HEC_OK;
+    return o->trials == stops_after ? hec_fail(why, HEC_ERR_FAILED, "the disk is full") : HEC_OK;
 }
 static int race_rounded(void *context, const struct hec_race_outcome *o, struct hec_why *why) {
-    (void)context, (void)why;
+    (void)context;
     tell("r%d.%d ", o->round, o->rounds);
-    return HEC_OK;
+    return o->rounds == stops_after_round ? hec_fail(why, HEC_ERR_FAILED, "the disk is full") : HEC_OK;
 }
 
 static int run_race(void) {
@@ -137,7 +137,7 @@ static int run_race(void) {
 }
 
 static void new_race(int count, int warm_up, int rounds) {
-    stops_after = 0;
+    stops_after = stops_after_round = 0;
     memset(out_of_race, 0, sizeof out_of_race);
     for (int i = 0; i < 3; i++)
         arms[i] = (struct hec_race_arm){.command = commands[i]};
@@ -196,16 +196,21 @@ TEST(a_race_ends_when_asked_spent_or_broken) {
     assert_int_equal(raced.state, HEC_RACE_INTERRUPTED);
     assert_int_equal(raced.trials, 2);
     assert_int_equal(made, 3);
-    planned[2] = (struct fake){.seconds = 1, .err = HEC_ERR_BUSY};
+    planned[2] = (struct fake){.seconds = 1, .err = HEC_ERR_FAILED};
     new_race(2, 0, 4);
-    assert_int_equal(run_race(), HEC_ERR_BUSY);
+    assert_int_equal(run_race(), HEC_ERR_FAILED);
     assert_int_equal(made, 3);
     assert_int_equal(raced.rounds, 1);
     planned[2].seconds = 0;
     new_race(2, 0, 4);
     stops_after = 3;
-    assert_int_equal(run_race(), HEC_ERR_IO);
+    assert_int_equal(run_race(), HEC_ERR_FAILED);
     assert_int_equal(made, 3);
+    new_race(2, 1, 4);
+    stops_after_round = 2;
+    assert_int_equal(run_race(), HEC_ERR_FAILED);
+    assert_int_equal(made, 6); /* a round to warm up, and two */
+    assert_int_equal(raced.round, 1);
     new_race(2, 0, 4);
     race.budget_ns = 30 * S; /* none begins at 30 s or later */
     assert_int_equal(run_race(), HEC_OK);
@@ -313,7 +318,7 @@ static int ab_measure(void *context, const struct hec_ab_outcome *o, const struc
 static int ab_after(void *context, const struct hec_ab_outcome *o, struct hec_why *why) {
     (void)context;
     tell("a%zu.%d ", o->count, o->result.pairs);
-    return stops_after && o->count == (size_t)stops_after ? hec_fail(why, HEC_ERR_IO, "the disk is full") : HEC_OK;
+    return stops_after && o->count == (size_t)stops_after ? hec_fail(why, HEC_ERR_FAILED, "the disk is full") : HEC_OK;
 }
 
 static int run_ab(void) {
@@ -378,8 +383,8 @@ TEST(an_experiment_ends_when_asked_failed_or_broken) {
         size_t kept;
     } row[] = {{{.seconds = 1, .exit_status = 1}, 0, HEC_OK, HEC_AB_FAILED, 2},
                {{.seconds = 1, .exit_status = 130, .asked = 2}, 0, HEC_OK, HEC_AB_INTERRUPTED, 2},
-               {{.seconds = 1, .err = HEC_ERR_BUSY}, 0, HEC_ERR_BUSY, HEC_AB_DONE, 2},
-               {{.seconds = 0}, 3, HEC_ERR_IO, HEC_AB_DONE, 3}};
+               {{.seconds = 1, .err = HEC_ERR_FAILED}, 0, HEC_ERR_FAILED, HEC_AB_DONE, 2},
+               {{.seconds = 0}, 3, HEC_ERR_FAILED, HEC_AB_DONE, 3}};
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         for (int single = 0; single < 2; single++) {
             new_ab(!single, 0, 5);
@@ -614,8 +619,8 @@ TEST(a_search_ends_when_asked_spent_or_broken) {
     assert_int_equal(run_search(), HEC_ERR_UNSUPPORTED);
     hec_search_free(&found);
     planned[0].seconds = 0;
-    planned[1] = (struct fake){.seconds = 10, .err = HEC_ERR_BUSY};
-    assert_int_equal(run_search(), HEC_ERR_BUSY);
+    planned[1] = (struct fake){.seconds = 10, .err = HEC_ERR_FAILED};
+    assert_int_equal(run_search(), HEC_ERR_FAILED);
     assert_int_equal(made, 2);
     hec_search_free(&found);
     planned[1].seconds = 0;
