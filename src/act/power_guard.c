@@ -81,17 +81,18 @@ static int release(struct guardian *g, struct hec_buf *said, struct hec_why *why
 static int put_back_left(const struct guardian *g, const struct lease *lease, struct hec_why *why) {
     struct hec_power_entry left;
     struct hec_buf said;
+    struct hec_why reason = {""}; /* that there is no entry is nothing to say */
     int err = HEC_OK;
     hec_buf_init(&said, SAID_MAX);
     for (int k = 0; k < HEC_POWER_KNOB_COUNT && err >= 0; k++) {
-        err = hec_power_journal_read(lease->device.uuid, g->machine.name, (enum hec_power_knob)k, &left, why);
+        err = hec_power_journal_read(lease->device.uuid, g->machine.name, (enum hec_power_knob)k, &left, &reason);
         if (err == HEC_OK)
-            err = hec_power_restore_entry(&g->machine, &left, &said, why);
+            err = hec_power_restore_entry(&g->machine, &left, &said, &reason);
         else if (err == HEC_ERR_NOTFOUND)
             err = HEC_OK;
     }
     hec_buf_free(&said);
-    return err < 0 ? err : HEC_OK;
+    return err < 0 ? hec_fail(why, err, "%s", reason.text) : HEC_OK;
 }
 
 /* Everything that can be known before the first write. */

@@ -493,6 +493,7 @@ TEST(figures_are_of_what_is_known) {
         {1000, 100, 20, false, 5, 20, false},      {1000, NAN, 20, false, 25, 4, false},
         {1000, NAN, NAN, false, 1000, 0.1, false}, {1000, 0, 20, false, 1000, 0.1, false},
         {NAN, 100, 20, false, 0.05, 20, true},     {NAN, NAN, NAN, false, 10, 0.1, true},
+        {1000, 1, NAN, false, 500, 0.2, false},    {1000, 0.25, NAN, false, 2000, 0.05, false},
         {1000, NAN, NAN, true, NAN, NAN, true}, /* of one that was ended early the whole says nothing */
         {1000, 100, 20, true, 5, 20, false},
     };

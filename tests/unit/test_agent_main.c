@@ -154,7 +154,7 @@ TEST(the_state_is_synced_once_a_minute) {
 
 static void break_disk(void) {
     fails = 'S';
-    fail_err = HEC_ERR_FULL;
+    fail_err = HEC_ERR_FAILED;
 }
 static void mend_disk(void) {
     fails = 0;
@@ -175,7 +175,7 @@ TEST(a_state_that_cannot_be_kept_is_said_once) {
     run(0);
     assert_string_equal(logged,
                         "2 agent: http://here/metrics\n"
-                        "1 the state cannot be kept: no space left; counters go on, and are lost at the end\n"
+                        "1 the state cannot be kept: operation failed; counters go on, and are lost at the end\n"
                         "2 the state is kept again\n");
     assert_int_equal(published, 4); /* all the same */
 }
@@ -192,7 +192,7 @@ TEST(a_state_that_cannot_be_read) {
     static const struct {
         int err;
         bool warned;
-    } row[] = {{HEC_ERR_NOTFOUND, false}, {HEC_ERR_CORRUPT, true}};
+    } row[] = {{HEC_ERR_NOTFOUND, false}, {HEC_ERR_FAILED, true}};
     for (size_t i = 0; i < 2; i++) {
         logged[0] = '\0';
         passed = 0;
@@ -308,7 +308,7 @@ TEST(each_page_is_what_it_is_called) {
 }
 
 static void failing_page(void) {
-    page_err = HEC_ERR_LIMIT;
+    page_err = HEC_ERR_FAILED;
     scrape();
     page_err = HEC_OK;
 }
@@ -493,9 +493,9 @@ TEST(a_part_that_fails_ends_it) {
         const char *says, *ends; /* and what is not begun */
     } row[] = {
         {'k', HEC_ERR_LIMIT, 65, "/k.sock: not a path of a socket", "kubelet(/k.sock) unwatch close-1 unidentity unhistory "},
-        {'s', HEC_ERR_BUSY, 75, "part s is broken", " unwatch close-1 unidentity unkubelet unhistory "},
-        {'l', HEC_ERR_USAGE, 2, "part l is broken", "listen([::1]:0) unwatch close5 unidentity unkubelet unhistory "},
-        {'j', HEC_ERR_PERMISSION, 77, "part j is broken", "jobs(/j) unwatch close5 unidentity unkubelet unhistory "},
+        {'s', HEC_ERR_FAILED, 1, "part s is broken", " unwatch close-1 unidentity unkubelet unhistory "},
+        {'l', HEC_ERR_FAILED, 1, "part l is broken", "listen([::1]:0) unwatch close5 unidentity unkubelet unhistory "},
+        {'j', HEC_ERR_FAILED, 1, "part j is broken", "jobs(/j) unwatch close5 unidentity unkubelet unhistory "},
         {'h', HEC_ERR_FAILED, 1, "part h is broken",
          "serve unwatch close5 unjobs unidentity unkubelet unhistory "},
         {'p', HEC_ERR_UNSUPPORTED, 69, "part p is broken",
@@ -570,10 +570,10 @@ TEST(what_it_can_do_without) {
     static const struct {
         int part, err;
         const char *account, *says; /* NULL: nothing */
-    } row[] = {{'i', HEC_ERR_IO, NULL, "1 /proc cannot be read: joules are nobody's\n"},
+    } row[] = {{'i', HEC_ERR_FAILED, NULL, "1 /proc cannot be read: joules are nobody's\n"},
                {'n', HEC_ERR_NOTFOUND, NULL, NULL},
                {'n', HEC_ERR_NOTFOUND, "/a", "1 names of pods are not asked of the API server: part n is broken\n"},
-               {'n', HEC_ERR_UNSUPPORTED, NULL, "1 names of pods are not asked of the API server: part n is broken\n"}};
+               {'n', HEC_ERR_FAILED, NULL, "1 names of pods are not asked of the API server: part n is broken\n"}};
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         char expected[256];
         logged[0] = '\0';

@@ -5,7 +5,9 @@
 #include "act/trials.h"
 #include "sim/state.h"
 #include "folder.h"
+#include "sim_fixture.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #define DEVICES 3
@@ -239,10 +241,52 @@ TEST(devices_are_found) {
     driver.lost = 1; /* nothing of it is asked for, and the others are there */
     assert_int_equal(hec_power_device_find(&machine, "GPU-1", &device, &why), HEC_ERR_NOTFOUND);
     assert_int_equal(hec_power_device_find(&machine, "GPU-2", &device, &why), HEC_OK);
+    machine.nvml.device_uuid = NULL; /* of an old driver */
+    assert_int_equal(hec_power_devices(&machine, NULL, devices, &why), 3);
+    assert_string_equal(devices[0].uuid, "");
+    assert_string_equal(devices[0].name, "H200");
     driver.count = HEC_NVML_DRIVER_NOT_LOADED;
     assert_int_equal(hec_power_devices(&machine, NULL, devices, &why), HEC_ERR_UNSUPPORTED);
     assert_int_equal(strncmp(why.text, "the devices cannot be counted: ", 31), 0);
     assert_int_equal(hec_power_device_find(&machine, "GPU-2", &device, &why), HEC_ERR_UNSUPPORTED);
+}
+
+static const char *nvml_of_system; /* in its place; NULL: the system's */
+void *dlopen(const char *name, int how) {
+    void *(*real)(const char *, int);
+    *(void **)&real = dlsym(RTLD_NEXT, "dlopen");
+    return real(nvml_of_system && name && strstr(name, "nvidia-ml") ? nvml_of_system : name, how);
+}
+
+/* The boot of this machine is the kernel's; of one whose driver cannot be used nothing is open. */
+TEST(this_machine) {
+    char boot[64];
+    struct hec_power_machine here;
+    static const struct hec_power_machine nothing;
+    make_world("h200x2");
+    nvml_of_system = HEC_BINARY_DIR "/lib/hec/sim/libnvidia-ml.so.1";
+    int before = open_files();
+    if (hec_power_machine_open(NULL, &here, &why) != HEC_OK)
+        fail_msg("%s", why.text);
+    boot[file_read("/proc/sys/kernel/random/boot_id", boot, sizeof boot - 1)] = '\0';
+    assert_int_equal(strlen(boot), 37);
+    boot[36] = '\0';
+    assert_string_equal(here.boot, boot);
+    assert_string_equal(here.name, "");
+    assert_true(here.driver[0] >= '1' && here.driver[0] <= '9');
+    assert_true(here.initialised && here.simulated);
+    struct hec_power_device devices[HEC_POWER_DEVICES];
+    assert_int_equal(hec_power_devices(&here, NULL, devices, &why), 2);
+    hec_power_machine_close(&here);
+    assert_memory_equal(&here, &nothing, sizeof here);
+    nvml_of_system = "/nowhere/libnvidia-ml.so.1";
+    memset(&here, 1, sizeof here);
+    assert_true(hec_power_machine_open(NULL, &here, &why) < 0);
+    assert_memory_equal(&here, &nothing, sizeof here);
+    assert_true(why.text[0] != '\0');
+    nvml_of_system = NULL;
+    destroy_world(NULL);
+    assert_true(open_files() <= before);
 }
 
 /* Numbers mean the same to CUDA and to the driver where the devices are alike, or CUDA_DEVICE_ORDER says so. */
