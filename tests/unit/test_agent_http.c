@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #define S HEC_NS_PER_S
 #define HASH "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e" /* "correct horse" */
@@ -330,11 +331,74 @@ TEST(addresses) {
         hec_http_stop(other);
     }
     char taken[32];
-    int fd;
+    int fd = 0;
     struct hec_why why;
+    struct hec_http *six;
+    if (hec_http_listen("[::1]:0", &fd, &why) == HEC_OK) { /* where there is IPv6 */
+        assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC && fcntl(fd, F_GETFL) & O_NONBLOCK);
+        assert_int_equal(hec_http_start(fd, NULL, &maker, &six, &why), HEC_OK);
+        assert_memory_equal(hec_http_url(six), "http://[::1]:", 13);
+        hec_http_stop(six);
+    }
     snprintf(taken, sizeof taken, "127.0.0.1:%d", port);
     assert_true(hec_http_listen(taken, &fd, &why) < 0);
     assert_int_equal(fd, -1);
     assert_non_null(strstr(why.text, "cannot listen on 127.0.0.1:"));
     hec_http_stop(NULL);
+}
+
+/* With a certificate only who speaks TLS is answered; one whose key is another's, or none, is refused. */
+TEST(a_certificate_makes_it_https) {
+    static const char config[] = "tls_server_config:\n  cert_file: " HEC_SOURCE_DIR "/tests/e2e/agent_tls/cert.pem\n"
+                                 "  key_file: " HEC_SOURCE_DIR "/tests/e2e/agent_tls/key.pem\n";
+    static const struct hec_http_maker maker = {make, &port, AGE_NS};
+    struct hec_http *plain = http;
+    int fd, before = open_files();
+    struct hec_why why = {""};
+    for (int good = 0; good < 2; good++) {
+        assert_int_equal(hec_web_config_read(folder_write("web.yml", config, sizeof config - 1), &web, NULL), HEC_OK);
+        if (!good)
+            strcpy(web.key, "no key");
+        assert_int_equal(hec_http_listen("0", &fd, &why), HEC_OK);
+        int err = hec_http_start(fd, &web, &maker, &http, &why);
+        assert_int_equal(err, good ? HEC_OK : HEC_ERR_FAILED);
+        if (good) {
+            assert_int_equal(sscanf(hec_http_url(http), "https://127.0.0.1:%d", &port), 1);
+            assert_null(strstr(ask("GET", "/healthz", ""), "HTTP/1.1 200"));
+            hec_http_stop(http);
+        } else {
+            assert_string_equal(why.text,
+                                "the server does not start: are certificate and key of --web-config a pair?");
+        }
+        hec_web_config_free(&web);
+        assert_int_equal(open_files(), before);
+    }
+    http = plain;
+}
+
+/* Who asks for a packed page gets it so at the next scrape too, made ahead; it has the same text. */
+TEST(a_packed_page_is_kept_beside_the_plain_one) {
+    const char *packed = ask("GET", "/metrics", "Accept-Encoding: gzip\r\n");
+    assert_non_null(strstr(packed, "Content-Encoding: gzip"));
+    assert_non_null(strstr(packed, "Content-Type: text/plain; version=0.0.4"));
+    assert_int_equal(made[0], 1);
+    assert_non_null(strstr(ask("GET", "/metrics", ""), "page 0, 1 times\n")); /* the same making */
+    now_ns += AGE_NS;
+    hec_http_tick(http, now_ns, 10 * S);
+    packed = ask("GET", "/metrics", "Accept-Encoding: gzip\r\n");
+    assert_int_equal(made[0], 2);
+    char plain[64];
+    const unsigned char *body = (const unsigned char *)strstr(packed, "\r\n\r\n") + 4;
+    int length = 0;
+    assert_int_equal(sscanf(strstr(packed, "Content-Length: "), "Content-Length: %d", &length), 1);
+    z_stream stream = {.next_in = (unsigned char *)(uintptr_t)body, .avail_in = (unsigned)length};
+    stream.next_out = (unsigned char *)plain;
+    stream.avail_out = sizeof plain;
+    assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
+    assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
+    plain[stream.total_out] = '\0';
+    inflateEnd(&stream);
+    assert_string_equal(plain, "page 0, 2 times\n");
+    hec_http_publish(http, HEC_HTTP_PROMETHEUS, "", 0); /* of no length */
+    assert_non_null(strstr(ask("GET", "/metrics", ""), "Content-Length: 0\r\n"));
 }

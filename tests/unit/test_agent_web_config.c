@@ -8,12 +8,13 @@
 
 /* "correct horse", at the lowest cost there is */
 #define HASH "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
+#define REST "$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
 #define TLS "tls_server_config:\n  cert_file: " HEC_SOURCE_DIR "/tests/e2e/agent_tls/cert.pem\n"
 #define KEY "  key_file: " HEC_SOURCE_DIR "/tests/e2e/agent_tls/key.pem\n"
 
-static int64_t now_ns = 1;
+static int64_t now_ns = 1, look_ns; /* that passes from one look to the next */
 static int64_t fake_now(void) {
-    return now_ns;
+    return now_ns += look_ns;
 }
 static const struct hec_clock_source fake_clock = {fake_now, fake_now};
 
@@ -34,6 +35,8 @@ TEST(takes) {
         {TLS KEY, 0, true, false},
         {TLS KEY "  min_version: TLS13\n  client_auth_type: NoClientCert\n  client_ca_file: \"\"\n", 0, true, true},
         {"http_server_config:\n  http2: true\n", 0, false, false},
+        {"basic_auth_users:\n  a: $2a" REST "\n  b: $2b" REST "\n  c: $2y" REST "\n", 3, false, false},
+        {TLS KEY "  min_version: TLS12\n", 0, true, false},
     };
     int before = open_files();
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -65,6 +68,15 @@ TEST(refuses) {
         {TLS KEY "  min_version: TLS10\n", "min_version"},
         {"tls_server_config:\n  cert_file: none.pem\n", "/none.pem: No such file"}, /* beside the file */
         {"http_server_config:\n  headers:\n    a: b\n", "headers"},
+        {TLS KEY "  key_file: other.pem\n", "twice: \"other.pem\""},
+        {"basic_auth_users:\n  alice: $2x" REST "\n", "needs a bcrypt hash"},
+        {"basic_auth_users:\n  alice: $2b" REST "e\n", "needs a bcrypt hash"},
+        {"basic_auth_users:\n  alice: $2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6\n",
+         "needs a bcrypt hash"},
+        {"basic_auth_users:\n  alice: $2b.04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e\n",
+         "needs a bcrypt hash"},
+        {"? [a]\n: b\n", "a key that is no text in \"the file\""},
+        {"a: b\n- c\n", "/web.yml:2: not YAML: "},
     };
     int before = open_files();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -77,6 +89,47 @@ TEST(refuses) {
         assert_null(config.cert);
     }
     assert_int_equal(open_files(), before);
+}
+
+/* So many users, and no more; a name of a file that fits no path. */
+TEST(bounds) {
+    struct hec_web_config config;
+    struct hec_why why;
+    static char text[1 << 16];
+    for (int over = 0; over < 2; over++) {
+        int length = sprintf(text, "basic_auth_users:\n");
+        for (int i = 0; i < HEC_WEB_USERS_MAX + over; i++)
+            length += sprintf(text + length, "  user%d: " HASH "\n", i);
+        assert_int_equal(read_text(text, &config, &why), over ? HEC_ERR_USAGE : HEC_OK);
+        if (over)
+            assert_non_null(strstr(why.text, "too many users, from \"user"));
+        assert_int_equal(config.user_count, over ? 0 : HEC_WEB_USERS_MAX);
+        if (!over) {
+            assert_string_equal(config.users[1].name, "user1");
+            assert_string_equal(config.users[HEC_WEB_USERS_MAX - 1].hash, HASH);
+        }
+        hec_web_config_free(&config);
+    }
+    int length = sprintf(text, "tls_server_config:\n  cert_file: ");
+    memset(text + length, 'x', 4096);
+    strcpy(text + length + 4096, "\n");
+    assert_int_equal(read_text(text, &config, &why), HEC_ERR_USAGE);
+    assert_non_null(strstr(why.text, "too long a name:"));
+}
+
+/* Names of files are relative to the one that names them. */
+TEST(certificates_lie_beside_the_file) {
+    struct hec_web_config config;
+    struct hec_why why = {""};
+    folder_text("c.pem", "certificate\n");
+    folder_text("k.pem", "key\n");
+    if (read_text("tls_server_config:\n  cert_file: c.pem\n  key_file: k.pem\n", &config, &why) != HEC_OK)
+        fail_msg("%s", why.text);
+    assert_string_equal(config.cert, "certificate\n");
+    assert_string_equal(config.key, "key\n");
+    hec_web_config_free(&config);
+    assert_null(config.cert);
+    assert_null(config.key);
 }
 
 static uint64_t origin_of(const char *text) {
@@ -144,6 +197,47 @@ TEST(passwords) {
     assert_false(hec_web_config_allows(&config, 1, "alice", lengthy));
     hec_web_config_free(&config);
     hec_clock_set_source(NULL);
+}
+
+/* After a wrong password there is a second of rest from there, or more where the work takes long: all tries of all addresses take half a
+ * core at most. */
+TEST(rest_after_a_wrong_password) {
+    static const struct {
+        int64_t took_ms, rest_ms;
+    } row[] = {{0, 1000}, {1, 1000}, {100, 2 * 100 * HEC_WEB_WRONG_MAX}};
+    struct hec_web_config config;
+    hec_clock_set_source(&fake_clock);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        assert_int_equal(read_text("basic_auth_users:\n  alice: " HASH "\n", &config, NULL), HEC_OK);
+        look_ns = row[i].took_ms * HEC_NS_PER_MS;
+        assert_false(hec_web_config_allows(&config, 5, "alice", "wrong"));
+        look_ns = 0;
+        int64_t rest_ns = row[i].rest_ms * HEC_NS_PER_MS, end_ns = now_ns;
+        if (rest_ns < HEC_NS_PER_S)
+            rest_ns = HEC_NS_PER_S;
+        now_ns = end_ns + rest_ns - 1;
+        assert_false(hec_web_config_allows(&config, 5, "alice", "correct horse"));
+        now_ns = end_ns + rest_ns;
+        assert_true(hec_web_config_allows(&config, 5, "alice", "correct horse"));
+        hec_web_config_free(&config);
+    }
+    hec_clock_set_source(NULL);
+}
+
+/* Users of another file from now on; what TLS is stays. */
+TEST(users_are_swapped) {
+    struct hec_web_config config, fresh;
+    assert_int_equal(read_text(TLS KEY "basic_auth_users:\n  alice: " HASH "\n", &config, NULL), HEC_OK);
+    assert_int_equal(read_text("basic_auth_users:\n  bob: " HASH "\n  carol: " HASH "\n", &fresh, NULL), HEC_OK);
+    hec_web_config_swap_users(&config, &fresh);
+    assert_int_equal(config.user_count, 2);
+    assert_string_equal(config.users[1].name, "carol");
+    assert_non_null(config.cert);
+    assert_int_equal(fresh.user_count, 1);
+    assert_string_equal(fresh.users[0].name, "alice");
+    assert_null(fresh.cert);
+    hec_web_config_free(&config);
+    hec_web_config_free(&fresh);
 }
 
 ALL_TESTS(folder_make, folder_remove)
