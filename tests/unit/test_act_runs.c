@@ -37,6 +37,8 @@ static struct asked {
     const char *knobs;
 } asked[TRIALS_MOST];
 static int made;
+static char one_session, one_watch;
+static struct hec_why *given_why; /* where the trial at hand may say why */
 
 struct hec_session_options *hec_trials_session(struct hec_trials *trials) {
     (void)trials;
@@ -68,7 +70,8 @@ int hec_trials_run(struct hec_trials *trials, char **command, const struct hec_l
     if (f->err)
         return hec_fail(why, f->err, "not allowed here");
     const struct hec_session_result result = {.exit_status = f->exit_status, .stopped = f->stopped};
-    return f->asked ? HEC_OK : measure(context, NULL, &result, why);
+    given_why = why;
+    return f->asked ? HEC_OK : measure(context, (struct hec_session *)&one_session, &result, why);
 }
 
 static int set_up(void **state) {
@@ -108,28 +111,28 @@ static struct hec_race race;
 static struct hec_race_outcome raced;
 
 static void race_begin(void *context, const struct hec_race_outcome *o) {
-    (void)context;
+    assert_ptr_equal(context, &one_watch);
     tell("b%d.%d.%d ", o->arm, o->round, o->trials);
 }
 static int race_measure(void *context, const struct hec_race_outcome *o, const struct hec_session *of,
                         const struct hec_session_result *result, struct hec_why *why) {
-    (void)context, (void)of, (void)result, (void)why;
+    assert_true(context == &one_watch && of == (void *)&one_session && result && why == given_why);
     tell("m%d ", o->arm);
     return HEC_OK;
 }
 static int race_after(void *context, const struct hec_race_outcome *o, struct hec_why *why) {
-    (void)context;
+    assert_ptr_equal(context, &one_watch);
     tell("a%d.%d ", o->arm, o->trials);
     return o->trials == stops_after ? hec_fail(why, HEC_ERR_FAILED, "the disk is full") : HEC_OK;
 }
 static int race_rounded(void *context, const struct hec_race_outcome *o, struct hec_why *why) {
-    (void)context;
+    assert_ptr_equal(context, &one_watch);
     tell("r%d.%d ", o->round, o->rounds);
     return o->rounds == stops_after_round ? hec_fail(why, HEC_ERR_FAILED, "the disk is full") : HEC_OK;
 }
 
 static int run_race(void) {
-    static const struct hec_race_watch watch = {race_begin, race_measure, race_after, race_rounded, NULL};
+    static const struct hec_race_watch watch = {race_begin, race_measure, race_after, race_rounded, &one_watch};
     struct hec_why why = {""};
     told[0] = '\0';
     made = 0;
@@ -299,13 +302,13 @@ static void fill(struct hec_experiment_trial *trial, double factor) {
 }
 
 static void ab_begin(void *context, const struct hec_ab_outcome *o) {
-    (void)context;
+    assert_ptr_equal(context, &one_watch);
     tell("b%d.%d ", o->side, o->pair);
 }
 static int ab_measure(void *context, const struct hec_ab_outcome *o, const struct hec_session *of,
                       const struct hec_session_result *result, struct hec_experiment_trial *trial, int64_t *steps,
                       struct hec_why *why) {
-    (void)context, (void)of, (void)result, (void)why;
+    assert_true(context == &one_watch && of == (void *)&one_session && result && why == given_why);
     assert_int_equal(trial->pair, o->pair);
     assert_int_equal(trial->side, o->side);
     assert_true(isnan(trial->loss[0]) && isnan(trial->loss[HEC_EXPERIMENT_BINS - 1]));
@@ -316,13 +319,13 @@ static int ab_measure(void *context, const struct hec_ab_outcome *o, const struc
     return HEC_OK;
 }
 static int ab_after(void *context, const struct hec_ab_outcome *o, struct hec_why *why) {
-    (void)context;
+    assert_ptr_equal(context, &one_watch);
     tell("a%zu.%d ", o->count, o->result.pairs);
     return stops_after && o->count == (size_t)stops_after ? hec_fail(why, HEC_ERR_FAILED, "the disk is full") : HEC_OK;
 }
 
 static int run_ab(void) {
-    static const struct hec_ab_watch watch = {ab_begin, ab_measure, ab_after, NULL};
+    static const struct hec_ab_watch watch = {ab_begin, ab_measure, ab_after, &one_watch};
     struct hec_why why = {""};
     told[0] = '\0';
     made = 0;
@@ -412,14 +415,14 @@ static struct hec_search_seen sees;       /* of sets with levers */
 static double factor_of[HEC_SEARCH_MOST]; /* cost by lever */
 
 static void search_begin(void *context, const struct hec_lever_set *set, int trials) {
-    (void)context;
+    assert_ptr_equal(context, &one_watch);
     char text[HEC_LEVERS_TEXT];
     hec_lever_set_text(set, text);
     tell("b%d:%s ", trials, text);
 }
 static int search_measure(void *context, const struct hec_session *of, const struct hec_session_result *result,
                           struct hec_experiment_trial *trial, struct hec_search_seen *seen, struct hec_why *why) {
-    (void)context, (void)of, (void)why;
+    assert_true(context == &one_watch && of == (void *)&one_session && result && why == given_why);
     assert_int_equal(trial->pair, -1);
     assert_true(isnan(trial->loss[0]) && isnan(trial->steady.joules) && isnan(trial->run.joules));
     double factor = 1;
@@ -435,14 +438,14 @@ static int search_measure(void *context, const struct hec_session *of, const str
     return HEC_OK;
 }
 static void search_after(void *context, const struct hec_lever_set *set, const struct hec_searched *trial) {
-    (void)context;
+    assert_ptr_equal(context, &one_watch);
     char text[HEC_LEVERS_TEXT];
     hec_lever_set_text(set, text);
     tell("a%x:%s ", trial->set, text);
 }
 
 static int run_search(void) {
-    static const struct hec_search_watch watch = {search_begin, search_measure, search_after, NULL};
+    static const struct hec_search_watch watch = {search_begin, search_measure, search_after, &one_watch};
     struct hec_why why = {""};
     told[0] = '\0';
     made = 0;

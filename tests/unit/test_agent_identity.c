@@ -1,6 +1,7 @@
 /* Process -> pod, job or user: cgroup paths as runtimes make them, and a /proc of files. */
 #include "agent/identity.h"
 #include "agent/job_map.h"
+#include "agent/pod_names.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "tests/unit/folder.h"
@@ -57,6 +58,22 @@ static const struct {
     {"0::/system.slice/docker-" ID ".scope/docker-" OTHER_ID ".scope", "", ID, ""},
     {"5:cpu:/slurm/uid_1/job_1\n4:name=x:/slurm/uid_1/job_2\n", "", "", "1"},
     /* near misses */
+    {"0::/user.slic/slurmstepd.scope/job_1", "", "", ""},
+    {"0::/a.slice/x_slurmstepd.scope/job_1", "", "", "1"},
+    {"0::/a.slice/slurmstepd.scopes/job_1", "", "", ""},
+    {"0::/a.slice/slurmstepd.scope/job_1x", "", "", ""},
+    {"0::/a.slice/slurmstepd.scope/jobs1", "", "", ""},
+    {"0::/a.slice/slurmstepd.scope/job_12345678901234567890", "", "", "12345678901234567890"},
+    {"9:d:/slur/uid_1/job_5", "", "", ""},
+    {"9:d:/slurm/uid_/job_5", "", "", ""},
+    {"9:d:/slurm/uid_1/job_5/step_", "", "", "5", ""},
+    {"9:d:/slurm/uid_1/job_5/stop_1", "", "", "5", ""},
+    {"9:d:/slurm/uid_1/job_5/step_012345678901234", "", "", "5", "012345678901234"},
+    {"0::kubepods/pod" UID "/" ID, "", "", ""},
+    {"0::/kubepods/pod" UID "/x" ID, UID, "", ""},
+    {"0::/kubepods/pod" UID, UID, "", ""},
+    {"0::/kubepods/pod1a2b3c4d0001-4002-8003-a0b0c0d0e0f0x/x", "", "", ""},
+    {"0::/kubepods/pod1A2B3C4D-0001-4002-8003-a0b0c0d0e0f0/x", "", "", ""},
     {"0::/system.slice/slurmstepd.scope/job_12a/step_0", "", "", ""},
     {"0::/system.slice/slurmstepd.scope/job_/step_0", "", "", ""},
     {"0::/system.slice/slurmstepd.scope/job_123456789012345678901/step_0", "", "", ""},
@@ -80,6 +97,19 @@ TEST(cgroups_say_pod_container_and_job) {
 }
 
 static struct hec_identity *identity;
+
+/* What stands for the API server's names: one pod has one. */
+static char names_of_server;
+bool hec_pod_names_find(struct hec_pod_names *names, const char *uid, struct hec_tenant *out) {
+    if (!names)
+        return false;
+    assert_ptr_equal(names, &names_of_server);
+    if (strcmp(uid, UID) != 0)
+        return false;
+    strcpy(out->pod_namespace, "api");
+    strcpy(out->pod, "named-0");
+    return true;
+}
 
 /* A process; arguments and environment hold their own NULs. */
 static void put_process(int pid, int start, const char *cgroup, const char *arguments, size_t arguments_length,
@@ -416,4 +446,115 @@ TEST_WITH(this_process_is_known, set_up, tear_down) {
     struct hec_tenant tenant = of(getpid(), NULL, 0);
     assert_true(tenant.user[0] || tenant.pod[0]);
     assert_string_not_equal(tenant.user, "(unknown)");
+}
+
+/* What the API server says goes before who holds the device, and after the kubelet's links; the container is by what was mounted. */
+TEST_WITH(pods_are_named_by_the_server, set_up, tear_down) {
+    static const char pod[] = "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n";
+    struct hec_tenant holder = {.pod_namespace = "ml", .pod = "held", .container = "c"};
+    PUT(30, 1, pod, "a\0", "");
+    PUT(31, 1, "0::/kubepods/pod" STATIC_UID "/" OTHER_ID "\n", "a\0", "");
+    PUT(32, 1, pod, "a\0", "");
+    hec_identity_ask(identity, (struct hec_pod_names *)&names_of_server);
+    struct hec_tenant named = of(30, &holder, 0), other = of(31, &holder, 0);
+    assert_string_equal(named.pod_namespace, "api");
+    assert_string_equal(named.pod, "named-0");
+    assert_string_equal(named.container, "0123456789ab");
+    assert_string_equal(named.command, "");
+    assert_string_equal(other.pod, "held");
+    folder_text("32/mountinfo",
+                "7 6 8:1 /var/lib/kubelet/pods/%s/containers/main/0a1b /dev/termination-log rw - ext4 /dev/sda1 rw\n",
+                UID);
+    assert_string_equal(of(32, NULL, 0).container, "main");
+    assert_string_equal(of(32, NULL, 0).pod, "named-0");
+    folder_text("logs/linked_ml_first-" ID ".log", "%s", "");
+    assert_string_equal(of(30, &holder, 100 * HEC_NS_PER_S).pod, "linked");
+}
+
+/* POD_NAMESPACE_CONTAINER-ID.log, of names of Kubernetes. */
+TEST_WITH(links_of_the_kubelet, set_up, tear_down) {
+    static const struct {
+        const char *name;
+        bool good;
+    } row[] = {{"a_ns_c-" ID ".log", true},      {"a.b-1_ns-2_c-d-" ID ".log", true}, {"_ns_c-" ID ".log", false},
+               {"a__c-" ID ".log", false},       {"a_ns_-" ID ".log", false},         {"a_ns_c" ID ".log", false},
+               {"a_ns_c-" ID ".txt", false},     {"a_ns_c-" OTHER_ID ".log", false},  {"a_nsc-" ID ".log", false},
+               {"A_ns_c-" ID ".log", false},     {"a_ns_c-" ID "x.log", false},       {"a_n s_c-" ID ".log", false},
+               {"a_ns_c_d-" ID ".log", false},   {"-" ID ".log", false},              {ID ".log", false}};
+    PUT(30, 1, "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n", "a\0", "");
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "logs/%s", row[i].name);
+        folder_text(path, "%s", "");
+        begin(NULL, false);
+        struct hec_tenant found = of(30, NULL, 0);
+        if ((found.pod_namespace[0] != '\0') != row[i].good)
+            fail_msg("%s: %s", row[i].name, found.pod);
+        unlink(in_folder(path));
+    }
+    folder_text("logs/a.b-1_ns-2_c-d-" ID ".log", "%s", "");
+    begin(NULL, false);
+    struct hec_tenant found = of(30, NULL, 0);
+    assert_string_equal(found.pod, "a.b-1");
+    assert_string_equal(found.pod_namespace, "ns-2");
+    assert_string_equal(found.container, "c-d");
+}
+
+/* What was found is kept a second, then twice as long each time, up to a minute. */
+TEST_WITH(how_long_it_is_kept, set_up, tear_down) {
+    static const int keeps_s[] = {1, 2, 4, 8, 16, 32, 60, 60};
+    int64_t found_ns = 5 * HEC_NS_PER_S;
+    char cgroup[128], job[16];
+    for (size_t i = 0; i < sizeof keeps_s / sizeof keeps_s[0]; i++) {
+        snprintf(cgroup, sizeof cgroup, "0::/system.slice/slurmstepd.scope/job_%d/step_0\n", 10 + (int)i);
+        put_process(40, 1, cgroup, "a", 2, "A=b", 4);
+        snprintf(job, sizeof job, "%d", 10 + (int)i);
+        assert_string_equal(of(40, NULL, found_ns).job, job);
+        put_process(40, 1, "0::/system.slice/slurmstepd.scope/job_9/step_0\n", "a", 2, "A=b", 4);
+        assert_string_equal(of(40, NULL, found_ns + keeps_s[i] * HEC_NS_PER_S - 1).job, job);
+        found_ns += keeps_s[i] * HEC_NS_PER_S;
+    }
+    folder_delete("40"); /* of one that has ended two minutes, from when it was found */
+    int64_t last_ns = found_ns - 60 * HEC_NS_PER_S;
+    assert_string_equal(of(40, NULL, last_ns + 120 * HEC_NS_PER_S - 1).job, "17");
+    assert_string_equal(of(40, NULL, last_ns + 120 * HEC_NS_PER_S).user, "(unknown)");
+}
+
+TEST_WITH(of_many_parents_eight_are_asked, set_up, tear_down) {
+    for (int workers = 8; workers <= 9; workers++) {
+        int first = 300 + 20 * workers;
+        CHILD(first, 1, 1234, "python3\0train.py\0");
+        for (int i = 1; i <= workers; i++)
+            CHILD(first + i, first + i - 1, 1234, SPAWNED);
+        assert_string_equal(of(first + workers, NULL, 0).command, workers == 8 ? "train.py" : "python3");
+    }
+    CHILD(600, 599, 1234, SPAWNED); /* whose parent has ended */
+    assert_string_equal(of(600, NULL, 0).command, "python3");
+    CHILD(601, 1, 1234, ""); /* or says nothing */
+    CHILD(602, 601, 1234, SPAWNED);
+    assert_string_equal(of(602, NULL, 0).command, "python3");
+}
+
+/* Tenants are told apart by each of their names; a hash of these stands for them. */
+TEST(tenants_differ_by_each_name) {
+    struct hec_tenant base = {.pod_namespace = "a", .pod = "b", .container = "c", .job = "1", .step = "2",
+                              .array_task = "1_3", .user = "u", .command = "x"};
+    char *const text[] = {base.pod_namespace, base.pod, base.container, base.job,
+                          base.step, base.array_task, base.user, base.command};
+    const struct hec_tenant same = base;
+    assert_true(hec_tenant_equal(&base, &same));
+    assert_true(hec_tenant_id(&base) == hec_tenant_id(&same));
+    for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
+        char kept = text[i][0];
+        text[i][0] = 'Z';
+        assert_false(hec_tenant_equal(&base, &same));
+        assert_false(hec_tenant_equal(&same, &base));
+        assert_true(hec_tenant_id(&base) != hec_tenant_id(&same));
+        text[i][0] = kept;
+    }
+    base.pid = 7;
+    assert_false(hec_tenant_equal(&base, &same));
+    base.pid = 0;
+    base.claimed = true; /* is no name */
+    assert_true(hec_tenant_equal(&base, &same));
 }
