@@ -449,6 +449,12 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *wait, const s
         fds[1].revents = POLLIN;
     return (event->signal != 0) + event->job;
 }
+/* As it is called where the size of the array is checked. */
+int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *wait, const sigset_t *mask, size_t size);
+int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *wait, const sigset_t *mask, size_t size) {
+    assert_true(count <= size / sizeof *fds);
+    return ppoll(fds, count, wait, mask);
+}
 
 /* ---- runs ---- */
 

@@ -4,8 +4,9 @@
 
 #include <dlfcn.h>
 
-static const char *const names[] = {"curl_easy_init",    "curl_easy_setopt",   "curl_easy_perform", "curl_easy_getinfo",
-                                    "curl_easy_cleanup", "curl_easy_strerror", "curl_slist_append", "curl_slist_free_all"};
+static const char *const names[] = {"curl_easy_init",    "curl_easy_setopt",   "curl_easy_perform",
+                                    "curl_easy_getinfo", "curl_easy_cleanup",  "curl_easy_strerror",
+                                    "curl_slist_append", "curl_slist_free_all"};
 #define NAMES (sizeof names / sizeof names[0])
 
 static char one_library, functions[NAMES];
@@ -42,9 +43,9 @@ TEST(each_function_is_found_by_its_name) {
         has = second ? "libcurl-gnutls.so.4" : "libcurl.so.4";
         assert_int_equal(load(&curl, NULL), HEC_OK);
         assert_string_equal(opened, second ? "libcurl.so.4 libcurl-gnutls.so.4 " : "libcurl.so.4 ");
-        const void *const found[NAMES] = {*(void **)&curl.init,    *(void **)&curl.set,  *(void **)&curl.perform,
-                                          *(void **)&curl.info,    *(void **)&curl.cleanup, *(void **)&curl.text,
-                                          *(void **)&curl.append,  *(void **)&curl.free_list};
+        const void *const found[NAMES] = {*(void **)&curl.init,   *(void **)&curl.set,      *(void **)&curl.perform,
+                                          *(void **)&curl.info,   *(void **)&curl.cleanup,  *(void **)&curl.text,
+                                          *(void **)&curl.append, *(void **)&curl.free_list};
         for (size_t i = 0; i < NAMES; i++)
             assert_ptr_equal(found[i], &functions[i]);
     }

@@ -1,5 +1,5 @@
-/* Whom devices were given to, by the kubelet and by the map of jobs: whose joules and labels are whose, and what is said where nobody knows.
- * The kubelet, and who processes belong to, are made up. */
+/* Whom devices were given to, by the kubelet and by the map of jobs: whose joules and labels are whose, and what is said where nobody
+ * knows. The kubelet, and who processes belong to, are made up. */
 #include "agent/live.h"
 #include "agent/node.h"
 #include "agent/page.h"
@@ -40,8 +40,8 @@ void hec_log(enum hec_log_level level, const char *format, ...) {
 #define POD(name_)                                                                                                     \
     { .pod_namespace = "ml", .pod = name_, .container = "main" }
 static struct hec_pod_device rows[] = {
-    {{"GPU-0", -1, -1}, POD("a")},       {{"GPU-1", -1, -1}, POD("b")},       {{"GPU-1", -1, -1}, POD("c")},
-    {{"MIG-1-0", -1, -1}, POD("d")},     {{"MIG-1-1", -1, -1}, POD("d")},     {{"MIG-2-0", -1, -1}, POD("e")},
+    {{"GPU-0", -1, -1}, POD("a")},   {{"GPU-1", -1, -1}, POD("b")},   {{"GPU-1", -1, -1}, POD("c")},
+    {{"MIG-1-0", -1, -1}, POD("d")}, {{"MIG-1-1", -1, -1}, POD("d")}, {{"MIG-2-0", -1, -1}, POD("e")},
     {{"MIG-2-1", -1, -1}, POD("f")},
 };
 static const struct hec_pod_devices held = {.rows = rows, .count = sizeof rows / sizeof rows[0]};
@@ -201,7 +201,8 @@ TEST(what_the_kubelet_gave_is_allocated_and_theirs) {
         int device;
         const char *pod;
         double joules;
-    } row[] = {{0, "a", 200}, {1, "b", 100}, {1, "c", 100}, {2, "d", 200.0 / 3}, {2, "e", 200.0 / 3}, {2, "f", 200.0 / 3}};
+    } row[] = {{0, "a", 200},       {1, "b", 100},       {1, "c", 100},
+               {2, "d", 200.0 / 3}, {2, "e", 200.0 / 3}, {2, "f", 200.0 / 3}};
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         assert_near(idle_j(row[i].device, row[i].pod, ""), row[i].joules, 1e-3);
     assert_int_equal(hec_shares_count(node->devices[3]->shares), HEC_SHARES_NAMED);
@@ -398,8 +399,8 @@ TEST(counters_of_the_host_begin_anew) {
     static const struct {
         bool restart;
         int64_t value_uj, total_uj;
-    } row[] = {{false, 500, 0}, {false, 1500, 1000}, {true, 9000, 1000}, {false, 9500, 1500}, {false, 9500, 1500},
-               {false, 100, 1500}, {false, 300, 1700}};
+    } row[] = {{false, 500, 0},     {false, 1500, 1000}, {true, 9000, 1000}, {false, 9500, 1500},
+               {false, 9500, 1500}, {false, 100, 1500},  {false, 300, 1700}};
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         if (row[i].restart)
             hec_node_restart(node);
@@ -546,9 +547,9 @@ TEST(the_verdict_of_a_job) {
         second(zeroth_idles);
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         char expected[128];
-        const char *verdict = row[i].verdict            ? row[i].verdict
+        const char *verdict = row[i].verdict      ? row[i].verdict
                               : row[i].cause >= 0 ? hec_cause_name((enum hec_cause)row[i].cause)
-                                                        : "idle_allocated";
+                                                  : "idle_allocated";
         hec_node_diagnose(node, &of_process, 1, row[i].cause);
         snprintf(expected, sizeof expected, "verdict=\"%s\",by=\"%s\"} 1", verdict,
                  row[i].cause >= 0 ? "job" : "telemetry");

@@ -367,8 +367,7 @@ TEST(a_certificate_makes_it_https) {
             assert_null(strstr(ask("GET", "/healthz", ""), "HTTP/1.1 200"));
             hec_http_stop(http);
         } else {
-            assert_string_equal(why.text,
-                                "the server does not start: are certificate and key of --web-config a pair?");
+            assert_string_equal(why.text, "the server does not start: are certificate and key of --web-config a pair?");
         }
         hec_web_config_free(&web);
         assert_int_equal(open_files(), before);

@@ -476,11 +476,21 @@ TEST_WITH(links_of_the_kubelet, set_up, tear_down) {
     static const struct {
         const char *name;
         bool good;
-    } row[] = {{"a_ns_c-" ID ".log", true},      {"a.b-1_ns-2_c-d-" ID ".log", true}, {"_ns_c-" ID ".log", false},
-               {"a__c-" ID ".log", false},       {"a_ns_-" ID ".log", false},         {"a_ns_c" ID ".log", false},
-               {"a_ns_c-" ID ".txt", false},     {"a_ns_c-" OTHER_ID ".log", false},  {"a_nsc-" ID ".log", false},
-               {"A_ns_c-" ID ".log", false},     {"a_ns_c-" ID "x.log", false},       {"a_n s_c-" ID ".log", false},
-               {"a_ns_c_d-" ID ".log", false},   {"-" ID ".log", false},              {ID ".log", false}};
+    } row[] = {{"a_ns_c-" ID ".log", true},
+               {"a.b-1_ns-2_c-d-" ID ".log", true},
+               {"_ns_c-" ID ".log", false},
+               {"a__c-" ID ".log", false},
+               {"a_ns_-" ID ".log", false},
+               {"a_ns_c" ID ".log", false},
+               {"a_ns_c-" ID ".txt", false},
+               {"a_ns_c-" OTHER_ID ".log", false},
+               {"a_nsc-" ID ".log", false},
+               {"A_ns_c-" ID ".log", false},
+               {"a_ns_c-" ID "x.log", false},
+               {"a_n s_c-" ID ".log", false},
+               {"a_ns_c_d-" ID ".log", false},
+               {"-" ID ".log", false},
+               {ID ".log", false}};
     PUT(30, 1, "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n", "a\0", "");
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         char path[256];
@@ -537,10 +547,16 @@ TEST_WITH(of_many_parents_eight_are_asked, set_up, tear_down) {
 
 /* Tenants are told apart by each of their names; a hash of these stands for them. */
 TEST(tenants_differ_by_each_name) {
-    struct hec_tenant base = {.pod_namespace = "a", .pod = "b", .container = "c", .job = "1", .step = "2",
-                              .array_task = "1_3", .user = "u", .command = "x"};
-    char *const text[] = {base.pod_namespace, base.pod, base.container, base.job,
-                          base.step, base.array_task, base.user, base.command};
+    struct hec_tenant base = {.pod_namespace = "a",
+                              .pod = "b",
+                              .container = "c",
+                              .job = "1",
+                              .step = "2",
+                              .array_task = "1_3",
+                              .user = "u",
+                              .command = "x"};
+    char *const text[] = {base.pod_namespace, base.pod,        base.container, base.job,
+                          base.step,          base.array_task, base.user,      base.command};
     const struct hec_tenant same = base;
     assert_true(hec_tenant_equal(&base, &same));
     assert_true(hec_tenant_id(&base) == hec_tenant_id(&same));

@@ -352,10 +352,20 @@ static void assert_drops(const char *const *what, const uint64_t *count, int mos
 }
 
 TEST(what_it_says_of_itself) {
-    static const char *const what[] = {
-        "http_connections", "http_requests", "http_unauthorized", "state_writes",  "processes",
-        "devices",          "pods",          "jobs_of_the_map",   "driver_threads", "otlp_pages",
-        "job_rings",        "job_connections", "job_requests",    "job_windows"};
+    static const char *const what[] = {"http_connections",
+                                       "http_requests",
+                                       "http_unauthorized",
+                                       "state_writes",
+                                       "processes",
+                                       "devices",
+                                       "pods",
+                                       "jobs_of_the_map",
+                                       "driver_threads",
+                                       "otlp_pages",
+                                       "job_rings",
+                                       "job_connections",
+                                       "job_requests",
+                                       "job_windows"};
     static const uint64_t count[] = {3, 1, 2, 8, 9, 10, 11, 12, 13, 6, 21, 22, 23, 24};
     char host[256] = "";
     gethostname(host, sizeof host - 1);
@@ -410,8 +420,8 @@ TEST(pages_are_pushed) {
     static const struct {
         const char *interval;
         int64_t ms; /* 0: it is refused */
-    } row[] = {{"100", 100},   {"86400000", 86400000}, {"99", 0},  {"86400001", 0}, {"", 0},
-               {"1000ms", 0}, {"x", 0},               {"-5", 0}, {"5000", 5000}};
+    } row[] = {{"100", 100}, {"86400000", 86400000}, {"99", 0}, {"86400001", 0}, {"", 0}, {"1000ms", 0}, {"x", 0},
+               {"-5", 0},    {"5000", 5000}};
     options.otlp = "http://collector";
     options.state_dir = "/kept";
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -492,12 +502,12 @@ TEST(a_part_that_fails_ends_it) {
         int part, err, status;
         const char *says, *ends; /* and what is not begun */
     } row[] = {
-        {'k', HEC_ERR_LIMIT, 65, "/k.sock: not a path of a socket", "kubelet(/k.sock) unwatch close-1 unidentity unhistory "},
+        {'k', HEC_ERR_LIMIT, 65, "/k.sock: not a path of a socket",
+         "kubelet(/k.sock) unwatch close-1 unidentity unhistory "},
         {'s', HEC_ERR_FAILED, 1, "part s is broken", " unwatch close-1 unidentity unkubelet unhistory "},
         {'l', HEC_ERR_FAILED, 1, "part l is broken", "listen([::1]:0) unwatch close5 unidentity unkubelet unhistory "},
         {'j', HEC_ERR_FAILED, 1, "part j is broken", "jobs(/j) unwatch close5 unidentity unkubelet unhistory "},
-        {'h', HEC_ERR_FAILED, 1, "part h is broken",
-         "serve unwatch close5 unjobs unidentity unkubelet unhistory "},
+        {'h', HEC_ERR_FAILED, 1, "part h is broken", "serve unwatch close5 unjobs unidentity unkubelet unhistory "},
         {'p', HEC_ERR_UNSUPPORTED, 69, "part p is broken",
          "push(http://x) unwatch unserve close5 unjobs unidentity unkubelet unhistory "},
     };

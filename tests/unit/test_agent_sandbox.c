@@ -64,9 +64,7 @@ static void see_calls(void) {
     EXPECT(refused(syscall(SYS_execveat, -1, "/nowhere/x", none, none, 0), may_start ? ENOENT : EPERM));
     EXPECT(refused(syscall(SYS_clone3, NULL, 0), may_start ? EINVAL : ENOSYS));
     for (int way = 0; way < 3; way++) {
-        long child = way == 0   ? syscall(SYS_fork)
-                     : way == 1 ? syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)
-                                : vfork();
+        long child = way == 0 ? syscall(SYS_fork) : way == 1 ? syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : vfork();
         if (child == 0)
             _exit(0);
         EXPECT(may_start ? child > 0 : refused(child, EPERM));

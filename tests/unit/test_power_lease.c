@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -22,9 +23,9 @@ static struct shared {
     int at, times;                              /* on which device, and how often; -1: always */
     int err;
     int writes, sleeps, mends_after, opened, closed;
-    pid_t guardian;
+    pid_t opened_by;
     char visible[16];
-} *s;
+} * s;
 
 static bool failing(char what, int device) {
     if (s->fails != what || (s->at != device && s->at >= 0) || s->times == 0)
@@ -52,7 +53,7 @@ int hec_power_machine_open(const char *spec, struct hec_power_machine *machine, 
     if (failing('o', -1))
         return hec_fail(why, s->err, "no driver");
     s->opened++;
-    s->guardian = getpid();
+    s->opened_by = getpid();
     return HEC_OK;
 }
 void hec_power_machine_close(struct hec_power_machine *machine) {
@@ -109,6 +110,7 @@ static struct hec_why why;
 static struct hec_buf said;
 
 static int set_up(void **state) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* guardians belong to this process when who started them has ended */
     s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < DEVICES; i++)
         s->now[HEC_POWER_CAP][i] = 700000 + i;
@@ -119,6 +121,8 @@ static int set_up(void **state) {
     return made || chmod(folder, 0700);
 }
 static int tear_down(void **state) {
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
     munmap(s, sizeof *s);
     hec_buf_free(&said);
     unsetenv("HEC_STATE_DIR");
@@ -126,12 +130,14 @@ static int tear_down(void **state) {
 }
 EACH_TEST(set_up, tear_down)
 
+static pid_t guardian; /* the latest */
 static struct hec_power_guard *guard_of(const char *spec) {
     struct hec_power_guard *guard;
     const struct hec_power_options options = {.simulated = spec, .visible = "1,2", .allowed = !spec};
     if (hec_power_guard_open(&options, &guard, &why) != HEC_OK)
         fail_msg("%s", why.text);
     assert_string_equal(s->visible, "1,2");
+    guardian = s->opened_by;
     return guard;
 }
 
@@ -162,10 +168,10 @@ static void assert_caps(int64_t zero, int64_t one, int64_t two) {
     assert_int_equal(s->now[HEC_POWER_CAP][2], two);
 }
 
-/* Until the guardian has left its machine; with those that were opened to restore. */
-static void until_closed(int times) {
-    while (s->closed < times)
-        usleep(1000);
+/* Until the guardian has ended, and with it its locks. */
+static void until_gone(void) {
+    while (waitpid(guardian, NULL, 0) < 0 && errno == EINTR)
+        ;
 }
 
 TEST(what_is_remembered_of_each_device) {
@@ -200,7 +206,8 @@ TEST(what_is_remembered_of_each_device) {
     assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
     assert_caps(700000, 700001, 700002);
     lie_there(0, 0);
-    until_closed(1);
+    until_gone();
+    assert_int_equal(s->closed, 1);
     assert_int_equal(hec_power_guard_close(NULL, &why), HEC_OK);
 }
 
@@ -223,8 +230,7 @@ TEST(clocks_of_a_real_device_are_not_locked) {
     lie_there(0, 0);
     s->now[HEC_POWER_CLOCK][2] = 1; /* somebody has */
     assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CLOCK, 1200, &why), HEC_ERR_BUSY);
-    assert_string_equal(why.text,
-                        "somebody limits the clocks of the fake 2 already, and what was set cannot be read");
+    assert_string_equal(why.text, "somebody limits the clocks of the fake 2 already, and what was set cannot be read");
     assert_int_equal(s->now[HEC_POWER_CLOCK][0] + s->now[HEC_POWER_CLOCK][1], 0);
     lie_there(0, 0);
     assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
@@ -298,7 +304,8 @@ TEST(the_guardian_tries_again) {
         s->err = HEC_ERR_FAILED;
         s->fails = 'n';
         assert_int_equal(hec_power_guard_close(guard, &why), HEC_ERR_FAILED);
-        until_closed(closed + 1);
+        until_gone();
+        assert_int_equal(s->closed, closed + 1);
         assert_int_equal(s->sleeps, mends ? 20 : 3);
         assert_caps(700000, 700001, mends ? 300000 : 700002);
         lie_there(mends, mends); /* the lock is let go with the process, its file stays */
@@ -322,15 +329,17 @@ TEST(what_somebody_else_set_is_left_alone) {
     s->now[HEC_POWER_CAP][1] = 444000;
     s->now[HEC_POWER_CAP][2] = 555000;
     assert_int_equal(hec_power_guard_clear(guard, &why), HEC_OK);
-    assert_string_equal(why.text, "fake 1 GPU-00000001: somebody has set cap 444000 meanwhile, which is left alone (hec "
-                                  "set cap 300000, and cap 700001 was there)"); /* of several the first */
+    assert_string_equal(why.text,
+                        "fake 1 GPU-00000001: somebody has set cap 444000 meanwhile, which is left alone (hec "
+                        "set cap 300000, and cap 700001 was there)"); /* of several the first */
     assert_caps(700000, 444000, 555000);
     lie_there(0, 0);
     assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
 }
 
 static struct hec_power_entry left_entry(int device, int64_t prior, int64_t value) {
-    struct hec_power_entry entry = {.boot = "boot-1", .driver = "570.9", .holder = 1 << 30, .holder_start = 5, .program = "gone"};
+    struct hec_power_entry entry = {
+        .boot = "boot-1", .driver = "570.9", .holder = 1 << 30, .holder_start = 5, .program = "gone"};
     snprintf(entry.uuid, sizeof entry.uuid, "GPU-0000000%d", device);
     entry.prior = prior;
     entry.value = value;
@@ -375,9 +384,8 @@ TEST(a_guardian_that_is_killed) {
     for (int fails = 0; fails < 2; fails++) {
         struct hec_power_guard *guard = guard_of(NULL);
         assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 300000, &why), HEC_OK);
-        assert_int_equal(kill(s->guardian, SIGKILL), 0);
-        while (kill(s->guardian, 0) == 0 && hec_process_start(s->guardian))
-            usleep(1000);
+        assert_int_equal(kill(guardian, SIGKILL), 0);
+        until_gone();
         assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 200000, &why), HEC_ERR_LOST);
         assert_string_equal(why.text, "the guardian of the power limits was killed");
         s->at = 0;
@@ -440,8 +448,8 @@ TEST(who_holds_a_lock_is_named) {
         int sleeps;
     } row[] = {{false, false, "another hec is about to change the limits of GPU-00000001", 300},
                {true, true, "already holds the limits of GPU-00000001", 0},
-               {true, false, "process 1073741824 (gone), which has ended and whose guardian puts them back, already holds",
-                300}};
+               {true, false,
+                "process 1073741824 (gone), which has ended and whose guardian puts them back, already holds", 300}};
     int fd, pipes[2], status;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         pid_t pid = holder_of("GPU-00000001", pipes);
