@@ -313,6 +313,7 @@ static int ab_measure(void *context, const struct hec_ab_outcome *o, const struc
     assert_int_equal(trial->side, o->side);
     assert_true(isnan(trial->loss[0]) && isnan(trial->loss[HEC_EXPERIMENT_BINS - 1]));
     assert_true(isnan(trial->steady.joules) && isnan(trial->run.seconds));
+    assert_true(isnan(trial->gradients.all) && isnan(trial->gradients.first));
     tell("m ");
     fill(trial, (o->side ? cheaper : 1) * (1 + 0.0001 * (made % 5)));
     *steps = steps_made++;
@@ -425,6 +426,7 @@ static int search_measure(void *context, const struct hec_session *of, const str
     assert_true(context == &one_watch && of == (void *)&one_session && result && why == given_why);
     assert_int_equal(trial->pair, -1);
     assert_true(isnan(trial->loss[0]) && isnan(trial->steady.joules) && isnan(trial->run.joules));
+    assert_true(isnan(trial->loss[HEC_EXPERIMENT_BINS - 1]) && isnan(trial->gradients.all));
     double factor = 1;
     for (int i = 0; i < search.candidates.count; i++)
         if (strstr(asked[made - 1].levers, search.candidates.list[i].use.row->name))

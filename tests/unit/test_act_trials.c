@@ -47,7 +47,12 @@ static void open_trials(enum hec_caches caches) {
 static int measure(void *context, const struct hec_session *session, const struct hec_session_result *result,
                    struct hec_why *said) {
     struct hec_reader *run;
+    const struct hec_session_options *options = hec_trials_session(trials);
+    const char *name = options->output ? strrchr(options->output, '/') : NULL;
     assert_ptr_equal(context, &measured);
+    assert_true(name && strcmp(name, "/trial.hec") == 0 && access(options->output, R_OK) == 0);
+    assert_int_equal(strncmp(options->output, folder, strlen(folder)), 0); /* what is thrown away in the end */
+    assert_true(options->overwrite && options->tied);
     assert_int_equal(hec_session_open_run(session, &run, said), HEC_OK);
     const char *levers = hec_reader_meta(run, "levers");
     snprintf(levers_of, sizeof levers_of, "%s", levers ? levers : "none");
@@ -80,6 +85,9 @@ TEST(what_a_command_came_to) {
     };
     open_trials(HEC_CACHES_USER);
     measured = 0;
+    assert_int_equal(run("true", NULL), HEC_OK);
+    measured = 0;
+    int files = open_files();
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         assert_int_equal(run(row[i].script, NULL), HEC_OK);
         assert_int_equal(measured, i + 1);
@@ -92,7 +100,9 @@ TEST(what_a_command_came_to) {
         assert_string_equal(end.tail, row[i].tail);
         assert_int_equal(hec_trial_failed(&end), row[i].status != 0);
     }
+    assert_int_equal(open_files(), files);
     assert_int_equal(run("exit 9", NULL), HEC_ERR_LIMIT); /* what measure returns */
+    assert_int_equal(open_files(), files);
     assert_string_equal(why.text, "nine");
 }
 

@@ -209,6 +209,8 @@ TEST_WITH(test_placement, folder_make, folder_remove) {
     assert_non_null(strstr(why.text, "one NUMA node"));
     folder_text("devices/system/node/node1/cpulist", "0\n");
     put_device("0000:01:00.0", "0x8086", "0", "1");
+    put_device("0000:31:00.0", "0x10de", "0", "900"); /* the sound of a display */
+    folder_text("bus/pci/devices/0000:31:00.0/class", "0x040300\n");
     put_device("0000:41:00.0", "0x10de", "1", "0-1");
     put_device("0000:81:00.0", "0x10de", "0", "900-950");
     assert_int_equal(place(folder, "0", &placement), HEC_OK);
