@@ -192,3 +192,28 @@ TEST(test_failures) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(hec_failure_of(cases[i].status, cases[i].output), cases[i].failure);
 }
+
+/* What is refused leaves nothing of it in the next one. */
+TEST(test_refused_ones_leave_nothing) {
+    assert_int_equal(add("parameter=1,2"), HEC_OK);
+    assert_int_equal(add("parameter=3"), HEC_ERR_USAGE);
+    assert_string_equal(why.text, "parameter is given twice");
+    assert_int_equal(add("accumulate=3"), HEC_ERR_USAGE);
+    assert_int_equal(grid.parameters, 1);
+    assert_int_equal(grid.arms, 2);
+    assert_int_equal(add("b=x"), HEC_OK);
+    assert_string_equal(grid.parameter[1].name, "b");
+    assert_int_equal(grid.parameter[1].count, 1);
+    assert_false(grid.parameter[1].ordered || grid.parameter[1].knob);
+    assert_null(grid.parameter[1].lever);
+    assert_int_equal(add("power=400,300"), HEC_OK);
+    assert_string_equal(grid.parameter[2].lever, "power_cap");
+    assert_int_equal(grid.arms, 4);
+    assert_string_equal(hec_grid_value(&grid, 3, 0), "2");
+    assert_string_equal(hec_grid_value(&grid, 3, 1), "x");
+    assert_string_equal(hec_grid_value(&grid, 3, 2), "300");
+    assert_string_equal(hec_grid_value(&grid, 1, 0), "1");
+    assert_string_equal(hec_grid_value(&grid, 1, 2), "300");
+    hec_grid_free(&grid);
+    assert_int_equal(grid.parameters + grid.arms, 0);
+}
