@@ -202,3 +202,20 @@ TEST(where_trials_cannot_be_kept) {
     assert_null(trials);
     assert_true(why.text[0] != '\0');
 }
+
+/* Nothing is measured of it, and the next one runs. */
+TEST(a_command_that_cannot_be_started) {
+    char *command[] = {"/nowhere/program", NULL};
+    open_trials(HEC_CACHES_USER);
+    assert_int_equal(run("true", NULL), HEC_OK);
+    measured = 0;
+    why.text[0] = '\0';
+    int files = open_files();
+    assert_true(hec_trials_run(trials, command, NULL, measure, &measured, &end, &why) < 0);
+    assert_non_null(strstr(why.text, "/nowhere/program"));
+    assert_int_equal(end.exit_status, 127); /* as a shell says it */
+    assert_int_equal(measured, 0);
+    assert_int_equal(open_files(), files);
+    assert_int_equal(run("true", NULL), HEC_OK);
+    assert_int_equal(measured, 1);
+}
