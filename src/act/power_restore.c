@@ -45,13 +45,13 @@ int hec_power_restore_entry(const struct hec_power_machine *machine, const struc
 }
 
 struct sweep {
-    struct hec_buf *said;
+    struct hec_buf *not_put_back, *put_back; /* words of each */
     int restored, left;
 };
 
 static void leave(struct sweep *sweep, const char *path, const char *why) {
     sweep->left++;
-    hec_buf_printf(sweep->said, "%s: left as it is: %s\n", path, why);
+    hec_buf_printf(sweep->not_put_back, "%s: left as it is: %s\n", path, why);
 }
 
 /* A simulated machine whose file is gone took its limits with it. */
@@ -65,12 +65,12 @@ static int restore_one(const struct hec_power_entry *entry, struct sweep *sweep,
     int err = hec_power_machine_open(entry->machine[0] ? entry->machine : NULL, &machine, why);
     if (err < 0)
         return err;
-    err = hec_power_restore_entry(&machine, entry, sweep->said, why);
+    err = hec_power_restore_entry(&machine, entry, sweep->put_back, why);
     hec_power_machine_close(&machine);
     if (err > 0) {
         char prior[32];
         hec_power_value_words(entry->knob, entry->prior, prior);
-        hec_buf_printf(sweep->said, "%s: %s is back\n", entry->uuid, prior);
+        hec_buf_printf(sweep->put_back, "%s: %s is back\n", entry->uuid, prior);
     }
     return err;
 }
@@ -102,8 +102,12 @@ static void visit(void *context, const char *path, int err, const struct hec_pow
 }
 
 int hec_power_restore_all(int *left, struct hec_buf *said) {
-    struct sweep sweep = {.said = said};
+    struct hec_buf put_back;
+    hec_buf_init(&put_back, said->maximum);
+    struct sweep sweep = {.not_put_back = said, .put_back = &put_back};
     hec_power_journal_each(visit, &sweep);
+    hec_buf_puts(said, hec_buf_text(&put_back));
+    hec_buf_free(&put_back);
     *left = sweep.left;
     return sweep.restored;
 }

@@ -9,5 +9,6 @@ int hec_power_restore_entry(const struct hec_power_machine *machine, const struc
                             struct hec_buf *said, struct hec_why *why);
 
 /* Every entry whose holder and guardian are gone, on the machine that it names, in this process (which may open simulated
- * machines of its own for it). Returns how many were put back; *left: how many remain, with a line each. */
+ * machines of its own for it). Returns how many were put back; *left: how many remain, with a line each,
+ * which come first. */
 int hec_power_restore_all(int *left, struct hec_buf *said);
