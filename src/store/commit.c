@@ -145,6 +145,7 @@ void hec_commit_last(struct hec_commit *commit) {
 }
 
 int hec_commit_image(struct hec_commit *commit, struct hec_image *image, struct hec_why *why) {
+    *image = (struct hec_image){NULL, 0};
     if (size_of(commit) > IMAGE_BYTES)
         return hec_fail(why, HEC_ERR_LIMIT, "it is too large for memory");
     int err = hec_sql_image(commit->db, image, why);

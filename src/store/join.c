@@ -37,6 +37,11 @@ static int64_t shifted(const struct joining *j, int64_t t_ns) {
     return t_ns == HEC_TIME_UNKNOWN ? t_ns : t_ns + j->runs[j->at].shift_ns;
 }
 
+/* Negative: not yet, or not known. */
+static int64_t shifted_if_known(const struct joining *j, int64_t t_ns) {
+    return t_ns < 0 ? t_ns : shifted(j, t_ns);
+}
+
 static int32_t pid_of(const struct joining *j, int32_t pid) {
     return pid > 0 && pid < HEC_JOIN_PIDS ? pid + j->at * HEC_JOIN_PIDS : pid;
 }
@@ -160,7 +165,7 @@ static int put_process(void *context, const struct hec_process *process) {
     own.pid = pid_of(j, own.pid);
     own.parent = pid_of(j, own.parent);
     own.start_ns = shifted(j, own.start_ns);
-    own.end_ns = own.end_ns < 0 ? own.end_ns : shifted(j, own.end_ns);
+    own.end_ns = shifted_if_known(j, own.end_ns);
     j->sink->process(j->sink->context, &own);
     return 0;
 }
@@ -260,8 +265,8 @@ static int put_tracer(void *context, const struct hec_tracer *tracer) {
     struct joining *j = context;
     struct hec_tracer own = *tracer;
     own.pid = pid_of(j, own.pid);
-    own.first_ns = shifted(j, own.first_ns);
-    own.last_ns = shifted(j, own.last_ns);
+    own.first_ns = shifted_if_known(j, own.first_ns);
+    own.last_ns = shifted_if_known(j, own.last_ns);
     j->sink->tracer(j->sink->context, &own);
     return 0;
 }
@@ -330,22 +335,31 @@ static int find_devices(struct joining *j) {
     return err;
 }
 
+/* Whether it is one of the list, whose names have ", " between them. */
+static bool listed(const char *list, const char *host) {
+    size_t length = strlen(host);
+    for (const char *at = list; (at = strstr(at, host)); at++)
+        if ((at == list || at[-1] == ' ') && (at[length] == ',' || !at[length]))
+            return true;
+    return false;
+}
+
 static void put_facts(struct joining *j, const char *const *facts) {
-    char hosts[256] = "";
+    char hosts[HEC_JOIN_MAX * 68] = ""; /* of HOST_NAME_MAX each */
     bool complete = true;
     for (int i = 0; i < j->count; i++) {
         const char *host = hec_reader_meta(j->runs[i].reader, "hostname");
         size_t length = strlen(hosts);
         complete = complete && hec_reader_meta(j->runs[i].reader, "complete");
-        if (host && !strstr(hosts, host))
+        if (host && host[0] && !listed(hosts, host))
             snprintf(hosts + length, sizeof hosts - length, "%s%s", length ? ", " : "", host);
     }
-    hec_sink_meta(j->sink, "hostname", "%s", hosts);
+    j->sink->meta(j->sink->context, "hostname", hosts);
     hec_sink_meta(j->sink, "duration_ns", "%lld", (long long)j->end_ns);
     if (complete)
         hec_sink_meta(j->sink, "complete", "1");
     for (; facts && facts[0]; facts += 2)
-        hec_sink_meta(j->sink, facts[0], "%s", facts[1]);
+        j->sink->meta(j->sink->context, facts[0], facts[1]);
 }
 
 int hec_store_join(const struct hec_join_run *runs, int count, const char *const *facts, const char *path,

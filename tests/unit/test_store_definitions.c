@@ -39,8 +39,8 @@ TEST(names) {
         const char *text;
         size_t length;
         uint32_t id;
-    } cases[] = {{"abc", 3, 1}, {"ab", 2, 2}, {"abd", 3, 3}, {"", 0, 4},   {"abc", 3, 1},
-                 {"abcd", 3, 1}, {"abcd", 4, 5}, {"ab", 2, 2}, {"x", 0, 4}, {"b", 1, 6}};
+    } cases[] = {{"abc", 3, 1},  {"ab", 2, 2},   {"abd", 3, 3}, {"", 0, 4},  {"abc", 3, 1},
+                 {"abcd", 3, 1}, {"abcd", 4, 5}, {"ab", 2, 2},  {"x", 0, 4}, {"b", 1, 6}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(hec_definitions_name(&d, cases[i].text, cases[i].length), cases[i].id);
     assert_int_equal(d.text_bytes, 3 + 2 + 3 + 0 + 4 + 1); /* of each once */

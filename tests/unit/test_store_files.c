@@ -51,7 +51,7 @@ static struct hec_image image_of_none(void) {
 TEST(headers) {
     unsigned char bytes[100] = "SQLite format 3";
     struct hec_header h;
-    bytes[16] = 0x10, bytes[17] = 0x02;                  /* a page of 4098 */
+    bytes[16] = 0x10, bytes[17] = 0x02; /* a page of 4098 */
     bytes[28] = 1, bytes[29] = 2, bytes[30] = 3, bytes[31] = 4;
     bytes[60] = 4, bytes[61] = 3, bytes[62] = 2, bytes[63] = 1;
     memcpy(bytes + 68, "HECR", 4);
@@ -277,7 +277,8 @@ TEST(an_empty_run_file) {
     assert_true(image.bytes[18] == 1 && image.bytes[19] == 1);
     sqlite3 *db;
     sqlite3_stmt *s;
-    assert_int_equal(hec_sql_open(folder_write("run.hec", image.bytes, image.length), SQLITE_OPEN_READONLY, NULL, &db), SQLITE_OK);
+    assert_int_equal(hec_sql_open(folder_write("run.hec", image.bytes, image.length), SQLITE_OPEN_READONLY, NULL, &db),
+                     SQLITE_OK);
     static const struct {
         const char *sql;
         int64_t value;
@@ -304,7 +305,8 @@ TEST(an_empty_run_file) {
     static const struct {
         unsigned from, to, version;
         bool has;
-    } versions[] = {{0, 0, 1, true}, {2, 0, 1, false}, {2, 0, 2, true}, {0, 1, 1, true}, {0, 1, 2, false}, {2, 3, 3, true}};
+    } versions[] = {{0, 0, 1, true}, {2, 0, 1, false}, {2, 0, 2, true},
+                    {0, 1, 1, true}, {0, 1, 2, false}, {2, 3, 3, true}};
     for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
         struct hec_schema_object o = {.from = versions[i].from, .to = versions[i].to};
         assert_int_equal(hec_schema_has(versions[i].version, &o), versions[i].has);
@@ -384,15 +386,18 @@ TEST(logs_are_files) {
 
 static int endless(sqlite3 *db, const char *rows) {
     char sql[200];
-    snprintf(sql, sizeof sql, "WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<%s) SELECT count(*) FROM c", rows);
+    snprintf(sql, sizeof sql,
+             "WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<%s) SELECT count(*) FROM c", rows);
     return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
 
 TEST(guards) {
     const struct hec_sql_limit *lists[] = {hec_sql_run_file, hec_sql_export};
-    static const struct hec_sql_limit least[] = {
-        {SQLITE_LIMIT_LENGTH, 1 << 20}, {SQLITE_LIMIT_ATTACHED, 0}, {SQLITE_LIMIT_COLUMN, 64},
-        {SQLITE_LIMIT_VARIABLE_NUMBER, 32}, {SQLITE_LIMIT_VDBE_OP, 25000}};
+    static const struct hec_sql_limit least[] = {{SQLITE_LIMIT_LENGTH, 1 << 20},
+                                                 {SQLITE_LIMIT_ATTACHED, 0},
+                                                 {SQLITE_LIMIT_COLUMN, 64},
+                                                 {SQLITE_LIMIT_VARIABLE_NUMBER, 32},
+                                                 {SQLITE_LIMIT_VDBE_OP, 25000}};
     for (int k = 0; k < 2; k++) {
         sqlite3 *db;
         struct hec_sql_budget budget;
@@ -404,9 +409,12 @@ TEST(guards) {
             assert_int_equal(sqlite3_limit(db, least[i].id, -1), least[i].value);
         static const struct {
             int id, value;
-        } switches[] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},      {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
-                        {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0}, {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
-                        {SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0}, {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}};
+        } switches[] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},
+                        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                        {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+                        {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+                        {SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0},
+                        {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}};
         for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
             int value = -1;
             sqlite3_db_config(db, switches[i].id, -1, &value);

@@ -149,7 +149,8 @@ TEST(every_column) {
 
 /* What is not known is NULL, and -1 again. */
 TEST(what_is_not_known) {
-    COMES_BACK(HEC_RECORD_PROCESS, struct hec_process, OF({-1, -2, -3, -4, "", -5, INT64_MIN, INT64_MAX, KNOWN_MAX + 1}),
+    COMES_BACK(HEC_RECORD_PROCESS, struct hec_process,
+               OF({-1, -2, -3, -4, "", -5, INT64_MIN, INT64_MAX, KNOWN_MAX + 1}),
                OF({-1, -2, -1003, -1, "", -1, -1, -1, -1}), PROCESS, "-1|-2|-1003|-|-|-|-|-|-");
     COMES_BACK(HEC_RECORD_GPU_PROCESS, struct hec_gpu_process,
                OF({0, 0, -3, -4, .memory_max_kib = -2, .sm_util_permille = -2, .visible = -1}),
@@ -157,7 +158,8 @@ TEST(what_is_not_known) {
                "0|0|-1003|-1004|-|-|-1");
     COMES_BACK(HEC_RECORD_TRACK, struct hec_track, OF({0, HEC_TRACK_PROCESS, -1, -2, -3, UINT32_MAX, -4, ""}),
                OF({0, HEC_TRACK_PROCESS, -1, -1, -1, UINT32_MAX, -4, ""}), TRACK, "0|process|-1|-|-|4294967295|-4|-");
-    COMES_BACK(HEC_RECORD_TRACER, struct hec_tracer, OF({1, 0, -1, -2, "", "", "", 3, -3, -4, .estimate_ppm = -5, .budget_ppm = 0}),
+    COMES_BACK(HEC_RECORD_TRACER, struct hec_tracer,
+               OF({1, 0, -1, -2, "", "", "", 3, -3, -4, .estimate_ppm = -5, .budget_ppm = 0}),
                OF({1, 0, -1, -1, "", "", "", 0, -1, -4, .estimate_ppm = -1, .budget_ppm = 0}), TRACER,
                "1|off|-|-|-|-|-|0|-|-4|0|0|0|0|0|0|0|-|0"); /* begun before the run: 0, and not "not yet" */
     /* a text without an end is cut */
@@ -203,10 +205,22 @@ TEST(what_is_read) {
         const char *change; /* to good values; then to bad ones, of the column */
         const char *column, *bad[6];
     } cases[] = {
-        {HEC_RECORD_PROCESS, "pid=2147483647, parent=-2147483648", "pid", {"2147483648", "'x'", "1.5", "NULL", "x'00'"}},
-        {HEC_RECORD_PROCESS, "start_ns=1152921504606846976", "start_ns", {"1152921504606846977", "-1152921504606846977", "NULL"}},
-        {HEC_RECORD_PROCESS, "start_ns=-1152921504606846976, end_ns=NULL", "end_ns", {"-1", "1152921504606846977", "'x'"}},
-        {HEC_RECORD_PROCESS, "cpu_ms=4503599627370496, read_kib=NULL", "cpu_ms", {"4503599627370497", "-1", "'x'", "0.5"}},
+        {HEC_RECORD_PROCESS,
+         "pid=2147483647, parent=-2147483648",
+         "pid",
+         {"2147483648", "'x'", "1.5", "NULL", "x'00'"}},
+        {HEC_RECORD_PROCESS,
+         "start_ns=1152921504606846976",
+         "start_ns",
+         {"1152921504606846977", "-1152921504606846977", "NULL"}},
+        {HEC_RECORD_PROCESS,
+         "start_ns=-1152921504606846976, end_ns=NULL",
+         "end_ns",
+         {"-1", "1152921504606846977", "'x'"}},
+        {HEC_RECORD_PROCESS,
+         "cpu_ms=4503599627370496, read_kib=NULL",
+         "cpu_ms",
+         {"4503599627370497", "-1", "'x'", "0.5"}},
         {HEC_RECORD_PROCESS, "name=NULL", "name", {"x'41'", "1", "'a'||char(0)", "hex(zeroblob(32))"}},
         {HEC_RECORD_PROCESS, "name=hex(zeroblob(31))||'x'", "name", {"hex(zeroblob(31))||'xy'"}},
         {HEC_RECORD_DEVICE, "device_index=63, has_gpm=-2147483648", "device_index", {"64", "-1"}},
@@ -221,9 +235,11 @@ TEST(what_is_read) {
     };
     static const char *const inserts[HEC_RECORD_COUNT] = {
         [HEC_RECORD_PROCESS] = "INSERT INTO process VALUES (1, 2, 3, 4, 'n', 5, 6, 7, 8)",
-        [HEC_RECORD_DEVICE] = "INSERT INTO device VALUES (1, 'u', 'n', 'p', 'd', 'a', 2, 3, 4, 5, 6, 7, 8, 9, 1, 1, 1, 1, 'v')",
+        [HEC_RECORD_DEVICE] =
+            "INSERT INTO device VALUES (1, 'u', 'n', 'p', 'd', 'a', 2, 3, 4, 5, 6, 7, 8, 9, 1, 1, 1, 1, 'v')",
         [HEC_RECORD_TRACK] = "INSERT INTO track VALUES (1, 'stream', 2, 3, 4, 5, 6, 'n')",
-        [HEC_RECORD_TRACER] = "INSERT INTO tracer VALUES (1, 'full', 3, 4, 'l', 'w', 'h', 5, 6, 7, 8, 9, 1, 1, 1, 1, 1, 1, 1)",
+        [HEC_RECORD_TRACER] =
+            "INSERT INTO tracer VALUES (1, 'full', 3, 4, 'l', 'w', 'h', 5, 6, 7, 8, 9, 1, 1, 1, 1, 1, 1, 1)",
         [HEC_RECORD_FRAME] = "INSERT INTO frame VALUES (1, 2, 3, 4, 5)",
     };
     run("PRAGMA ignore_check_constraints=ON");
@@ -272,14 +288,16 @@ TEST(what_is_read) {
             run(sql);
             if (get(cases[i].kind, &data, &why) != HEC_ERR_CORRUPT)
                 fail_msg("%s is taken", sql);
-            snprintf(sentence, sizeof sentence, "the column %s of the table %s holds something impossible", cases[i].column, table);
+            snprintf(sentence, sizeof sentence, "the column %s of the table %s holds something impossible",
+                     cases[i].column, table);
             assert_string_equal(why.text, sentence);
         }
     }
 }
 
 TEST(statements) {
-    static const char insert[] = "INSERT OR REPLACE INTO frame (id, parent, file, function, line) VALUES (?, ?, ?, ?, ?)";
+    static const char insert[] =
+        "INSERT OR REPLACE INTO frame (id, parent, file, function, line) VALUES (?, ?, ?, ?, ?)";
     static const char select[] = "SELECT id, parent, file, function, line FROM frame";
     char sql[1024];
     const struct hec_record *frame = &hec_records[HEC_RECORD_FRAME];
@@ -294,7 +312,8 @@ TEST(statements) {
     assert_int_equal(hec_record_select_sql(&hec_records[HEC_RECORD_DEVICE], 2, sql, sizeof sql), HEC_OK);
     assert_non_null(strstr(sql, ", has_gpm, vendor FROM device"));
     assert_int_equal(hec_record_select_sql(&hec_records[HEC_RECORD_DEVICE], 1, sql, sizeof sql), HEC_OK);
-    assert_non_null(strstr(sql, ", has_gpm, CASE WHEN name>='AMD' AND name<'AME' THEN 'amd' ELSE 'nvidia' END FROM device"));
+    assert_non_null(
+        strstr(sql, ", has_gpm, CASE WHEN name>='AMD' AND name<'AME' THEN 'amd' ELSE 'nvidia' END FROM device"));
     static const struct {
         const char *table, *order;
         bool sorted;

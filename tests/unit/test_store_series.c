@@ -97,8 +97,14 @@ TEST(lengths_of_blocks) {
     static const struct {
         int64_t range;
         int n;
-    } cases[] = {{0, 512},       {89, 512},   {90, 380},  {8099, 380},
-                 {8100, 253},    {728999, 253}, {729000, 190}, {INT64_C(5904900000), 126},
+    } cases[] = {{0, 512},
+                 {89, 512},
+                 {90, 380},
+                 {8099, 380},
+                 {8100, 253},
+                 {728999, 253},
+                 {729000, 190},
+                 {INT64_C(5904900000), 126},
                  {HEC_BLOCK_RANGE, 126}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (int k = 0; k < 600; k++)
@@ -121,7 +127,9 @@ TEST(what_ends_a_block) {
         int closed; /* after each value of the three: in all */
     } cases[] = {
         {{0, 1, 2}, {0, HEC_BLOCK_RANGE, 5}, 0},
-        {{0, 1, 2}, {0, HEC_BLOCK_RANGE + 1, HEC_BLOCK_RANGE + 2}, 1}, /* and not two: the range is that of the new block */
+        {{0, 1, 2},
+         {0, HEC_BLOCK_RANGE + 1, HEC_BLOCK_RANGE + 2},
+         1}, /* and not two: the range is that of the new block */
         {{0, 1, 2}, {0, -HEC_BLOCK_RANGE - 1, -HEC_BLOCK_RANGE}, 1},
         {{0, 1, 2}, {0, HEC_BLOCK_RANGE + 1, 0}, 2},
         {{0, 1, 2}, {INT64_MIN, INT64_MAX, INT64_MIN}, 2},
@@ -188,8 +196,12 @@ TEST(order) {
 }
 
 TEST(times_out_of_range) {
-    static const int64_t times[] = {-HEC_BLOCK_TIME_MAX_US - 1, -HEC_BLOCK_TIME_MAX_US, HEC_BLOCK_TIME_MAX_US,
-                                    HEC_BLOCK_TIME_MAX_US + 1,  INT64_MIN,              INT64_MAX};
+    static const int64_t times[] = {-HEC_BLOCK_TIME_MAX_US - 1,
+                                    -HEC_BLOCK_TIME_MAX_US,
+                                    HEC_BLOCK_TIME_MAX_US,
+                                    HEC_BLOCK_TIME_MAX_US + 1,
+                                    INT64_MIN,
+                                    INT64_MAX};
     for (size_t i = 0; i < 6; i++)
         add(times[i], 1);
     assert_int_equal(table.lost, 4);
@@ -202,8 +214,8 @@ TEST(exact) {
     for (int m = 0; m < HEC_METRIC_COUNT; m++) {
         enum hec_metric_kind kind = hec_metric_info((enum hec_metric)m)->kind;
         hec_series_add(&table, (enum hec_metric)m, 3, 0, 0, true);
-        assert_int_equal(table.all[m]->exact, kind == HEC_METRIC_COUNTER || kind == HEC_METRIC_DELTA ||
-                                                  m == HEC_GPU_ENERGY_SLACK);
+        assert_int_equal(table.all[m]->exact,
+                         kind == HEC_METRIC_COUNTER || kind == HEC_METRIC_DELTA || m == HEC_GPU_ENERGY_SLACK);
         assert_true((int)table.all[m]->metric == m && table.all[m]->subject == 3 && table.all[m]->id == m + 1);
     }
     for (int k = 0; k < 2; k++) { /* 20 us off in 10 ms */
@@ -250,7 +262,8 @@ TEST(commits) {
     assert_int_equal(hec_series_uncommitted(&table), 1);
     fill(0, 3); /* 2 + 513 values: 512 are closed */
     const struct hec_closed *c = table.closed_first;
-    assert_true(c->series == s && c->n == 512 && c->committed == 1 && c->holds_row && !c->next && table.closed_last == c);
+    assert_true(c->series == s && c->n == 512 && c->committed == 1 && c->holds_row && !c->next &&
+                table.closed_last == c);
     assert_true(c->t0_us == 1 && c->t1_us == 512);
     assert_true(s->n == 3 && s->committed == 0 && !s->holds_row && s->has_row && s->dirty && s->moved);
     assert_int_equal(table.closed_bytes, sizeof *c);
@@ -309,7 +322,8 @@ TEST(what_no_reader_takes) {
     assert_int_equal(table.beyond, (ROUNDS - 1 - taken) * HEC_BLOCK_VALUES);
     assert_int_equal(table.lost, table.beyond);
     assert_true(table.all[0]->n == HEC_BLOCK_VALUES && table.all[0]->closed_us == HEC_BLOCK_VALUES - 1);
-    for (int i = 0; i < 3 * HEC_BLOCK_VALUES; i++) /* what comes later is taken: one that is full at the time of the others is not */
+    for (int i = 0; i < 3 * HEC_BLOCK_VALUES;
+         i++) /* what comes later is taken: one that is full at the time of the others is not */
         add(HEC_BLOCK_VALUES + i, 1);
     assert_int_equal(closed_blocks(), taken + 2);
     assert_int_equal(table.all[0]->closed_us, 3 * HEC_BLOCK_VALUES - 1);

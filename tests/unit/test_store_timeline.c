@@ -28,7 +28,8 @@ static int end(void **state) {
 EACH_TEST(begin, end)
 
 static struct hec_activity call(int64_t start_ns, int64_t end_ns) {
-    return (struct hec_activity){.start_ns = start_ns, .end_ns = end_ns, .track = 1, .name = 3, .kind = HEC_ACTIVITY_API};
+    return (struct hec_activity){
+        .start_ns = start_ns, .end_ns = end_ns, .track = 1, .name = 3, .kind = HEC_ACTIVITY_API};
 }
 
 static void add(struct hec_activity a) {
@@ -91,9 +92,8 @@ TEST(open_blocks) {
         assert_memory_equal(&out[0], &a[3], sizeof out[0]);
         b = b->next;
         assert_true(b->chain == 3 && b->track == 2 && b->kind == HEC_ACTIVITY_API && b->n == 1 && b->t0_ns == 20);
-        static const struct hec_activity_total totals[] = {{HEC_ACTIVITY_MEMSET, 5, 1, 2},
-                                                           {HEC_ACTIVITY_API, 3, 3, 5 + 2 + 1},
-                                                           {HEC_ACTIVITY_API, 4, 1, 40}};
+        static const struct hec_activity_total totals[] = {
+            {HEC_ACTIVITY_MEMSET, 5, 1, 2}, {HEC_ACTIVITY_API, 3, 3, 5 + 2 + 1}, {HEC_ACTIVITY_API, 4, 1, 40}};
         assert_int_equal(batch.total_count, 3);
         assert_memory_equal(batch.totals, totals, sizeof totals);
         give_back(round == 1);
@@ -111,8 +111,11 @@ TEST(rows_of_open_blocks) {
         int64_t start_ns;
         bool done, has_row, same_t0;
         uint32_t committed;
-    } cases[] = {{50, true, false, false, 0}, {60, true, true, true, 1}, {40, false, true, false, 2},
-                 {70, true, true, false, 2},  {70, true, true, true, 4}};
+    } cases[] = {{50, true, false, false, 0},
+                 {60, true, true, true, 1},
+                 {40, false, true, false, 2},
+                 {70, true, true, false, 2},
+                 {70, true, true, true, 4}};
     for (uint32_t i = 0; i < 5; i++) {
         add(call(cases[i].start_ns, cases[i].start_ns + 5));
         take();
@@ -145,7 +148,7 @@ TEST(closed_blocks) {
                 batch.closed->has_row);
     assert_true(batch.open->n == 100 && batch.open->committed == 0 && batch.open->serial == 1 && batch.open->has_row &&
                 !batch.open->same_t0 && batch.open->t0_ns == HEC_ACTIVITY_BLOCK);
-    assert_int_equal(uncommitted(), 100); /* what the batch has is with who takes it */
+    assert_int_equal(uncommitted(), 100);      /* what the batch has is with who takes it */
     fill(10000, HEC_ACTIVITY_BLOCK - 100 + 1); /* the open one is full meanwhile: the batch has a part of it */
     assert_int_equal(uncommitted(), HEC_ACTIVITY_BLOCK + 1);
     give_back(false);
@@ -269,12 +272,18 @@ TEST(launches) {
         int64_t launch, end, expected, expected_end;
         uint32_t track;
     } cases[] = {
-        {HEC_ACTIVITY_KERNEL, 3, 4, 3, 4, 2},        {HEC_ACTIVITY_COPY, 3, 3, 3, 3, 2},
-        {HEC_ACTIVITY_MEMSET, 3, 2, 3, no, 2},       {HEC_ACTIVITY_GRAPH, 3, no, 3, no, 2},
-        {HEC_ACTIVITY_KERNEL, no, 4, no, no, 0},     {HEC_ACTIVITY_KERNEL, most + 1, most + 2, no, no, 0},
-        {HEC_ACTIVITY_KERNEL, most, most, most, most, 2}, {HEC_ACTIVITY_KERNEL, -most, most, -most, most, 2},
-        {HEC_ACTIVITY_KERNEL, -most - 1, 4, no, no, 0},   {HEC_ACTIVITY_KERNEL, 3, most + 1, 3, no, 2},
-        {HEC_ACTIVITY_API, 3, 4, 0, 0, 0},           {HEC_ACTIVITY_SYNC, no, no, 0, 0, 0},
+        {HEC_ACTIVITY_KERNEL, 3, 4, 3, 4, 2},
+        {HEC_ACTIVITY_COPY, 3, 3, 3, 3, 2},
+        {HEC_ACTIVITY_MEMSET, 3, 2, 3, no, 2},
+        {HEC_ACTIVITY_GRAPH, 3, no, 3, no, 2},
+        {HEC_ACTIVITY_KERNEL, no, 4, no, no, 0},
+        {HEC_ACTIVITY_KERNEL, most + 1, most + 2, no, no, 0},
+        {HEC_ACTIVITY_KERNEL, most, most, most, most, 2},
+        {HEC_ACTIVITY_KERNEL, -most, most, -most, most, 2},
+        {HEC_ACTIVITY_KERNEL, -most - 1, 4, no, no, 0},
+        {HEC_ACTIVITY_KERNEL, 3, most + 1, 3, no, 2},
+        {HEC_ACTIVITY_API, 3, 4, 0, 0, 0},
+        {HEC_ACTIVITY_SYNC, no, no, 0, 0, 0},
     };
     limits.tracks = sizeof cases / sizeof cases[0];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
