@@ -560,3 +560,182 @@ TEST(test_a_kernel_of_a_communicator) {
     assert_string_equal(kept_name(kept.kernel[reduce->name - 1].name), "ncclDevKernel_AllReduce [pg 3]");
     assert_true(reduce->amount == 4000 && gemm->amount == 0);
 }
+
+/* ---- XLA's profiler: no categories, but names of processes and threads, which come before ---- */
+
+#define NAMED(what, pid, tid, name)                                                                                    \
+    "{'ph':'M','name':'" what "','pid':" #pid ",'tid':" #tid ",'args':{'name':'" name "'}},"
+#define XLA_NAMES                                                                                                      \
+    NAMED("process_name", 1, 0, "/device:GPU:3")                                                                       \
+    NAMED("thread_name", 1, 14, "Stream #15(Compute)")                                                                 \
+    NAMED("thread_name", 1, 2, "XLA Ops") NAMED("process_name", 7, 0, "/host:CPU") NAMED("process_name", 8, 0, "plugin")
+#define XLA(pid, tid, name, ts, args)                                                                                  \
+    "{'ph':'X','pid':" #pid ",'tid':" #tid ",'name':'" name "','ts':" #ts ",'dur':1,'args':{" args "}}"
+
+TEST(test_xla) {
+    import_events(XLA_NAMES XLA(1, 14, "fusion_1", 10,
+                                "'correlation_id':'7','kernel_details':'regs:40 static_shared:5 dynamic_shared:16 "
+                                "grid:2,3,4 block:128,2,1 occ_pct:12.5'") "," //
+                  XLA(1, 14, "MemcpyH2D", 12, "'bytes':64") "," XLA(1, 14, "memcpy32_post", 14, "") ","     //
+                  XLA(1, 14, "Memset", 16, "") "," XLA(1, 14, "memset_kernel", 18, "") ","                  //
+                  XLA(1, 2, "an operator", 10, "") ","                                                      //
+                  XLA(7, 1, "cuLaunchKernel (fusion_1)", 5, "'correlation_id':7") ","                       //
+                  XLA(7, 1, "hipLaunchKernel", 6, "") "," XLA(7, 1, "cumulative", 6, "") ","                //
+                  XLA(7, 1, "cu", 6, "") "," XLA(7, 1, "$profiler.py:307 trace", 6, "") ","                 //
+                  XLA(7, 1, "train", 7, "'step_num':'4'") "," XLA(8, 1, "of no device", 7, "") ","          //
+                  "{'ph':'X','pid':-1,'tid':1,'name':'n','ts':7,'dur':1},{'ph':'X','pid':7,'name':'n','ts':7,'dur':1}");
+    assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 1);
+    assert_int_equal(kept_count(HEC_ACTIVITY_COPY), 2);
+    assert_int_equal(kept_count(HEC_ACTIVITY_MEMSET), 2);
+    const struct hec_activity *a = kept_nth(HEC_ACTIVITY_KERNEL, 0);
+    const struct hec_kernel *k = &kept.kernel[a->name - 1];
+    assert_string_equal(kept_name(k->name), "fusion_1");
+    assert_true(k->registers == 40 && k->static_shared_bytes == 21 && k->dynamic_shared_bytes == 0);
+    assert_true(k->grid[0] == 2 && k->grid[1] == 3 && k->grid[2] == 4);
+    assert_true(k->block[0] == 128 && k->block[1] == 2 && k->block[2] == 1);
+    assert_int_equal(a->launch_ns, 0); /* the call before, by its correlation */
+    assert_int_equal(kept_track(a->track)->stream, 15);
+    assert_int_equal(kept_track(a->track)->kind, HEC_TRACK_STREAM);
+    assert_int_equal(kept.devices, 1);
+    assert_true(kept_nth(HEC_ACTIVITY_COPY, 0)->amount == 64);
+    assert_int_equal(kept_count(HEC_ACTIVITY_API), 1);
+    assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_API, 0)->name), "hipLaunchKernel");
+    assert_int_equal(kept_count(HEC_ACTIVITY_RANGE), 2);
+    assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_RANGE, 0)->name), "cumulative");
+    assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_RANGE, 1)->name), "cu");
+    assert_int_equal(kept_count(HEC_ACTIVITY_STEP), 1);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_STEP, 0)->detail, HEC_STEP_ANNOTATED);
+    assert_string_equal(kept_track(kept_nth(HEC_ACTIVITY_STEP, 0)->track)->name, "/host:CPU");
+    assert_int_equal(imported.stats.skipped, 5 + 5);
+    assert_int_equal(imported.stats.bad, 0);
+    assert_string_equal(kept_meta("imported"), "xla");
+    /* what has a category is none of XLA's, and neither is a trace in which nothing is used */
+    import_events(XLA_NAMES "{'ph':'X','cat':'other','pid':1,'tid':14,'name':'k','ts':1,'dur':1}," XLA(1, 2, "op", 1, ""));
+    assert_int_equal(kept.activities, 0);
+    assert_string_equal(kept_meta("imported"), "kineto");
+}
+
+/* A kernel's configuration as XLA writes it; in any other shape nothing is known. */
+TEST(test_kernel_details) {
+    static const char *const texts[] = {
+        "'regs:1 static_shared:2147483647 dynamic_shared:0 grid:1,1,1 block:1,1,1'", /* no sum that is one */
+        "'regs:1 static_shared:-1 dynamic_shared:4 grid:1,1,1 block:1,1,1'", "'regs:1 static_shared:2 dynamic_shared:3 grid:1,1 block:1'",
+        "'registers: 5'", "[1]"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char events[600];
+        snprintf(events, sizeof events, XLA_NAMES "{'ph':'X','pid':1,'tid':14,'name':'k','ts':1,'dur':1,'args':{'kernel_details':%s}}",
+                 texts[i]);
+        import_events(events);
+        const struct hec_kernel *k = &kept.kernel[kept_nth(HEC_ACTIVITY_KERNEL, 0)->name - 1];
+        assert_int_equal(k->registers, i < 2 ? 1 : -1);
+        assert_int_equal(k->grid[0], i < 2 ? 1 : -1);
+        assert_int_equal(k->static_shared_bytes, -1);
+    }
+}
+
+/* Arguments of another type than they should be, and more of them than are used. */
+TEST(test_odd_arguments) {
+    import_events("{'ph':'X','cat':'kernel','name':'k','pid':0,'tid':7,'ts':5,'dur':1,'args':{'grid':7,'block':[1,2,3,4,5],"
+                  "'registers per thread':'0x20','shared memory':'1e3','device':'0','stream':7.9,'context':{},'bytes':null}},"
+                  "{'ph':'X','cat':'kernel','name':'l','pid':0,'tid':7,'ts':7,'dur':1,'args':[1,2]},"
+                  "{'ph':'X','cat':'kernel','name':'m','pid':0,'tid':7,'ts':9,'dur':1,'args':{'block':[1],'grid':['4','x',-1],"
+                  "'registers per thread':-7,'shared memory':-1}}");
+    const struct hec_kernel *k = kept.kernel;
+    assert_int_equal(kept.kernels, 3);
+    assert_true(k[0].grid[0] == -1 && k[0].block[0] == 1 && k[0].block[1] == 2 && k[0].block[2] == 3);
+    assert_true(k[0].registers == 32 && k[0].static_shared_bytes == 1000 && k[0].dynamic_shared_bytes == 0);
+    assert_int_equal(kept_track(kept_nth(HEC_ACTIVITY_KERNEL, 0)->track)->stream, 7);
+    assert_true(k[1].grid[0] == -1 && k[1].block[0] == -1 && k[1].registers == -1 && k[1].dynamic_shared_bytes == -1);
+    assert_true(k[2].block[0] == 1 && k[2].block[1] == -1 && k[2].grid[0] == 4 && k[2].grid[1] == -1 && k[2].grid[2] == -1);
+    assert_true(k[2].registers == -1 && k[2].static_shared_bytes == -1 && k[2].dynamic_shared_bytes == 0);
+}
+
+#define DAY 86400000000 /* us */
+
+/* Events of other times than the trace's are left out, and a trace of no time is none. */
+TEST(test_events_of_other_times) {
+    static const char op[] = "{'ph':'X','cat':'cpu_op','name':'a','pid':1,'tid':1,'ts':%lld,'dur':%lld}";
+    char events[4096];
+    size_t length = 0;
+    for (int i = 0; i < 20; i++) {
+        length += (size_t)snprintf(events + length, sizeof events - length, op, 100LL * DAY + i, 1LL);
+        events[length++] = ',';
+    }
+    snprintf(events + length, sizeof events - length, op, 300LL * DAY, 1LL);
+    import_events(events);
+    assert_int_equal(kept.activities, 20);
+    assert_true(imported.stats.kept == 20 && imported.stats.stray == 1 && imported.stats.end_ns == 20000);
+    assert_int_equal(imported.stats.origin_ns, 100LL * DAY * 1000);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "left out: 1 event more than a day from the others of the trace"));
+    snprintf(events + length, sizeof events - length, op, 100LL * DAY, 2LL * DAY); /* longer than a day */
+    import_events(events);
+    assert_true(imported.stats.kept == 20 && imported.stats.stray == 1);
+    snprintf(events + length, sizeof events - length, op, 100LL * DAY, 1LL * DAY); /* exactly one */
+    import_events(events);
+    assert_true(imported.stats.kept == 21 && imported.stats.stray == 0);
+    length = (size_t)snprintf(events, sizeof events, "{'traceEvents':[");
+    length += (size_t)snprintf(events + length, sizeof events - length, op, 1LL, 1LL);
+    length += (size_t)snprintf(events + length, sizeof events - length, ",");
+    length += (size_t)snprintf(events + length, sizeof events - length, op, 100LL * DAY, 1LL);
+    snprintf(events + length, sizeof events - length, "]}");
+    assert_int_equal(import_text(events), HEC_ERR_CORRUPT);
+    assert_non_null(strstr(imported.why.text, "of its events 1 lie more than a day from the others"));
+}
+
+/* A launch that is none of the trace's time is not known; the kernel is. */
+TEST(test_a_launch_of_another_time) {
+    char events[8192];
+    size_t length = (size_t)snprintf(events, sizeof events, "{'ph':'X','cat':'cuda_runtime','name':'cudaLaunchKernel','pid':1,"
+                                     "'tid':1,'ts':%lld,'dur':1,'args':{'correlation':1}}", 1LL);
+    for (int i = 0; i < 15; i++)
+        length += (size_t)snprintf(events + length, sizeof events - length, ",{'ph':'X','cat':'kernel','name':'k','pid':0,'tid':7,"
+                                   "'ts':%lld,'dur':1,'args':{'correlation':%d}}", 100LL * DAY + i, i + 1);
+    import_events(events);
+    assert_int_equal(kept.activities, 15);
+    const struct hec_activity *a = kept_nth(HEC_ACTIVITY_KERNEL, 0);
+    assert_true(a->launch_ns == HEC_TIME_UNKNOWN && a->launch_end_ns == HEC_TIME_UNKNOWN && a->launch_track == 0);
+    assert_int_equal(imported.stats.stray, 1);
+}
+
+/* Files of one run: each once, and of one time. */
+TEST(test_files_of_several_runs) {
+    static const struct {
+        long long ts;
+        int err;
+        const char *sentence;
+    } cases[] = {{101 * DAY + 1, HEC_OK, ""},
+                 {101 * DAY + 2, HEC_ERR_USAGE, "was recorded 1 days after the files before it: they are of several runs"},
+                 {97 * DAY, HEC_ERR_USAGE, "was recorded 3 days before the files before it"},
+                 {99 * DAY - 1, HEC_OK, ""}};
+    const char *paths[2];
+    char text[300];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char op[] = "[{'ph':'X','cat':'cpu_op','name':'a','pid':1,'tid':1,'ts':%lld,'dur':1}]";
+        snprintf(text, sizeof text, op, 100LL * DAY);
+        paths[0] = strdup(import_write("first.json", text));
+        snprintf(text, sizeof text, op, cases[i].ts);
+        paths[1] = strdup(import_write("second.json", text));
+        if (import_files(paths, 2) != cases[i].err || !strstr(imported.why.text, cases[i].sentence))
+            fail_msg("case %zu: %s", i, imported.why.text);
+        if (i == 3)
+            assert_true(imported.stats.origin_ns == cases[i].ts * 1000 && imported.stats.end_ns == (DAY + 2) * 1000);
+        free((char *)paths[0]);
+        free((char *)paths[1]);
+    }
+    paths[0] = strdup(import_write("one.json", "[]"));
+    paths[1] = strdup(in_folder("link.json"));
+    assert_int_equal(symlink(paths[0], paths[1]), 0);
+    assert_int_equal(import_files(paths, 2), HEC_ERR_USAGE); /* under whatever name */
+    assert_non_null(strstr(imported.why.text, "link.json is given twice"));
+    free((char *)paths[0]);
+    free((char *)paths[1]);
+}
+
+TEST(test_begin_of_no_thread) {
+    import_events("{'ph':'B','cat':'cpu_op','name':'a','pid':-1,'tid':1,'ts':1},{'ph':'B','cat':'cuda_sync','name':'Stream Sync',"
+                  "'pid':1,'tid':1,'ts':1},{'ph':'B','cat':'kernel','name':'k','pid':0,'tid':7,'ts':2,'args':{'device':0,'stream':7}},"
+                  "{'ph':'E','pid':0,'tid':7,'ts':9},{'ph':'X','cat':'cpu_op','name':'a','pid':1,'tid':1,'ts':4000000000000000,'dur':4e15}");
+    assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 1);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 0)->end_ns, 7000);
+    assert_int_equal(imported.stats.bad, 3);
+}
