@@ -356,3 +356,151 @@ TEST(test_fifo_beside) {
     assert_int_equal(import_file(path), HEC_OK);
     alarm(0);
 }
+
+/* Every table that has rows without a time or a place: each is bad, and none is kept. */
+TEST(test_bad_rows_of_each_table) {
+    static const char *const tables[] = {"KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE"};
+    make(nsys_2022, nsys_strings);
+    for (int i = 0; i < 4; i++) {
+        run("DROP TABLE CUPTI_ACTIVITY_KIND_%s", tables[i]);
+        run("CREATE TABLE CUPTI_ACTIVITY_KIND_%s (start, end, deviceId, streamId)", tables[i]);
+        run("INSERT INTO CUPTI_ACTIVITY_KIND_%s VALUES (NULL,2,0,7),(1,NULL,0,7),(1,2,-1,7),(1,2,0,NULL),(3,4,0,7)", tables[i]);
+    }
+    run("DROP TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION; CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start, end, syncType);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (NULL,2,1),(1,NULL,1),(1,2,1),(1,2,2),(1,2,4),(1,2,5),(1,2,-1)");
+    run("DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME; CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, nameId);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (NULL,2,3,4),(1,NULL,3,4),(1,2,NULL,4),(1,2,3,4),(1,2,3,NULL)");
+    run("DROP TABLE NVTX_EVENTS; CREATE TABLE NVTX_EVENTS (start, end, eventType, textId, globalTid);"
+        "INSERT INTO NVTX_EVENTS VALUES (1,2,59,7,NULL),(NULL,2,60,7,3),(1,2,58,7,3),"
+        "(1,2,61,7,3),(1,2,60,NULL,3)");
+    assert_int_equal(import_database(), HEC_OK);
+    assert_int_equal(imported.stats.bad, 4 * 4 + 2 + 3 + 2);
+    assert_int_equal(imported.stats.skipped, 3);
+    assert_int_equal(imported.stats.kept, 4 + 5 + 2);
+    assert_int_equal(imported.stats.on_device, 4);
+    assert_int_equal(imported.stats.events, 4 * 5 + 7 + 5 + 5);
+    static const int types[] = {HEC_SYNC_EVENT, HEC_SYNC_STREAM_WAIT, HEC_SYNC_CONTEXT, HEC_SYNC_UNKNOWN, HEC_SYNC_UNKNOWN};
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(kept_nth(HEC_ACTIVITY_SYNC, i)->detail, types[i]);
+    assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_API, 0)->name), "cudaLaunchKernel"); /* without its version */
+    assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_API, 1)->name), "");
+    assert_true(isnan(kept_nth(HEC_ACTIVITY_COPY, 0)->amount) && isnan(kept_nth(HEC_ACTIVITY_MEMSET, 0)->amount));
+    assert_int_equal(kept_nth(HEC_ACTIVITY_COPY, 0)->from, HEC_MEMORY_UNKNOWN);
+}
+
+/* What a copy is from and to: by the kinds of memory, which the file may name, and else by its direction. */
+TEST(test_kinds_of_copies) {
+    static const struct {
+        const char *kind, *from, *to, *devices;
+        int expected_from, expected_to, flags;
+    } cases[] = {
+        {"1", "NULL", "NULL", "NULL,NULL", HEC_MEMORY_HOST, HEC_MEMORY_DEVICE, 0},
+        {"2", "NULL", "NULL", "NULL,NULL", HEC_MEMORY_DEVICE, HEC_MEMORY_HOST, 0},
+        {"3", "NULL", "NULL", "NULL,NULL", HEC_MEMORY_HOST, HEC_MEMORY_ARRAY, 0},
+        {"4", "NULL", "NULL", "NULL,NULL", HEC_MEMORY_ARRAY, HEC_MEMORY_HOST, 0},
+        {"5", "NULL", "NULL", "NULL,NULL", HEC_MEMORY_ARRAY, HEC_MEMORY_ARRAY, 0},
+        {"6", "NULL", "NULL", "NULL,NULL", HEC_MEMORY_ARRAY, HEC_MEMORY_DEVICE, 0},
+        {"7", "NULL", "NULL", "NULL,NULL", HEC_MEMORY_DEVICE, HEC_MEMORY_ARRAY, 0},
+        {"8", "NULL", "NULL", "0,0", HEC_MEMORY_DEVICE, HEC_MEMORY_DEVICE, 0},
+        {"8", "NULL", "NULL", "0,1", HEC_MEMORY_DEVICE, HEC_MEMORY_DEVICE, HEC_ACTIVITY_PEER},
+        {"8", "NULL", "NULL", "0,NULL", HEC_MEMORY_DEVICE, HEC_MEMORY_DEVICE, 0},
+        {"9", "NULL", "NULL", "0,1", HEC_MEMORY_HOST, HEC_MEMORY_HOST, 0},
+        {"10", "NULL", "NULL", "NULL,NULL", HEC_MEMORY_DEVICE, HEC_MEMORY_DEVICE, HEC_ACTIVITY_PEER},
+        {"11", "NULL", "NULL", "0,1", HEC_MEMORY_HOST, HEC_MEMORY_DEVICE, 0},
+        {"12", "NULL", "NULL", "NULL,NULL", HEC_MEMORY_DEVICE, HEC_MEMORY_HOST, 0},
+        {"13", "NULL", "NULL", "NULL,NULL", HEC_MEMORY_DEVICE, HEC_MEMORY_DEVICE, 0},
+        {"14", "NULL", "NULL", "NULL,NULL", HEC_MEMORY_UNKNOWN, HEC_MEMORY_UNKNOWN, 0},
+        {"0", "0", "1", "NULL,NULL", HEC_MEMORY_PAGEABLE, HEC_MEMORY_PINNED, 0},
+        {"-1", "3", "4", "NULL,NULL", HEC_MEMORY_ARRAY, HEC_MEMORY_MANAGED, 0},
+        {"1", "5", "6", "NULL,NULL", HEC_MEMORY_DEVICE, HEC_MEMORY_MANAGED, 0},
+        {"1", "7", "15", "NULL,NULL", HEC_MEMORY_HOST, HEC_MEMORY_DEVICE, 0},
+        {"1", "16", "-1", "NULL,NULL", HEC_MEMORY_HOST, HEC_MEMORY_DEVICE, 0},
+        {"1", "9", "10", "NULL,NULL", HEC_MEMORY_PINNED, HEC_MEMORY_ARRAY, 0}, /* as the file names them */
+        {"1", "11", "12", "NULL,NULL", HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 0},
+    };
+    make(nsys_2022, nsys_strings);
+    run("INSERT INTO ENUM_CUDA_MEM_KIND VALUES (9,NULL,'host pinned'),(10,'Array',NULL),(11,'pageable',''),(12,NULL,'none'),"
+        "(16,'Pinned',''),(-1,'Pinned','')");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY (start,end,deviceId,contextId,streamId,bytes,copyKind,srcKind,dstKind,"
+            "srcDeviceId,dstDeviceId) VALUES (%d,%d,0,1,7,%d,%s,%s,%s,%s)",
+            (int)(10 * i + 10), (int)(10 * i + 15), (int)i - 1, cases[i].kind, cases[i].from, cases[i].to, cases[i].devices);
+    assert_int_equal(import_database(), HEC_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct hec_activity *a = kept_nth(HEC_ACTIVITY_COPY, (int)i);
+        if (a->from != cases[i].expected_from || a->to != cases[i].expected_to || a->flags != cases[i].flags)
+            fail_msg("case %zu: %s to %s, flags %d", i, hec_memory_kind_name(a->from), hec_memory_kind_name(a->to), a->flags);
+        assert_true(i == 0 ? isnan(a->amount) : a->amount == (double)i - 1);
+    }
+}
+
+/* What ranges are, by their names; names that are too long or of other types are cut or none. */
+TEST(test_ranges_and_devices) {
+    make(nsys_2022, nsys_strings);
+    run("%s", nsys_2025);
+    run("DROP TABLE NVTX_EVENTS; CREATE TABLE NVTX_EVENTS (start, end, eventType, text, textId, globalTid);"
+        "INSERT INTO NVTX_EVENTS VALUES (1,2,59,'data_loading',NULL,%lld),"
+        "(2,3,60,'save_checkpoint',9,%lld),(3,4,59,NULL,9,%lld),(4,5,NULL,'no type',NULL,%lld),(5,6,59,x'41',NULL,%lld)",
+        GLOBAL(PID, 5), GLOBAL(PID, 5), GLOBAL(PID, 5), GLOBAL(PID, 5), GLOBAL(PID, 5));
+    run("INSERT INTO PROCESSES VALUES (%lld,%d,'python3'),(NULL,1,'x'),(%lld,2,NULL)", GLOBAL(PID, 0), PID, GLOBAL(2, 0));
+    run("INSERT INTO TARGET_INFO_GPU (vmId,id,name,busLocation,totalMemory,uuid,computeMajor,computeMinor) VALUES "
+        "(1,-1,'none','','1','',1,1),(1,3,'%s','0000:0f:00.0',4096,'GPU-3',9,1),(1,4,NULL,x'35',NULL,x'36',-1,'x')",
+        "a name of a device that is longer than what there is room for, which is as long as this and then so much more of it");
+    kernel(10, 20, PID, 3, 0, ",0,0,0,3,NULL");
+    kernel(30, 40, PID, 4, 0, ",0,0,0,3,NULL");
+    kernel(50, 60, PID, 3, 0, ",0,0,0,3,0");
+    assert_int_equal(import_database(), HEC_OK);
+    assert_int_equal(kept_count(HEC_ACTIVITY_PHASE), 2);
+    assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_PHASE, 0)->name), "data");
+    assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_PHASE, 1)->name), "checkpoint");
+    assert_int_equal(kept_count(HEC_ACTIVITY_STEP), 1);
+    assert_true(isnan(kept_nth(HEC_ACTIVITY_STEP, 0)->amount));
+    const struct hec_track *steps = kept_track(kept_nth(HEC_ACTIVITY_STEP, 0)->track);
+    assert_true(steps->kind == HEC_TRACK_PROCESS && steps->pid == PID && steps->stream == 0);
+    assert_string_equal(steps->name, "python3");
+    assert_int_equal(kept_count(HEC_ACTIVITY_RANGE), 1);
+    assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_RANGE, 0)->name), "no type");
+    assert_int_equal(kept_track(kept_nth(HEC_ACTIVITY_RANGE, 0)->track)->stream, 5);
+    assert_int_equal(kept.devices, 2);
+    const struct hec_device *d = kept.device;
+    assert_int_equal(strlen(d[0].name), 95);
+    assert_true(d[0].memory_kib == 4 && d[0].cuda_major == 9 && d[0].cuda_minor == 1 && d[0].visible == 1);
+    assert_string_equal(d[0].uuid, "GPU-3");
+    assert_string_equal(d[0].pci_bus_id, "0000:0f:00.0");
+    assert_true(d[1].memory_kib == -1 && d[1].cuda_major == -1 && d[1].cuda_minor == -1 && !d[1].uuid[0] && !d[1].pci_bus_id[0]);
+    assert_string_equal(d[1].vendor, "nvidia");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, i)->flags, 0);
+    const struct hec_track *stream = kept_track(kept_nth(HEC_ACTIVITY_KERNEL, 0)->track);
+    assert_true(stream->context == 1 && stream->stream == 7 && stream->pid == PID);
+}
+
+/* CUDA's ordinal is of a process: the same one is another device elsewhere, and of none where the file does not say. */
+TEST(test_ordinals) {
+    static const struct {
+        int pid, ordinal;
+        const char *uuid;
+    } cases[] = {{PID, 0, "GPU-5"}, {PID, 1, "GPU-6"}, {PID + 1, 0, "GPU-6"}, {PID + 1, 1, "GPU-1"}, {PID + 2, 0, "GPU-0"}};
+    make(nsys_2022, nsys_strings);
+    run("%s", nsys_2025);
+    for (int i = 0; i < 8; i++)
+        run("INSERT INTO TARGET_INFO_GPU (vmId,id,uuid) VALUES (1,%d,'GPU-%d')", i, i);
+    run("INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (5,0,%d,'',1),(6,1,%d,'',1),(6,0,%d,'',1),(-1,1,%d,'',1),(7,-1,%d,'',1)", PID,
+        PID, PID + 1, PID + 1, PID + 2);
+    for (int i = 0; i < 5; i++)
+        kernel(10 * i + 10, 10 * i + 15, cases[i].pid, cases[i].ordinal, 0, ",0,0,0,3,NULL");
+    assert_int_equal(import_database(), HEC_OK);
+    for (int i = 0; i < 5; i++)
+        assert_string_equal(kept.device[kept_track(kept_nth(HEC_ACTIVITY_KERNEL, i)->track)->device].uuid, cases[i].uuid);
+    /* without a process, of any */
+    make(nsys_2022, nsys_strings);
+    run("%s", nsys_2025);
+    run("INSERT INTO TARGET_INFO_GPU (vmId,id,uuid) VALUES (1,0,'GPU-0'),(1,3,'GPU-3')");
+    run("INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (3,0,NULL,'',1)");
+    kernel(10, 15, PID, 0, 0, ",0,0,0,3,NULL");
+    run("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid=NULL");
+    kernel(20, 25, PID, 0, 0, ",0,0,0,3,NULL");
+    assert_int_equal(import_database(), HEC_OK);
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(kept.device[kept_track(kept_nth(HEC_ACTIVITY_KERNEL, i)->track)->device].uuid, "GPU-3");
+}
