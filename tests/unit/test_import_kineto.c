@@ -573,17 +573,20 @@ TEST(test_a_kernel_of_a_communicator) {
     "{'ph':'X','pid':" #pid ",'tid':" #tid ",'name':'" name "','ts':" #ts ",'dur':1,'args':{" args "}}"
 
 TEST(test_xla) {
-    import_events(XLA_NAMES XLA(1, 14, "fusion_1", 10,
-                                "'correlation_id':'7','kernel_details':'regs:40 static_shared:5 dynamic_shared:16 "
-                                "grid:2,3,4 block:128,2,1 occ_pct:12.5'") "," //
-                  XLA(1, 14, "MemcpyH2D", 12, "'bytes':64") "," XLA(1, 14, "memcpy32_post", 14, "") ","     //
-                  XLA(1, 14, "Memset", 16, "") "," XLA(1, 14, "memset_kernel", 18, "") ","                  //
-                  XLA(1, 2, "an operator", 10, "") ","                                                      //
-                  XLA(7, 1, "cuLaunchKernel (fusion_1)", 5, "'correlation_id':7") ","                       //
-                  XLA(7, 1, "hipLaunchKernel", 6, "") "," XLA(7, 1, "cumulative", 6, "") ","                //
-                  XLA(7, 1, "cu", 6, "") "," XLA(7, 1, "$profiler.py:307 trace", 6, "") ","                 //
-                  XLA(7, 1, "train", 7, "'step_num':'4'") "," XLA(8, 1, "of no device", 7, "") ","          //
-                  "{'ph':'X','pid':-1,'tid':1,'name':'n','ts':7,'dur':1},{'ph':'X','pid':7,'name':'n','ts':7,'dur':1}");
+    import_events(
+        XLA_NAMES XLA(1, 14, "fusion_1", 10,
+                      "'correlation_id':'7','kernel_details':'regs:40 static_shared:5 dynamic_shared:16 "
+                      "grid:2,3,4 block:128,2,1 occ_pct:12.5'") ","                           //
+        XLA(1, 14, "MemcpyH2D", 12, "'bytes':64") "," XLA(1, 14, "memcpy32_post", 14, "") "," //
+        XLA(1, 14, "Memset", 16, "") "," XLA(1, 14, "memset_kernel", 18, "") ","              //
+        XLA(1, 2, "an operator", 10, "") ","                                                  //
+        XLA(7, 1, "cuLaunchKernel (fusion_1)", 5, "'correlation_id':7") ","                   //
+        XLA(7, 1, "hipLaunchKernel", 6, "") "," XLA(7, 1, "cumulative", 6, "") ","            //
+        XLA(7, 1, "cu", 6, "") "," XLA(7, 1, "$profiler.py:307 trace", 6, "") ","             //
+        XLA(7, 1, "train", 7, "'step_num':'4'") "," XLA(
+            8, 1, "of no device", 7,
+            "") "," //
+                "{'ph':'X','pid':-1,'tid':1,'name':'n','ts':7,'dur':1},{'ph':'X','pid':7,'name':'n','ts':7,'dur':1}");
     assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 1);
     assert_int_equal(kept_count(HEC_ACTIVITY_COPY), 2);
     assert_int_equal(kept_count(HEC_ACTIVITY_MEMSET), 2);
@@ -610,7 +613,8 @@ TEST(test_xla) {
     assert_int_equal(imported.stats.bad, 0);
     assert_string_equal(kept_meta("imported"), "xla");
     /* what has a category is none of XLA's, and neither is a trace in which nothing is used */
-    import_events(XLA_NAMES "{'ph':'X','cat':'other','pid':1,'tid':14,'name':'k','ts':1,'dur':1}," XLA(1, 2, "op", 1, ""));
+    import_events(XLA_NAMES
+                  "{'ph':'X','cat':'other','pid':1,'tid':14,'name':'k','ts':1,'dur':1}," XLA(1, 2, "op", 1, ""));
     assert_int_equal(kept.activities, 0);
     assert_string_equal(kept_meta("imported"), "kineto");
 }
@@ -619,11 +623,12 @@ TEST(test_xla) {
 TEST(test_kernel_details) {
     static const char *const texts[] = {
         "'regs:1 static_shared:2147483647 dynamic_shared:0 grid:1,1,1 block:1,1,1'", /* no sum that is one */
-        "'regs:1 static_shared:-1 dynamic_shared:4 grid:1,1,1 block:1,1,1'", "'regs:1 static_shared:2 dynamic_shared:3 grid:1,1 block:1'",
-        "'registers: 5'", "[1]"};
+        "'regs:1 static_shared:-1 dynamic_shared:4 grid:1,1,1 block:1,1,1'",
+        "'regs:1 static_shared:2 dynamic_shared:3 grid:1,1 block:1'", "'registers: 5'", "[1]"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         char events[600];
-        snprintf(events, sizeof events, XLA_NAMES "{'ph':'X','pid':1,'tid':14,'name':'k','ts':1,'dur':1,'args':{'kernel_details':%s}}",
+        snprintf(events, sizeof events,
+                 XLA_NAMES "{'ph':'X','pid':1,'tid':14,'name':'k','ts':1,'dur':1,'args':{'kernel_details':%s}}",
                  texts[i]);
         import_events(events);
         const struct hec_kernel *k = &kept.kernel[kept_nth(HEC_ACTIVITY_KERNEL, 0)->name - 1];
@@ -635,18 +640,20 @@ TEST(test_kernel_details) {
 
 /* Arguments of another type than they should be, and more of them than are used. */
 TEST(test_odd_arguments) {
-    import_events("{'ph':'X','cat':'kernel','name':'k','pid':0,'tid':7,'ts':5,'dur':1,'args':{'grid':7,'block':[1,2,3,4,5],"
-                  "'registers per thread':'0x20','shared memory':'1e3','device':'0','stream':7.9,'context':{},'bytes':null}},"
-                  "{'ph':'X','cat':'kernel','name':'l','pid':0,'tid':7,'ts':7,'dur':1,'args':[1,2]},"
-                  "{'ph':'X','cat':'kernel','name':'m','pid':0,'tid':7,'ts':9,'dur':1,'args':{'block':[1],'grid':['4','x',-1],"
-                  "'registers per thread':-7,'shared memory':-1}}");
+    import_events(
+        "{'ph':'X','cat':'kernel','name':'k','pid':0,'tid':7,'ts':5,'dur':1,'args':{'grid':7,'block':[1,2,3,4,5],"
+        "'registers per thread':'0x20','shared memory':'1e3','device':'0','stream':7.9,'context':{},'bytes':null}},"
+        "{'ph':'X','cat':'kernel','name':'l','pid':0,'tid':7,'ts':7,'dur':1,'args':[1,2]},"
+        "{'ph':'X','cat':'kernel','name':'m','pid':0,'tid':7,'ts':9,'dur':1,'args':{'block':[1],'grid':['4','x',-1],"
+        "'registers per thread':-7,'shared memory':-1}}");
     const struct hec_kernel *k = kept.kernel;
     assert_int_equal(kept.kernels, 3);
     assert_true(k[0].grid[0] == -1 && k[0].block[0] == 1 && k[0].block[1] == 2 && k[0].block[2] == 3);
     assert_true(k[0].registers == 32 && k[0].static_shared_bytes == 1000 && k[0].dynamic_shared_bytes == 0);
     assert_int_equal(kept_track(kept_nth(HEC_ACTIVITY_KERNEL, 0)->track)->stream, 7);
     assert_true(k[1].grid[0] == -1 && k[1].block[0] == -1 && k[1].registers == -1 && k[1].dynamic_shared_bytes == -1);
-    assert_true(k[2].block[0] == 1 && k[2].block[1] == -1 && k[2].grid[0] == 4 && k[2].grid[1] == -1 && k[2].grid[2] == -1);
+    assert_true(k[2].block[0] == 1 && k[2].block[1] == -1 && k[2].grid[0] == 4 && k[2].grid[1] == -1 &&
+                k[2].grid[2] == -1);
     assert_true(k[2].registers == -1 && k[2].static_shared_bytes == -1 && k[2].dynamic_shared_bytes == 0);
 }
 
@@ -685,11 +692,15 @@ TEST(test_events_of_other_times) {
 /* A launch that is none of the trace's time is not known; the kernel is. */
 TEST(test_a_launch_of_another_time) {
     char events[8192];
-    size_t length = (size_t)snprintf(events, sizeof events, "{'ph':'X','cat':'cuda_runtime','name':'cudaLaunchKernel','pid':1,"
-                                     "'tid':1,'ts':%lld,'dur':1,'args':{'correlation':1}}", 1LL);
+    size_t length = (size_t)snprintf(events, sizeof events,
+                                     "{'ph':'X','cat':'cuda_runtime','name':'cudaLaunchKernel','pid':1,"
+                                     "'tid':1,'ts':%lld,'dur':1,'args':{'correlation':1}}",
+                                     1LL);
     for (int i = 0; i < 15; i++)
-        length += (size_t)snprintf(events + length, sizeof events - length, ",{'ph':'X','cat':'kernel','name':'k','pid':0,'tid':7,"
-                                   "'ts':%lld,'dur':1,'args':{'correlation':%d}}", 100LL * DAY + i, i + 1);
+        length += (size_t)snprintf(events + length, sizeof events - length,
+                                   ",{'ph':'X','cat':'kernel','name':'k','pid':0,'tid':7,"
+                                   "'ts':%lld,'dur':1,'args':{'correlation':%d}}",
+                                   100LL * DAY + i, i + 1);
     import_events(events);
     assert_int_equal(kept.activities, 15);
     const struct hec_activity *a = kept_nth(HEC_ACTIVITY_KERNEL, 0);
@@ -703,10 +714,11 @@ TEST(test_files_of_several_runs) {
         long long ts;
         int err;
         const char *sentence;
-    } cases[] = {{101 * DAY + 1, HEC_OK, ""},
-                 {101 * DAY + 2, HEC_ERR_USAGE, "was recorded 1 days after the files before it: they are of several runs"},
-                 {97 * DAY, HEC_ERR_USAGE, "was recorded 3 days before the files before it"},
-                 {99 * DAY - 1, HEC_OK, ""}};
+    } cases[] = {
+        {101 * DAY + 1, HEC_OK, ""},
+        {101 * DAY + 2, HEC_ERR_USAGE, "was recorded 1 days after the files before it: they are of several runs"},
+        {97 * DAY, HEC_ERR_USAGE, "was recorded 3 days before the files before it"},
+        {99 * DAY - 1, HEC_OK, ""}};
     const char *paths[2];
     char text[300];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -732,9 +744,10 @@ TEST(test_files_of_several_runs) {
 }
 
 TEST(test_begin_of_no_thread) {
-    import_events("{'ph':'B','cat':'cpu_op','name':'a','pid':-1,'tid':1,'ts':1},{'ph':'B','cat':'cuda_sync','name':'Stream Sync',"
-                  "'pid':1,'tid':1,'ts':1},{'ph':'B','cat':'kernel','name':'k','pid':0,'tid':7,'ts':2,'args':{'device':0,'stream':7}},"
-                  "{'ph':'E','pid':0,'tid':7,'ts':9},{'ph':'X','cat':'cpu_op','name':'a','pid':1,'tid':1,'ts':4000000000000000,'dur':4e15}");
+    import_events(
+        "{'ph':'B','cat':'cpu_op','name':'a','pid':-1,'tid':1,'ts':1},{'ph':'B','cat':'cuda_sync','name':'Stream Sync',"
+        "'pid':1,'tid':1,'ts':1},{'ph':'B','cat':'kernel','name':'k','pid':0,'tid':7,'ts':2,'args':{'device':0,'stream':7}},"
+        "{'ph':'E','pid':0,'tid':7,'ts':9},{'ph':'X','cat':'cpu_op','name':'a','pid':1,'tid':1,'ts':4000000000000000,'dur':4e15}");
     assert_int_equal(kept_count(HEC_ACTIVITY_KERNEL), 1);
     assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 0)->end_ns, 7000);
     assert_int_equal(imported.stats.bad, 3);

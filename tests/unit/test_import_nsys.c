@@ -364,7 +364,8 @@ TEST(test_bad_rows_of_each_table) {
     for (int i = 0; i < 4; i++) {
         run("DROP TABLE CUPTI_ACTIVITY_KIND_%s", tables[i]);
         run("CREATE TABLE CUPTI_ACTIVITY_KIND_%s (start, end, deviceId, streamId)", tables[i]);
-        run("INSERT INTO CUPTI_ACTIVITY_KIND_%s VALUES (NULL,2,0,7),(1,NULL,0,7),(1,2,-1,7),(1,2,0,NULL),(3,4,0,7)", tables[i]);
+        run("INSERT INTO CUPTI_ACTIVITY_KIND_%s VALUES (NULL,2,0,7),(1,NULL,0,7),(1,2,-1,7),(1,2,0,NULL),(3,4,0,7)",
+            tables[i]);
     }
     run("DROP TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION; CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start, end, syncType);"
         "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (NULL,2,1),(1,NULL,1),(1,2,1),(1,2,2),(1,2,4),(1,2,5),(1,2,-1)");
@@ -379,7 +380,8 @@ TEST(test_bad_rows_of_each_table) {
     assert_int_equal(imported.stats.kept, 4 + 5 + 2);
     assert_int_equal(imported.stats.on_device, 4);
     assert_int_equal(imported.stats.events, 4 * 5 + 7 + 5 + 5);
-    static const int types[] = {HEC_SYNC_EVENT, HEC_SYNC_STREAM_WAIT, HEC_SYNC_CONTEXT, HEC_SYNC_UNKNOWN, HEC_SYNC_UNKNOWN};
+    static const int types[] = {HEC_SYNC_EVENT, HEC_SYNC_STREAM_WAIT, HEC_SYNC_CONTEXT, HEC_SYNC_UNKNOWN,
+                                HEC_SYNC_UNKNOWN};
     for (int i = 0; i < 5; i++)
         assert_int_equal(kept_nth(HEC_ACTIVITY_SYNC, i)->detail, types[i]);
     assert_string_equal(kept_name(kept_nth(HEC_ACTIVITY_API, 0)->name), "cudaLaunchKernel"); /* without its version */
@@ -424,12 +426,14 @@ TEST(test_kinds_of_copies) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY (start,end,deviceId,contextId,streamId,bytes,copyKind,srcKind,dstKind,"
             "srcDeviceId,dstDeviceId) VALUES (%d,%d,0,1,7,%d,%s,%s,%s,%s)",
-            (int)(10 * i + 10), (int)(10 * i + 15), (int)i - 1, cases[i].kind, cases[i].from, cases[i].to, cases[i].devices);
+            (int)(10 * i + 10), (int)(10 * i + 15), (int)i - 1, cases[i].kind, cases[i].from, cases[i].to,
+            cases[i].devices);
     assert_int_equal(import_database(), HEC_OK);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct hec_activity *a = kept_nth(HEC_ACTIVITY_COPY, (int)i);
         if (a->from != cases[i].expected_from || a->to != cases[i].expected_to || a->flags != cases[i].flags)
-            fail_msg("case %zu: %s to %s, flags %d", i, hec_memory_kind_name(a->from), hec_memory_kind_name(a->to), a->flags);
+            fail_msg("case %zu: %s to %s, flags %d", i, hec_memory_kind_name(a->from), hec_memory_kind_name(a->to),
+                     a->flags);
         assert_true(i == 0 ? isnan(a->amount) : a->amount == (double)i - 1);
     }
 }
@@ -442,7 +446,8 @@ TEST(test_ranges_and_devices) {
         "INSERT INTO NVTX_EVENTS VALUES (1,2,59,'data_loading',NULL,%lld),"
         "(2,3,60,'save_checkpoint',9,%lld),(3,4,59,NULL,9,%lld),(4,5,NULL,'no type',NULL,%lld),(5,6,59,x'41',NULL,%lld)",
         GLOBAL(PID, 5), GLOBAL(PID, 5), GLOBAL(PID, 5), GLOBAL(PID, 5), GLOBAL(PID, 5));
-    run("INSERT INTO PROCESSES VALUES (%lld,%d,'python3'),(NULL,1,'x'),(%lld,2,NULL)", GLOBAL(PID, 0), PID, GLOBAL(2, 0));
+    run("INSERT INTO PROCESSES VALUES (%lld,%d,'python3'),(NULL,1,'x'),(%lld,2,NULL)", GLOBAL(PID, 0), PID,
+        GLOBAL(2, 0));
     run("INSERT INTO TARGET_INFO_GPU (vmId,id,name,busLocation,totalMemory,uuid,computeMajor,computeMinor) VALUES "
         "(1,-1,'none','','1','',1,1),(1,3,'%s','0000:0f:00.0',4096,'GPU-3',9,1),(1,4,NULL,x'35',NULL,x'36',-1,'x')",
         "a name of a device that is longer than what there is room for, which is as long as this and then so much more of it");
@@ -467,7 +472,8 @@ TEST(test_ranges_and_devices) {
     assert_true(d[0].memory_kib == 4 && d[0].cuda_major == 9 && d[0].cuda_minor == 1 && d[0].visible == 1);
     assert_string_equal(d[0].uuid, "GPU-3");
     assert_string_equal(d[0].pci_bus_id, "0000:0f:00.0");
-    assert_true(d[1].memory_kib == -1 && d[1].cuda_major == -1 && d[1].cuda_minor == -1 && !d[1].uuid[0] && !d[1].pci_bus_id[0]);
+    assert_true(d[1].memory_kib == -1 && d[1].cuda_major == -1 && d[1].cuda_minor == -1 && !d[1].uuid[0] &&
+                !d[1].pci_bus_id[0]);
     assert_string_equal(d[1].vendor, "nvidia");
     for (int i = 0; i < 3; i++)
         assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, i)->flags, 0);
@@ -480,18 +486,20 @@ TEST(test_ordinals) {
     static const struct {
         int pid, ordinal;
         const char *uuid;
-    } cases[] = {{PID, 0, "GPU-5"}, {PID, 1, "GPU-6"}, {PID + 1, 0, "GPU-6"}, {PID + 1, 1, "GPU-1"}, {PID + 2, 0, "GPU-0"}};
+    } cases[] = {
+        {PID, 0, "GPU-5"}, {PID, 1, "GPU-6"}, {PID + 1, 0, "GPU-6"}, {PID + 1, 1, "GPU-1"}, {PID + 2, 0, "GPU-0"}};
     make(nsys_2022, nsys_strings);
     run("%s", nsys_2025);
     for (int i = 0; i < 8; i++)
         run("INSERT INTO TARGET_INFO_GPU (vmId,id,uuid) VALUES (1,%d,'GPU-%d')", i, i);
-    run("INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (5,0,%d,'',1),(6,1,%d,'',1),(6,0,%d,'',1),(-1,1,%d,'',1),(7,-1,%d,'',1)", PID,
-        PID, PID + 1, PID + 1, PID + 2);
+    run("INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (5,0,%d,'',1),(6,1,%d,'',1),(6,0,%d,'',1),(-1,1,%d,'',1),(7,-1,%d,'',1)",
+        PID, PID, PID + 1, PID + 1, PID + 2);
     for (int i = 0; i < 5; i++)
         kernel(10 * i + 10, 10 * i + 15, cases[i].pid, cases[i].ordinal, 0, ",0,0,0,3,NULL");
     assert_int_equal(import_database(), HEC_OK);
     for (int i = 0; i < 5; i++)
-        assert_string_equal(kept.device[kept_track(kept_nth(HEC_ACTIVITY_KERNEL, i)->track)->device].uuid, cases[i].uuid);
+        assert_string_equal(kept.device[kept_track(kept_nth(HEC_ACTIVITY_KERNEL, i)->track)->device].uuid,
+                            cases[i].uuid);
     /* without a process, of any */
     make(nsys_2022, nsys_strings);
     run("%s", nsys_2025);

@@ -54,8 +54,10 @@ TEST(no_locks_here) {
 TEST(no_run_file) {
     struct hec_commit commit;
     struct hec_why why = {""};
-    const char *path = folder_write("text.hec", "no database, and longer than its header of one hundred bytes would be"
-                                                " if it were one, which it is not", 101);
+    const char *path = folder_write("text.hec",
+                                    "no database, and longer than its header of one hundred bytes would be"
+                                    " if it were one, which it is not",
+                                    101);
     int before = open_files();
     assert_int_equal(hec_commit_open(&commit, path, &why), HEC_ERR_CORRUPT);
     assert_string_equal(why.text, "cannot open the new run file: file is not a database");
@@ -109,30 +111,42 @@ TEST(copies_of_strange_files) {
         int64_t rows;
     } cases[] = {
         {"SELECT 1", HEC_OK, "", "SELECT count(*) FROM block", 5},
-        {"UPDATE block SET n=0 WHERE series=1", HEC_OK, "a block holds something impossible", "SELECT count(*) FROM block", 3},
+        {"UPDATE block SET n=0 WHERE series=1", HEC_OK, "a block holds something impossible",
+         "SELECT count(*) FROM block", 3},
         {"UPDATE block SET v='x' WHERE series=1", HEC_OK, "length of its values", "SELECT count(*) FROM block", 3},
-        {"UPDATE series SET id=0 WHERE id=1", HEC_OK, "the table series holds something impossible", "SELECT count(*) FROM series", 3},
-        {"UPDATE series SET subject=2147483648 WHERE id=1", HEC_OK, "the table series", "SELECT count(*) FROM series", 3},
+        {"UPDATE series SET id=0 WHERE id=1", HEC_OK, "the table series holds something impossible",
+         "SELECT count(*) FROM series", 3},
+        {"UPDATE series SET subject=2147483648 WHERE id=1", HEC_OK, "the table series", "SELECT count(*) FROM series",
+         3},
         {"UPDATE series SET subject=2147483647 WHERE id=1", HEC_OK, "", "SELECT count(*) FROM series", 4},
-        {"UPDATE series SET metric=hex(zeroblob(128)) WHERE id=1", HEC_OK, "the table series", "SELECT count(*) FROM series", 3},
+        {"UPDATE series SET metric=hex(zeroblob(128)) WHERE id=1", HEC_OK, "the table series",
+         "SELECT count(*) FROM series", 3},
         {"UPDATE series SET unit=x'00' WHERE id=1", HEC_OK, "the table series", "SELECT count(*) FROM series", 3},
         {"UPDATE series SET kind=x'00' WHERE id=1", HEC_OK, "the table series", "SELECT count(*) FROM series", 3},
         {"UPDATE series SET source=x'00' WHERE id=1", HEC_OK, "the table series", "SELECT count(*) FROM series", 3},
-        {"UPDATE activity_block SET t1_ns=t0_ns-1", HEC_OK, "a block of activities", "SELECT count(*) FROM activity_block", 0},
+        {"UPDATE activity_block SET t1_ns=t0_ns-1", HEC_OK, "a block of activities",
+         "SELECT count(*) FROM activity_block", 0},
         {"UPDATE activity_block SET t1_ns=t0_ns", HEC_OK, "", "SELECT count(*) FROM activity_block", 1},
-        {"UPDATE activity_block SET t1_ns=1152921504606846977", HEC_OK, "a block of", "SELECT count(*) FROM activity_block", 0},
+        {"UPDATE activity_block SET t1_ns=1152921504606846977", HEC_OK, "a block of",
+         "SELECT count(*) FROM activity_block", 0},
         {"UPDATE activity_block SET total_ns=-1", HEC_OK, "a block of", "SELECT count(*) FROM activity_block", 0},
         {"UPDATE activity_block SET amount='x'", HEC_OK, "a block of", "SELECT count(*) FROM activity_block", 0},
         {"UPDATE activity_block SET track=9", HEC_OK, "a block of", "SELECT count(*) FROM activity_block", 0},
         {"UPDATE activity_block SET data=x'00'", HEC_OK, "a block of", "SELECT count(*) FROM activity_block", 0},
-        {"UPDATE activity_total SET name=-1", HEC_OK, "the table activity_total holds", "SELECT count(*) FROM activity_total", 0},
-        {"UPDATE activity_total SET name=4294967296", HEC_OK, "the table activity_total", "SELECT count(*) FROM activity_total", 0},
+        {"UPDATE activity_total SET name=-1", HEC_OK, "the table activity_total holds",
+         "SELECT count(*) FROM activity_total", 0},
+        {"UPDATE activity_total SET name=4294967296", HEC_OK, "the table activity_total",
+         "SELECT count(*) FROM activity_total", 0},
         {"UPDATE activity_total SET name=4294967295", HEC_OK, "", "SELECT count(*) FROM activity_total", 1},
-        {"UPDATE activity_total SET count=0", HEC_OK, "the table activity_total", "SELECT count(*) FROM activity_total", 0},
-        {"UPDATE activity_total SET total_ns=-1", HEC_OK, "the table activity_total", "SELECT count(*) FROM activity_total", 0},
+        {"UPDATE activity_total SET count=0", HEC_OK, "the table activity_total", "SELECT count(*) FROM activity_total",
+         0},
+        {"UPDATE activity_total SET total_ns=-1", HEC_OK, "the table activity_total",
+         "SELECT count(*) FROM activity_total", 0},
         {"UPDATE activity_total SET total_ns=0", HEC_OK, "", "SELECT count(*) FROM activity_total", 1},
-        {"UPDATE activity_total SET kind=x'00'", HEC_OK, "the table activity_total", "SELECT count(*) FROM activity_total", 0},
-        {"UPDATE device SET memory_kib=-1", HEC_OK, "column memory_kib of the table device", "SELECT count(*) FROM device", 0},
+        {"UPDATE activity_total SET kind=x'00'", HEC_OK, "the table activity_total",
+         "SELECT count(*) FROM activity_total", 0},
+        {"UPDATE device SET memory_kib=-1", HEC_OK, "column memory_kib of the table device",
+         "SELECT count(*) FROM device", 0},
         {"UPDATE process SET pid='x'", HEC_OK, "column pid of the table process", "SELECT count(*) FROM process", 0},
         {"UPDATE unit SET count='x'", HEC_OK, "the table unit", "SELECT count(*) FROM unit", 0},
         {"UPDATE event SET text=x'00'", HEC_OK, "the table event", "SELECT count(*) FROM event", 0},
@@ -142,7 +156,8 @@ TEST(copies_of_strange_files) {
         {"INSERT INTO kernel (id, name) VALUES (2, 1)", HEC_ERR_CORRUPT, "the table kernel have a hole", NULL, 0},
         {"INSERT INTO frame VALUES (2, 0, 1, 1, 5)", HEC_ERR_CORRUPT, "the table frame have a hole", NULL, 0},
         {"WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<2500) INSERT INTO event (t_ns, kind, text) "
-         "SELECT k, 'note', 'more than one transaction holds' FROM c", HEC_OK, "", "SELECT count(*) FROM event", 2501},
+         "SELECT k, 'note', 'more than one transaction holds' FROM c",
+         HEC_OK, "", "SELECT count(*) FROM event", 2501},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char to[64], source[64];
@@ -163,8 +178,8 @@ TEST(copies_of_strange_files) {
 
 /* All that the rows of a run say is in its copy. */
 TEST(copies_are_whole) {
-    static const char *const tables[] = {"device", "process", "gpu_process", "unit", "tracer", "trace_name", "track", "kernel",
-                                         "frame", "series", "activity_total"};
+    static const char *const tables[] = {"device", "process", "gpu_process", "unit",   "tracer",        "trace_name",
+                                         "track",  "kernel",  "frame",       "series", "activity_total"};
     char from[64], to[64], sql[300];
     snprintf(from, sizeof from, "%s/whole.hec", folder);
     snprintf(to, sizeof to, "%s/as-whole.hec", folder);
@@ -186,10 +201,10 @@ TEST(copies_are_whole) {
     snprintf(sql, sizeof sql, "ATTACH '%s' AS old", from);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0] + 4; i++) {
-        static const char *const parts[] = {"t_ns, kind, device_index, text FROM %s.event",
-                                            "series, t0_us, t1_us, n, v_base, v_width, v, r_base, r_width, r FROM %s.block",
-                                            "track, kind, t0_ns, t1_ns, n, total_ns, amount, data FROM %s.activity_block",
-                                            "key, value FROM %s.meta"};
+        static const char *const parts[] = {
+            "t_ns, kind, device_index, text FROM %s.event",
+            "series, t0_us, t1_us, n, v_base, v_width, v, r_base, r_width, r FROM %s.block",
+            "track, kind, t0_ns, t1_ns, n, total_ns, amount, data FROM %s.activity_block", "key, value FROM %s.meta"};
         char one[200], other[200];
         size_t k = i - sizeof tables / sizeof tables[0];
         if (i < sizeof tables / sizeof tables[0]) {
@@ -202,7 +217,8 @@ TEST(copies_are_whole) {
         for (int turn = 0; turn < 2; turn++) {
             sqlite3_stmt *statement;
             char both[500];
-            snprintf(both, sizeof both, "SELECT count(*) FROM (SELECT %s EXCEPT SELECT %s)", turn ? one : other, turn ? other : one);
+            snprintf(both, sizeof both, "SELECT count(*) FROM (SELECT %s EXCEPT SELECT %s)", turn ? one : other,
+                     turn ? other : one);
             assert_int_equal(sqlite3_prepare_v2(db, both, -1, &statement, NULL), SQLITE_OK);
             assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
             if (sqlite3_column_int(statement, 0) != 0)
@@ -242,7 +258,8 @@ TEST(private_copies) {
     store_fill(hec_writer_sink(writer), 0, 3);
     assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
     char command[300]; /* as a killed writer leaves it: all is in the log */
-    snprintf(command, sizeof command, "cd '%s' && cp original.hec killed.hec && cp original.hec-wal killed.hec-wal", folder);
+    snprintf(command, sizeof command, "cd '%s' && cp original.hec killed.hec && cp original.hec-wal killed.hec-wal",
+             folder);
     assert_int_equal(system(command), 0);
     store_close(writer);
     snprintf(path, sizeof path, "%s/killed.hec", folder);
@@ -252,8 +269,12 @@ TEST(private_copies) {
     assert_int_equal(open_files(), before);
     snprintf(command, sizeof command, "test -z \"$(ls -A '%s')\" && test ! -e '%s-shm'", scratch, path);
     assert_int_equal(system(command), 0); /* nothing is left in either place */
-    assert_int_equal(private_copy(folder_write("text", "no database at all, but some text of a hundred bytes and more, so that"
-                                                       " it has a whole header of its own", 103), &why), HEC_ERR_CORRUPT);
+    assert_int_equal(private_copy(folder_write("text",
+                                               "no database at all, but some text of a hundred bytes and more, so that"
+                                               " it has a whole header of its own",
+                                               103),
+                                  &why),
+                     HEC_ERR_CORRUPT);
     assert_string_equal(why.text, "PATH is damaged: file is not a database");
     assert_int_equal(private_copy(folder, &why), HEC_ERR_IO);
     assert_string_equal(why.text, "PATH cannot be read in place, and copying it failed: Is a directory");
