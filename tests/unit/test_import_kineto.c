@@ -45,6 +45,22 @@ TEST(test_launch_joined_in_either_order) {
     }
 }
 
+/* A call that takes no time is one all the same; of two with one id the outer one counts, in either order. */
+TEST(test_calls_of_one_id) {
+    import_events(LAUNCH(100, 0, 7) "," KERNEL(110, 20, 7));
+    assert_true(kept_nth(HEC_ACTIVITY_KERNEL, 0)->launch_ns == 0 &&
+                kept_nth(HEC_ACTIVITY_KERNEL, 0)->launch_end_ns == 0);
+    static const char *const orders[] = {LAUNCH(100, 9, 7) "," LAUNCH(102, 5, 7) "," KERNEL(110, 20, 7),
+                                         LAUNCH(102, 5, 7) "," LAUNCH(100, 9, 7) "," KERNEL(110, 20, 7),
+                                         LAUNCH(100, 9, 7) "," LAUNCH(100, 5, 7) "," KERNEL(110, 20, 7)};
+    for (int i = 0; i < 3; i++) {
+        import_events(orders[i]);
+        const struct hec_activity *a = kept_nth(HEC_ACTIVITY_KERNEL, 0);
+        assert_true(a->launch_ns == 0 && a->launch_end_ns == 9000);
+        assert_int_equal(kept.activities, 1);
+    }
+}
+
 TEST(test_unjoined) {
     import_events(LAUNCH(100, 5, 1) "," KERNEL(110, 20, 2) "," KERNEL(140, 20, 0));
     assert_int_equal(kept_count(HEC_ACTIVITY_API), 1);

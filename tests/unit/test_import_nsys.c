@@ -508,7 +508,11 @@ TEST(test_ordinals) {
     kernel(10, 15, PID, 0, 0, ",0,0,0,3,NULL");
     run("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid=NULL");
     kernel(20, 25, PID, 0, 0, ",0,0,0,3,NULL");
+    call(1, 2, PID + 5, 7, 0, 4);
+    call(3, 4, PID + 6, 7, 0, 4);
     assert_int_equal(import_database(), HEC_OK);
+    assert_int_equal(kept_track(kept_nth(HEC_ACTIVITY_KERNEL, 0)->track)->pid,
+                     PID + 5); /* the first that the file names */
     for (int i = 0; i < 2; i++)
         assert_string_equal(kept.device[kept_track(kept_nth(HEC_ACTIVITY_KERNEL, i)->track)->device].uuid, "GPU-3");
 }
