@@ -753,6 +753,82 @@ TEST(one_round_of_a_sweep) {
     }
 }
 
+/* What is known of each setting: how it ended, what it left free where it left least, and what all trials cost. */
+TEST(settings_of_a_sweep) {
+    struct hec_sweep_plan plan = {
+        .parameters = 1, .arms = 4, .max_slowdown = NAN, .max_p99 = NAN, .objective = HEC_SWEEP_BY_TIME};
+    static struct hec_sweep_result r;
+    struct hec_sweep_trial t[] = {swept(0, -1, 10, 100), swept(0, 0, 10, 100), swept(0, 1, 10, 100),
+                                  swept(1, 0, 9, 90),    swept(1, 1, 9, 90),   swept(2, 0, 8, 80)};
+    static const double memory[][2] = {{99, 100}, {40, 100}, {70, 80}, {10, 100}, {NAN, 100}, {5, 50}},
+                        steps[] = {1, 200, 150, 0, 50, NAN};
+    plan.parameter[0].count = 4;
+    for (int i = 0; i < 6; i++) {
+        t[i].memory_bytes = memory[i][0];
+        t[i].memory_total = memory[i][1];
+        t[i].steps_seen = steps[i];
+    }
+    t[4].end = HEC_SWEEP_HUNG;
+    t[4].exit_status = 9;
+    hec_sweep_judge(&plan, t, 6, &r);
+    assert_true(r.arms == 4 && r.rounds == 2 && r.between_runs && r.measured && !r.by_run &&
+                r.objective == HEC_SWEEP_BY_TIME);
+    static const enum hec_sweep_end ends[] = {HEC_SWEEP_RAN, HEC_SWEEP_HUNG, HEC_SWEEP_RAN, HEC_SWEEP_NOT_RUN};
+    static const int trials[] = {2, 1, 1, 0}, status[] = {0, 9, 0, 0};
+    for (int i = 0; i < 4; i++)
+        assert_true(r.arm[i].end == ends[i] && r.arm[i].trials == trials[i] && r.arm[i].exit_status == status[i]);
+    assert_true(r.arm[0].memory_bytes == 70 && r.arm[0].memory_total == 80 && r.arm[1].memory_bytes == 10 &&
+                isnan(r.arm[3].headroom));
+    assert_near(r.arm[0].headroom, 0.125, 1e-12);
+    assert_near(r.arm[1].headroom, 0.9, 1e-12);
+    assert_near(r.arm[2].headroom, 0.9, 1e-12);
+    assert_true(r.arm[0].steps_seen == 150 && r.arm[1].steps_seen == 0 && r.arm[2].steps_seen == 0 &&
+                isinf(r.arm[3].steps_seen));
+    assert_near(r.cost_seconds, 3 * 11 + 2 * 10 + 9, 1e-9);
+    assert_near(r.cost_joules, 3 * 109 + 99 + 89, 1e-9); /* of those that ran */
+    assert_int_equal(r.arm[1].passed, HEC_SWEEP_PASSED_END);
+    assert_int_equal(r.arm[3].passed, HEC_SWEEP_PASSED_END);
+}
+
+/* A smaller setting that is as good is taken, unless it alone is not shown to be better than the first. */
+TEST(what_a_sweep_recommends) {
+    static const struct {
+        double smaller[3], best[3];
+        double first; /* value of the first setting */
+        int recommended;
+        bool kept;
+    } cases[] = {{{9.05, 9.06, 9.04}, {9, 9.01, 8.99}, 128, 1, false}, /* within the tie */
+                 {{9.25, 9.26, 9.24}, {9, 9.01, 8.99}, 128, 2, false},
+                 {{9.1, 8.2, 9.8}, {9, 9.01, 8.99}, 128, 2, false}, /* not shown */
+                 {{9.1, 8.2, 9.8}, {9.1, 8.1, 9.8}, 128, 1, false}, /* it is no worse, and smaller than the first */
+                 {{9.1, 8.2, 9.8}, {9.1, 8.1, 9.8}, 16, 0, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_sweep_plan plan = {
+            .parameters = 1, .arms = 3, .max_slowdown = NAN, .max_p99 = NAN, .objective = HEC_SWEEP_BY_TIME};
+        static struct hec_sweep_result r;
+        struct hec_sweep_trial t[9];
+        const double values[] = {cases[i].first, 32, 64};
+        int larger = cases[i].first > 64;
+        int count = 0;
+        plan.parameter[0].count = 3;
+        plan.parameter[0].ordered = true;
+        memcpy(plan.parameter[0].value, values, sizeof values);
+        for (int round = 0; round < 3; round++) {
+            t[count++] = swept(0, round, 10 + 0.01 * round, 100);
+            t[count++] = swept(1, round, cases[i].smaller[round], 100);
+            t[count++] = swept(2, round, cases[i].best[round], 100);
+        }
+        hec_sweep_judge(&plan, t, count, &r);
+        assert_int_equal(r.best, 2);
+        assert_int_equal(r.recommended, cases[i].recommended);
+        assert_int_equal(r.kept, cases[i].kept);
+        assert_true(r.line[0].count == 3 && r.line[0].arm[larger ? 2 : 0] == 0 && r.line[0].arm[larger ? 0 : 1] == 1 &&
+                    r.line[0].arm[larger ? 1 : 2] == 2 && r.line[0].best == 2);
+        for (int arm = 0; arm < 3; arm++)
+            assert_int_equal(r.arm[arm].passed, HEC_SWEEP_ELIGIBLE);
+    }
+}
+
 /* ---- a check ---- */
 
 TEST(a_check) {
