@@ -3,7 +3,9 @@
 
 #include "store/commit.h"
 #include "store/copy.h"
+#include "store/create.h"
 #include "store/reading.h"
+#include "store/schema.h"
 
 #include <errno.h>
 
@@ -68,6 +70,56 @@ TEST(no_run_file) {
     assert_non_null(strstr(why.text, "cannot keep the run in memory: "));
     assert_null(commit.db);
     free(image.bytes);
+}
+
+/* How SQLite works on a file that is written, and on one in memory: commit.c says why each. */
+TEST(settings_of_a_writer) {
+    static const struct {
+        const char *pragma, *file, *memory;
+    } cases[] = {{"journal_mode", "wal", "memory"},    {"synchronous", "1", NULL},
+                 {"wal_autocheckpoint", "1000", NULL}, {"journal_size_limit", "4194304", NULL},
+                 {"cache_size", "-2048", "-2048"},     {"temp_store", "2", "2"},
+                 {"trusted_schema", "0", "0"},         {"busy_timeout", "200", NULL},
+                 {"locking_mode", "normal", NULL}};
+    struct hec_why why = {""};
+    struct hec_image image;
+    assert_int_equal(hec_schema_image(&image.bytes, &image.length, &why), HEC_OK);
+    hec_schema_mark(&image, false);
+    for (int memory = 0; memory < 2; memory++) {
+        struct hec_commit commit;
+        char path[64];
+        int fd = -1;
+        snprintf(path, sizeof path, "%s/settings.hec", folder);
+        assert_int_equal(
+            memory ? hec_commit_open_memory(&commit, &image, &why) : hec_create_file(path, false, &fd, &why), HEC_OK);
+        if (!memory)
+            assert_int_equal(hec_commit_open(&commit, path, &why), HEC_OK);
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+            const char *expected = memory ? cases[i].memory : cases[i].file;
+            char sql[64];
+            sqlite3_stmt *s;
+            snprintf(sql, sizeof sql, "PRAGMA %s", cases[i].pragma);
+            assert_int_equal(sqlite3_prepare_v2(commit.db, sql, -1, &s, NULL), SQLITE_OK);
+            assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+            if (expected && strcmp((const char *)sqlite3_column_text(s, 0), expected) != 0)
+                fail_msg("%s is %s, not %s", cases[i].pragma, (const char *)sqlite3_column_text(s, 0), expected);
+            sqlite3_finalize(s);
+        }
+        assert_int_equal(commit.in_memory, memory);
+        /* its image is that of a closed file, and a run file */
+        struct hec_image copy;
+        assert_int_equal(hec_commit_image(&commit, &copy, &why), HEC_OK);
+        assert_true(copy.length == image.length && copy.bytes[18] == 1 && copy.bytes[19] == 1);
+        free(copy.bytes);
+        if (!memory)
+            assert_int_equal(hec_commit_fold(&commit, &why), HEC_OK);
+        hec_commit_close(&commit);
+        if (fd >= 0)
+            close(fd);
+    }
+    free(image.bytes);
+    assert_int_not_equal(access(in_folder("settings.hec-wal"), F_OK), 0); /* one file remains */
+    assert_int_equal(access(in_folder("settings.hec"), F_OK), 0);
 }
 
 /* Somebody else has written into the file: a transaction that does not fit there changes nothing, and is tried again. */
