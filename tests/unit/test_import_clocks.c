@@ -57,6 +57,8 @@ TEST(test_a_trace_that_begins_late_is_set_by_the_numbers) {
     assert_int_equal(begins_us(0), 0);
     assert_int_equal(begins_us(1), 40000);
     assert_int_equal(imported.stats.clocks, 1);
+    assert_non_null(
+        kept_event(HEC_EVENT_NOTE, "the clock of 1 file was set by its collectives, which end on all ranks at once"));
     assert_int_equal(imported.stats.end_ns, 90100000);
 }
 
@@ -108,4 +110,6 @@ TEST(test_a_rank_is_set_by_one_that_is_set) {
         free((void *)paths[rank]);
     }
     assert_int_equal(imported.stats.clocks, 2);
+    assert_non_null(kept_event(HEC_EVENT_NOTE,
+                               "the clocks of 2 files were set by their collectives, which end on all ranks at once"));
 }

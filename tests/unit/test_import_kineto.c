@@ -768,3 +768,42 @@ TEST(test_begin_of_no_thread) {
     assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 0)->end_ns, 7000);
     assert_int_equal(imported.stats.bad, 3);
 }
+
+/* What was left out or read otherwise than it stands there is told: of one, and of several. */
+TEST(test_notes) {
+    static const char one[] = "{'ph':'X','cat':'cpu_op','name':'a\\xb','pid':1,'tid':1,'ts':1,'dur':7}";
+    char events[4096];
+    import_events(one);
+    assert_int_equal(imported.stats.repaired, 1);
+    assert_int_equal(kept.events, 2);
+    assert_string_equal(kept.event[0].text, "1 byte of the trace is not valid JSON: it was read as it was meant");
+    assert_string_equal(kept.event[1].text, "the trace holds no activity of a device: no kernel, no copy");
+    assert_true(kept.event[0].kind == HEC_EVENT_NOTE && kept.event[0].device == HEC_DEVICE_NONE);
+    snprintf(
+        events, sizeof events,
+        "%s,%s," RAN(0, 7, 10, 1000, 0) "," RAN(0, 7, 20, 10, 0) "," RAN(0, 7, 40, 1000, 0) "," RAN(0, 7, 50, 5, 0),
+        one, one);
+    import_events(events);
+    assert_int_equal(kept.events, 2);
+    assert_string_equal(kept.event[0].text,
+                        "2 activities of devices lasted beyond what their stream ran next: they were cut to the "
+                        "start of that");
+    assert_string_equal(kept.event[1].text,
+                        "2 bytes of the trace are not valid JSON: they were read as they were meant");
+    /* categories that are not used, as many as there is room for, by name */
+    size_t length = 0;
+    for (int i = 0; i < 10; i++)
+        length +=
+            (size_t)snprintf(events + length, sizeof events - length,
+                             "%s{'ph':'X','cat':'c%d','name':'n','pid':1,'tid':1,'ts':1,'dur':1}", i ? "," : "", i % 9);
+    import_events(events);
+    assert_int_equal(imported.stats.skipped, 10);
+    assert_string_equal(imported.stats.unused[0].category, "c0");
+    assert_true(imported.stats.unused[0].count == 2 && imported.stats.unused[7].count == 1);
+    assert_string_equal(
+        kept.event[0].text,
+        "the trace holds no activity of a device: no kernel, no copy; not used: 2 of category c0, 1 of category c1, "
+        "1 of category c2, 1 of category c3, 1 of category c4, 1 of category c5, 1 of category c6, 1 of category c7");
+    import_events(RAN(0, 7, 10, 1, 0));
+    assert_int_equal(kept.events, 0);
+}
