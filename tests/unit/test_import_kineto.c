@@ -807,3 +807,13 @@ TEST(test_notes) {
     import_events(RAN(0, 7, 10, 1, 0));
     assert_int_equal(kept.events, 0);
 }
+
+/* Where a device's event says its device and its stream, that counts, and not the row in which it is drawn. */
+TEST(test_rows_are_drawn_anywhere) {
+    import_events(
+        "{'ph':'X','cat':'kernel','name':'k','pid':4,'tid':9,'ts':1,'dur':1,'args':{'device':0,'stream':7,'context':3}},"
+        "{'ph':'X','cat':'kernel','name':'k','pid':0,'tid':7,'ts':3,'dur':1,'args':{'context':3}}");
+    const struct hec_track *track = kept_track(kept_nth(HEC_ACTIVITY_KERNEL, 0)->track);
+    assert_true(track->stream == 7 && track->context == 3 && kept.devices == 1);
+    assert_int_equal(kept_nth(HEC_ACTIVITY_KERNEL, 1)->track, kept_nth(HEC_ACTIVITY_KERNEL, 0)->track);
+}
