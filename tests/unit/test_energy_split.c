@@ -196,3 +196,142 @@ TEST(test_no_length) {
     assert_true(isnan(energy.work_joules));
     hec_split_free(split);
 }
+
+/* ---- each figure, to the bin ---- */
+
+/* 4 s without a context at 80 W, then one: 6 s idle at 120 W and 10 s of work at 500 W, whose energy is as the samples say; bins are of 20 ms.
+ * What is in `with` changes before the result. */
+static void known_run(void (*with)(void)) {
+    begin(20);
+    power(0, 4, 80);
+    power(4, 10, 120);
+    power(10, 20, 500);
+    hec_split_activity(split, 0, ns(10), 0);
+    hec_split_activity(split, ns(10), ns(20), 1);
+    for (int i = 0; i <= 1000; i++)
+        hec_split_contexts(split, ns(0.02 * i), i >= 200, true);
+    if (with)
+        with();
+    end(4 * 80 + 6 * 120 + 10 * 500, 20);
+}
+
+static void coarse(void) {
+    hec_split_coarse(split);
+}
+
+static void copies(void) {
+    hec_split_copies(split);
+}
+
+/* By the samples: 4 s without, where the bin between two readings that differ has its watts, and 6 s with. */
+static void assert_idle(double scale) {
+    assert_adds_up();
+    assert_near(energy.idle_s, 4, 1e-4);
+    assert_near(energy.idle_context_s, 6, 1e-4);
+    assert_near(energy.work_s, 10, 1e-4);
+    assert_near(energy.idle_joules, 320 * scale, 0.01);
+    assert_near(energy.idle_context_watts, 120 * scale, 1e-3);
+    assert_near(energy.idle_context_joules, 720 * scale, 0.02);
+    assert_true(isnan(energy.idle_unknown_max_joules));
+}
+
+TEST(test_each_figure) {
+    known_run(NULL);
+    assert_idle(1);
+    assert_int_equal(energy.idle_source.id, HEC_REASON_LEVEL_MEASURED);
+    assert_near(energy.idle_source.LEVEL_MEASURED.seconds, 6 - 2 * 0.02, 1e-4); /* a quiet bin's neighbours are quiet */
+    known_run(coarse);
+    assert_idle(1);
+    assert_int_equal(energy.idle_source.id, HEC_REASON_LEVEL_UTILISATION);
+    assert_near(energy.idle_source.LEVEL_UTILISATION.seconds, 6 - 2 * 0.02, 1e-4);
+    known_run(copies); /* a copy looks idle: at most what the lowest power with a context says */
+    assert_int_equal(energy.idle_source.id, HEC_REASON_LEVEL_COPIES);
+    assert_true(isnan(energy.idle_context_joules) && isnan(energy.work_joules));
+    assert_near(energy.idle_unknown_max_joules, 720, 0.02);
+    assert_near(energy.idle_joules, 320, 0.01);
+    assert_near(energy.work_s, 10, 1e-4);
+}
+
+/* Utilisation of a second calls quiet what is not: power far above the least with a context is no level. */
+TEST(test_coarse_levels_are_low_ones) {
+    for (int is_coarse = 0; is_coarse < 2; is_coarse++) {
+        begin(10);
+        power(0, 5, 120);
+        power(5, 7, 1.14 * 120);
+        power(7, 10, 1.16 * 120);
+        hec_split_activity(split, 0, ns(10), 0);
+        contexts(10, 0);
+        if (is_coarse)
+            hec_split_coarse(split);
+        end(5 * 120 + 2 * 1.14 * 120 + 3 * 1.16 * 120, 10);
+        assert_near(energy.idle_context_watts, is_coarse ? (5 + 2 * 1.14) * 120 / 7 : energy.joules / 10, 0.01);
+        assert_near(energy.idle_context_s, 10, 1e-4);
+        assert_near(energy.work_joules, energy.joules - 10 * energy.idle_context_watts, 0.02);
+    }
+}
+
+/* Where no time is idle with a context no level of it is needed. */
+TEST(test_level_not_needed) {
+    begin(10);
+    power(0, 10, 80);
+    hec_split_activity(split, 0, ns(10), 0);
+    contexts(10, 11);
+    end(800, 10);
+    assert_int_equal(energy.idle_source.id, HEC_REASON_LEVEL_NOT_NEEDED);
+    assert_near(energy.idle_context_joules, 0, 0);
+    assert_near(energy.idle_joules, 800, 1e-2);
+    assert_near(energy.work_joules, 0, 1e-2);
+    assert_adds_up();
+}
+
+/* A tenth of the run without a reading of the activity is too much; less is not. A context that is not known to have been absent counts. */
+TEST(test_activity_of_nine_tenths) {
+    for (int little = 0; little < 2; little++) {
+        begin(20);
+        power(0, 20, 120);
+        hec_split_activity(split, 0, ns(little ? 17.94 : 18.06), 0);
+        contexts(20, 0);
+        end(2400, 20);
+        assert_int_equal(energy.idle_source.id, little ? HEC_REASON_LEVEL_NO_ACTIVITY : HEC_REASON_LEVEL_MEASURED);
+        assert_int_equal(isnan(energy.work_s), little);
+        if (!little) {
+            assert_near(energy.idle_context_s, 18.06, 1e-3); /* the rest may be work */
+            assert_near(energy.work_s, 1.94, 1e-3);
+        }
+    }
+    begin(20); /* without a context there is nothing to be active in */
+    power(0, 20, 80);
+    hec_split_activity(split, 0, ns(10), 0);
+    contexts(20, 21);
+    end(1600, 20);
+    assert_int_equal(energy.idle_source.id, HEC_REASON_LEVEL_NOT_NEEDED);
+    assert_near(energy.idle_s, 20, 1e-4);
+}
+
+/* A hundredth of the run active without a context listed is a contradiction; a little less is not. */
+TEST(test_little_contradiction) {
+    for (int much = 0; much < 2; much++) {
+        begin(20);
+        power(0, 20, 100);
+        hec_split_activity(split, 0, ns(much ? 0.24 : 0.16), 0.06);
+        hec_split_activity(split, ns(much ? 0.24 : 0.16), ns(20), 0);
+        contexts(20, 21);
+        end(2000, 20);
+        assert_int_equal(energy.idle_source.id, much ? HEC_REASON_LEVEL_CONTRADICTED : HEC_REASON_LEVEL_NOT_NEEDED);
+    }
+}
+
+/* A context whose reading failed is not known to go on. */
+TEST(test_missing_contexts) {
+    begin(10);
+    power(0, 4, 80);
+    power(4, 10, 120);
+    hec_split_activity(split, 0, ns(10), 0);
+    for (int i = 0; i <= 10; i++)
+        hec_split_contexts(split, ns(i), i >= 4, i < 7);
+    end(4 * 80 + 6 * 120, 10);
+    assert_near(energy.idle_s, 4, 1e-4);
+    assert_near(energy.idle_context_s, 6, 1e-4); /* by its power */
+    assert_near(energy.idle_source.LEVEL_MEASURED.seconds, 2 - 2 * 0.02, 1e-4); /* 4 to 6 s were read */
+    assert_adds_up();
+}
