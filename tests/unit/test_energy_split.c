@@ -331,7 +331,7 @@ TEST(test_missing_contexts) {
         hec_split_contexts(split, ns(i), i >= 4, i < 7);
     end(4 * 80 + 6 * 120, 10);
     assert_near(energy.idle_s, 4, 1e-4);
-    assert_near(energy.idle_context_s, 6, 1e-4); /* by its power */
+    assert_near(energy.idle_context_s, 6, 1e-4);                                /* by its power */
     assert_near(energy.idle_source.LEVEL_MEASURED.seconds, 2 - 2 * 0.02, 1e-4); /* 4 to 6 s were read */
     assert_adds_up();
 }

@@ -73,7 +73,8 @@ TEST(errors_of_time) {
         hec_gram_time(&gram, 3, from, to, 2, 0.02);
     for (int c = 0; c < 3; c++)
         for (int d = 0; d < 3; d++)
-            assert_near(gram.timing[c * HEC_GRAM_CLASSES + d], 2 * 2 * (from[c] * from[d] + to[c] * to[d]) / 400, 1e-12);
+            assert_near(gram.timing[c * HEC_GRAM_CLASSES + d], 2 * 2 * (from[c] * from[d] + to[c] * to[d]) / 400,
+                        1e-12);
     hec_gram_free(&gram);
 }
 
@@ -192,7 +193,7 @@ static struct hec_response_rows sensed(int window, int tap, int count) {
     for (int at = 0; at < 20000;) {
         int class = (int)(random_value() * CLASSES), length = 7 + (int)(random_value() * 53);
         for (; length > 0 && at < 20000; length--)
-            class_at[at++] = (uint8_t)class;
+            class_at[at++] = (uint8_t) class;
     }
     memset(z, 0, sizeof z);
     for (int i = 0; i < count; i++) {
@@ -273,7 +274,7 @@ static void draw_turns(int sets, const double (*of)[3], double (*sum)[20001], do
     for (int at = 0; at < 20000;) {
         int class = (int)(random_value() * 3), length = 35 + (int)(random_value() * 145);
         for (; length > 0 && at < 20000; length--, at++) {
-            class_at[at] = (uint8_t)class;
+            class_at[at] = (uint8_t) class;
             seconds[class] += 0.001;
             for (int k = 0; k < sets; k++)
                 sum[k][at + 1] = sum[k][at] + of[k][class] / 1000;
@@ -299,7 +300,8 @@ static void gather(bool power, bool window, int first_tap, struct hec_unmix_resu
     assert_int_equal(hec_unmix_begin(&options, &unmix), 0);
     draw_turns(1, &level, sum, seconds);
     for (int at = 200; power && at <= 19800; at += 20)
-        assert_int_equal(hec_unmix_power(unmix, (at + first_tap * 10) * MS, 20 * MS, (spent[at] - spent[at - 20]) / 0.02), 0);
+        assert_int_equal(
+            hec_unmix_power(unmix, (at + first_tap * 10) * MS, 20 * MS, (spent[at] - spent[at - 20]) / 0.02), 0);
     for (int at = 100; window && at <= 20000; at += 100)
         assert_int_equal(hec_unmix_window(unmix, (at - 100) * MS, at * MS, spent[at] - spent[at - 100], 0), 0);
     give_pieces(unmix);
@@ -385,7 +387,8 @@ TEST(exact_counters) {
     draw_turns(2, share, sum, seconds);
     for (int at = 100; at <= 20000; at += 100)
         for (int k = 0; k < 2; k++)
-            assert_int_equal(hec_unmix_counter(unmix, k, (at - 100) * MS, at * MS, 10 * (sum[k][at] - sum[k][at - 100])), 0);
+            assert_int_equal(
+                hec_unmix_counter(unmix, k, (at - 100) * MS, at * MS, 10 * (sum[k][at] - sum[k][at - 100])), 0);
     give_pieces(unmix);
     for (int k = 0; k < 2; k++) {
         assert_int_equal(hec_unmix_solve_counter(unmix, k, &out), 0);

@@ -1,10 +1,12 @@
 /* A run in cells of time: nothing is lost, nothing is made up, and there is an end for any input. */
 #include "diagnose/states/ledger.h"
+#include "diagnose/timeline/pass.h"
 #include "diagnose/timeline/steps.h"
 #include "diagnose/view/view.h"
 #include "recorded_run.h"
 
 #define S INT64_C(1000000000)
+#define MS INT64_C(1000000)
 
 static uint64_t seed = 88172645463325252u;
 
@@ -225,4 +227,135 @@ TEST(a_stretch_has_an_end) {
     for (size_t i = 0; i < d->activity_count; i++)
         assert_true(d->activities[i].end_ns > d->from_ns && d->activities[i].start_ns < d->to_ns);
     assert_in_range(d->piece_count, 1, HEC_VIEW_SPANS);
+}
+
+/* The stretch of a trace of windows and steps in milliseconds, as it is chosen before the pass. */
+static struct hec_view_detail chosen(int64_t run_ms, const int64_t (*windows)[2], int window_count,
+                                     const int64_t *steps, int step_count) {
+    struct hec_pass pass;
+    struct hec_pass_consumer consumer;
+    struct hec_view *view = hec_view_new(0);
+    fake_tl_free(&timeline);
+    fake_tl_init(&timeline);
+    uint32_t process = fake_tl_track(&timeline, HEC_TRACK_PROCESS, 1, -1, 0);
+    timeline.input.end_ns = run_ms * MS;
+    for (int i = 0; i < window_count; i++)
+        fake_tl_add(&timeline, HEC_ACTIVITY_WINDOW, process, windows[i][0] * MS, windows[i][1] * MS);
+    for (int64_t i = 0, at = 100; i < step_count; at += steps[i++])
+        fake_tl_add(&timeline, HEC_ACTIVITY_STEP, process, at * MS, (at + steps[i]) * MS)->detail = HEC_STEP_MARKED;
+    assert_int_equal(hec_pass_open(&timeline.input, &pass, NULL), 0);
+    assert_int_equal(hec_view_begin(view, &pass, 2, &consumer), 0);
+    assert_int_equal(view->share, 1);
+    assert_int_equal(view->state_cells, HEC_VIEW_CELLS_MOST);
+    assert_true(view->duration_ns == run_ms * MS);
+    struct hec_view_detail found = view->detail;
+    hec_pass_close(&pass);
+    hec_view_free(view);
+    return found;
+}
+
+/* Three steps as long as the median of all such: the first, and in a window where there is one. */
+TEST(the_stretch_is_of_usual_steps) {
+    static const int64_t steps[] = {50, 10, 11, 12, 10, 12, 10, 14}; /* 100, 150, 160, 171, 183, 193, 205, 215 to 229 */
+    static const struct {
+        int64_t windows[3][2];
+        int window_count, step_count;
+        int64_t from, to;
+    } cases[] = {
+        {{{0}}, 0, 8, 171, 205}, /* runs of 71, 33, 33, 34, 32 and 36 */
+        {{{0, 1000}}, 1, 8, 171, 205},
+        {{{193, 300}}, 1, 8, 193, 229},           /* of those inside the only one */
+        {{{0, 120}, {183, 230}}, 2, 8, 183, 215}, /* the nearest to the median of two */
+        {{{0, 120}, {149, 184}, {200, 230}}, 3, 8, 150, 183},
+        {{{0, 120}}, 1, 8, 171, 205}, /* none is inside of any */
+        {{{0}}, 0, 2, 100, 160},      /* fewer than three: all of them */
+        {{{0}}, 0, 1, 100, 150},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_view_detail d = chosen(1000, cases[i].windows, cases[i].window_count, steps, cases[i].step_count);
+        if (d.from_ns != cases[i].from * MS || d.to_ns != cases[i].to * MS)
+            fail_msg("case %zu: from %g to %g ms", i, (double)d.from_ns / 1e6, (double)d.to_ns / 1e6);
+    }
+}
+
+/* Without steps 20 ms of the middle: of the longest window, or of the run. */
+TEST(the_stretch_without_steps) {
+    static const struct {
+        int64_t run, windows[3][2];
+        int count;
+        int64_t from, to;
+    } cases[] = {{1000, {{0}}, 0, 490, 510},
+                 {15, {{0}}, 0, 0, 15},
+                 {1000, {{100, 140}, {200, 260}, {300, 340}}, 3, 220, 240},
+                 {1000, {{100, 160}, {200, 260}}, 2, 120, 140}, /* of two as long the first */
+                 {1000, {{100, 112}}, 1, 100, 112}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_view_detail d = chosen(cases[i].run, cases[i].windows, cases[i].count, NULL, 0);
+        if (d.from_ns != cases[i].from * MS || d.to_ns != cases[i].to * MS)
+            fail_msg("case %zu: from %g to %g ms", i, (double)d.from_ns / 1e6, (double)d.to_ns / 1e6);
+    }
+}
+
+/* Cells of a device are shared out among runs and devices, within bounds. */
+TEST(cells_are_shared_out) {
+    static const struct {
+        int share, devices;
+        size_t cells;
+    } cases[] = {{1, 0, 4096}, {1, 4, 4096}, {1, 5, 3276}, {2, 4, 2048}, {64, 2, 128}, {65, 2, 128}, {60, 2, 136}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_pass pass;
+        struct hec_pass_consumer consumer;
+        struct hec_view *view = hec_view_new(cases[i].share);
+        fake_tl_free(&timeline);
+        fake_tl_init(&timeline);
+        assert_int_equal(hec_pass_open(&timeline.input, &pass, NULL), 0);
+        assert_int_equal(hec_view_begin(view, &pass, cases[i].devices, &consumer), 0);
+        assert_int_equal(view->state_cells, cases[i].cells);
+        hec_pass_close(&pass);
+        hec_view_free(view);
+    }
+}
+
+/* What touches the stretch belongs to it, whole; pieces of states are cut to it. */
+TEST(what_is_in_the_stretch) {
+    struct hec_pass pass;
+    struct hec_pass_consumer consumer;
+    struct hec_view *view = hec_view_new(1);
+    fake_tl_free(&timeline);
+    fake_tl_init(&timeline);
+    timeline.input.end_ns = 100 * MS; /* 40 to 60 ms */
+    uint32_t stream = fake_tl_track(&timeline, HEC_TRACK_STREAM, 1, 0, 7);
+    static const int64_t at[][2] = {{30, 40}, {35, 41}, {45, 50}, {59, 70}, {60, 61}};
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++)
+        fake_tl_add(&timeline, HEC_ACTIVITY_KERNEL, stream, at[i][0] * MS, at[i][1] * MS);
+    assert_int_equal(hec_pass_open(&timeline.input, &pass, NULL), 0);
+    assert_int_equal(hec_view_begin(view, &pass, 1, &consumer), 0);
+    assert_int_equal(hec_pass_run(&pass, &consumer, 1, NULL), 0);
+    assert_int_equal(view->detail.activity_count, 3);
+    assert_false(view->detail.cut);
+    for (int i = 0; i < 3; i++) {
+        assert_true(view->detail.activities[i].start_ns == at[i + 1][0] * MS);
+        assert_true(view->detail.activities[i].end_ns == at[i + 1][1] * MS);
+    }
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+        struct hec_state_piece piece = {at[i][0] * MS, at[i][1] * MS, .state = (uint8_t)(i + 1), .traced = i != 2};
+        assert_int_equal(hec_view_piece(view, 3, &piece), 0);
+    }
+    assert_int_equal(view->detail.piece_count, 2); /* what was not traced is none */
+    const struct hec_view_piece *p = view->detail.pieces;
+    assert_true(p[0].start_ns == 40 * MS && p[0].end_ns == 41 * MS && p[0].device == 3 && p[0].state == 2);
+    assert_true(p[1].start_ns == 59 * MS && p[1].end_ns == 60 * MS && p[1].device == 3 && p[1].state == 4);
+    hec_pass_close(&pass);
+    hec_view_free(view);
+}
+
+/* Of more devices than there is room for nothing is kept. */
+TEST(devices_have_an_end) {
+    struct hec_view *view = hec_view_new(1);
+    struct hec_state_piece piece = {.start_ns = 0, .end_ns = 100, .state = HEC_STATE_HOST, .traced = true};
+    view->state_cells = 128;
+    for (int device = 0; device < HEC_VIEW_DEVICES + 2; device++)
+        assert_int_equal(hec_view_piece(view, device, &piece), 0);
+    assert_int_equal(view->state_count, HEC_VIEW_DEVICES);
+    hec_view_free(view);
 }
