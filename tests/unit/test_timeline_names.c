@@ -50,6 +50,75 @@ TEST(mangled) {
     assert_string_equal(out, "at::nativ");
 }
 
+/* Names that g++ 12 made, as c++filt -p reads them; but what is inside of a function is named without its parameters, numbers without their
+ * types, and operators that no kernel is are left out. */
+TEST(as_a_compiler_makes_them) {
+    static const char *const rows[][2] = {
+        {"_Z1kIJEEvDpT_", "k<>"},
+        {"_Z1kIJPiS0_PS0_PKiEEvDpT_", "k<int*, int*, int**, int const*>"},
+        {"_Z1kIJRKN1n1AES3_PS1_S4_EEvDpT_", "k<n::A const&, n::A const&, n::A*, n::A*>"},
+        {"_Z1kIJifcN1n1AEEEvDpT_", "k<int, float, char, n::A>"},
+        {"_Z1rI1WIS0_IiEEEvv", "r<W<W<int>>>"},
+        {"_Z1rIA3_iEvv", "r<int [3]>"},
+        {"_Z1rIDnEvv", "r<std::nullptr_t>"},
+        {"_Z1rIDsEvv", "r<char16_t>"},
+        {"_Z1rIFifEEvv", "r<int (float)>"},
+        {"_Z1rIKiEvv", "r<int const>"},
+        {"_Z1rIMN1n1AEiEvv", "r<int n::A::*>"},
+        {"_Z1rIN1n1A1BEEvv", "r<n::A::B>"},
+        {"_Z1rIN1n1EEEvv", "r<n::E>"},
+        {"_Z1rIOiEvv", "r<int&&>"},
+        {"_Z1rIPKPiEvv", "r<int* const*>"},
+        {"_Z1rIPKcEvv", "r<char const*>"},
+        {"_Z1rIPVKiEvv", "r<int const volatile*>"},
+        {"_Z1rIRKN1n1AEEvv", "r<n::A const&>"},
+        {"_Z1rIRVfEvv", "r<float volatile&>"},
+        {"_Z1rIZ5outervE5LocalEvv", "r<outer::Local>"},
+        {"_Z1rIZ5outervEUliE_Evv", "r<outer::{lambda#1}>"},
+        {"_Z1rIaEvv", "r<signed char>"},
+        {"_Z1rIbEvv", "r<bool>"},
+        {"_Z1rIdEvv", "r<double>"},
+        {"_Z1rIeEvv", "r<long double>"},
+        {"_Z1rIhEvv", "r<unsigned char>"},
+        {"_Z1rIjEvv", "r<unsigned int>"},
+        {"_Z1rInEvv", "r<__int128>"},
+        {"_Z1rIsEvv", "r<short>"},
+        {"_Z1rItEvv", "r<unsigned short>"},
+        {"_Z1rIwEvv", "r<wchar_t>"},
+        {"_Z1rIxEvv", "r<long long>"},
+        {"_Z1rIyEvv", "r<unsigned long long>"},
+        {"_Z1vILi0ELb0ELm0ELc0ELN1n1EE0EEvv", "v<0, false, 0, 0, (n::E)0>"},
+        {"_Z1vILin3ELb1ELm7ELc120ELN1n1EE5EEvv", "v<-3, true, 7, 120, (n::E)5>"},
+        {"_Z2fpIXadL_Z5plainiEEEvv", "fp<...>"},
+        {"_Z2ttI1WEvv", "tt<W>"},
+        {"_ZN12_GLOBAL__N_13hidENS_6HiddenE", "(anonymous namespace)::hid"},
+        {"_ZN1WIS_IfEE1gIN1n1AEEEvT_", "W<W<float>>::g<n::A>"},
+        {"_ZN1WIiE1gIdEEvT_", "W<int>::g<double>"},
+        {"_ZN1n1A1fEv", "n::A::f"},
+        {"_ZN1n1AC1Ev", "n::A::A"},
+        {"_ZN1n1AC2Ev", "n::A::A"},
+        {"_ZN1n1AD1Ev", "n::A::~A"},
+        {"_ZN1n1AD2Ev", "n::A::~A"},
+        {"_ZN1n1AaSERKS0_", "n::A::operator="},
+        {"_ZN1n1AcvT_IiEEv", "n::A<...>"},
+        {"_ZN1n1AixEi", "n::A::operator[]"},
+        {"_ZN1n1AlsEi", "n::A<...>"},
+        {"_ZNK1n1A1cEv", "n::A::c"},
+        {"_ZNK1n1AclEi", "n::A::operator()"},
+        {"_ZNK1n1AeqERKS0_", "n::A::operator=="},
+        {"_ZNK1n1AplERKS0_", "n::A::operator+"},
+        {"_ZZ5outervEN5Local1mEv", "outer::Local::m"},
+        {"_ZZ5outervENKUlT_E0_clIdEEDaS_", "outer::{lambda#2}::operator()<double>"},
+        {"_ZZ5outervENKUliE_clEi", "outer::{lambda#1}::operator()"},
+    };
+    char out[512];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        hec_kernel_readable(rows[i][0], out, sizeof out);
+        if (strcmp(out, rows[i][1]) != 0)
+            fail_msg("%s: %s", rows[i][0], out);
+    }
+}
+
 /* The names of the simulated GPU are names that a compiler could have made. */
 TEST(simulated) {
     static const char *const names[] = {
