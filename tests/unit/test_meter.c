@@ -1,4 +1,5 @@
 /* The meter: each series is read once and fed alike from what is kept, and a part of a run takes what the world took. */
+#include "diagnose/meter/device.h"
 #include "diagnose/meter/joules.h"
 #include "fake_run.h"
 #include "unit.h"
@@ -209,6 +210,137 @@ TEST(a_bound_is_what_may_be_on_the_wrong_side) {
         assert_near(of[i].joules, 100 * seconds, 1e-6);
         assert_near(of[i].bound, 6 * seconds / 30 + bound[i], 1e-6);
     }
+}
+
+/* ---- parts of a series ---- */
+
+/* 200 MHz from 0 to 10 s, 400 to 20, and nothing more. */
+TEST(mean_of_a_part) {
+    static const struct {
+        double from, to, is;
+    } cases[] = {{0, 10, 200},  {5, 15, 300},    {8, 12, 300}, {9, 13, 350},   {12, 18, 400},
+                 {15, 25, 400}, {15.5, 25, NAN}, {-4, 4, 200}, {-4.5, 4, NAN}, {25, 30, NAN}};
+    for (int i = 0; i < 20; i++)
+        fake_add(&run, HEC_GPU_SM_CLOCK, 0, i, i < 10 ? 200 : 400);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double mean = 0;
+        assert_int_equal(hec_meter_mean(&meter, HEC_GPU_SM_CLOCK, 0, llround(cases[i].from * 1e9),
+                                        llround(cases[i].to * 1e9), &mean, NULL),
+                         0);
+        if (!(fabs(mean - cases[i].is) < 1e-6) && !(isnan(mean) && isnan(cases[i].is)))
+            fail_msg("case %zu: %g", i, mean);
+    }
+    fake_add(&run, HEC_GPU_UTIL, 0, 0, 500);
+    double mean = 0;
+    assert_int_equal(hec_meter_mean(&meter, HEC_GPU_UTIL, 0, -1000000000, 0, &mean, NULL), 0);
+    run.fail = HEC_ERR_CORRUPT;
+    assert_int_equal(hec_meter_mean(&meter, HEC_GPU_MEM_UTIL, 0, 0, 1, &mean, NULL), HEC_ERR_CORRUPT);
+}
+
+TEST(scales_of_metrics) {
+    assert_near(hec_metric_scale(HEC_GPM_SM_ACTIVE), 1e-3, 0);
+    assert_near(hec_metric_scale(HEC_GPM_PCIE_RX), 1024, 0);
+    assert_near(hec_metric_scale(HEC_GPU_MEM_USED), 1024, 0);
+    assert_near(hec_metric_scale(HEC_GPU_SM_CLOCK), 1, 0);
+}
+
+/* ---- what is used of a device ---- */
+
+/* A device of which 1 to 9 s are active, and a moment at 20 s; throttled in a quarter of the readings, at 600 W for half of the time. */
+TEST(statistics_of_a_device) {
+    struct hec_device_summary d = {.device = fake_device(0)};
+    const struct hec_meter_hints hints = {.lost_ns = INT64_MAX};
+    for (int i = 1; i <= 300; i++) { /* means of 0.1 s */
+        double t = i * 0.1;
+        bool active = t > 1.05 && t < 9.05;
+        fake_add(&run, HEC_GPM_GR_ACTIVE, 0, t, active ? 800 : i == 200 ? 10 : 0);
+        fake_add(&run, HEC_GPM_SM_ACTIVE, 0, t, active ? 600 : 0);
+        fake_add(&run, HEC_GPM_SM_OCCUPANCY, 0, t, active ? 300 : 0);
+        fake_add(&run, HEC_GPM_TENSOR_ACTIVE, 0, t, active ? 200 : 0);
+        fake_add(&run, HEC_GPM_DRAM_ACTIVE, 0, t, active ? 100 : 0);
+        fake_add(&run, HEC_GPM_PCIE_RX, 0, t, active ? 2000 : 0);
+        fake_add(&run, HEC_GPM_PCIE_TX, 0, t, active ? 1000 : 0);
+        fake_add(&run, HEC_GPU_UTIL, 0, t, active ? 900 : 0);
+        fake_add(&run, HEC_GPU_MEM_UTIL, 0, t, active ? 50 : 0);
+        fake_add(&run, HEC_GPU_POWER, 0, t, active ? 500000 : 100000);
+        fake_add(&run, HEC_GPU_MEM_USED, 0, t, i == 150 ? 46800640 : 1000);
+        fake_add(&run, HEC_GPU_POWER_LIMIT, 0, t, i <= 150 ? 600000 : 700000);
+        fake_add(&run, HEC_GPU_THROTTLE, 0, t, i % 4 == 0);
+    }
+    fake_add(&run, HEC_GPU_THROTTLE, 0, 40, 1); /* beyond the run */
+    assert_int_equal(hec_meter_device(&meter, &hints, &d, NULL), 0);
+    assert_true(d.activity.has_gpm);
+    assert_int_equal(d.activity.readings, 300);
+    assert_near(d.activity.from_s, 1.2, 0.11); /* all but 2 % of the activity at either end, and of whole readings */
+    assert_near(d.activity.to_s, 8.9, 0.11);
+    assert_near(d.activity.engine, 0.9, 1e-9); /* the larger of both */
+    assert_near(d.activity.sm, 0.6, 1e-9);
+    assert_near(d.activity.occupancy, 0.3, 1e-9);
+    assert_near(d.activity.tensor, 0.2, 1e-9);
+    assert_near(d.activity.dram, 0.1, 1e-9);
+    assert_near(d.activity.pcie_rx, 2000 * 1024, 1e-6);
+    assert_near(d.activity.pcie_tx, 1000 * 1024, 1e-6);
+    assert_near(d.activity.mem_util, 0.05, 0.002);
+    assert_near(d.activity.power_w, 500, 1e-6);
+    assert_near(d.metric[HEC_GPM_SM_ACTIVE].mean, 0.6 * 8 / 30, 1e-9);
+    assert_near(d.metric[HEC_GPM_SM_ACTIVE].maximum, 0.6, 1e-12);
+    assert_near(d.metric[HEC_GPM_SM_ACTIVE].median, 0, 1e-12);
+    assert_int_equal(d.metric[HEC_GPM_SM_ACTIVE].count, 300);
+    assert_near(d.power_w.mean, (500.0 * 8 + 100 * 22) / 30, 1e-6);
+    assert_near(d.power_w.median, 100, 1e-9);
+    assert_near(d.power_w.minimum, 100, 0);
+    assert_near(d.power_w.maximum, 500, 0);
+    assert_near(d.memory_peak_bytes, 46800640.0 * 1024, 0);
+    assert_near(d.memory_left_bytes, 100e6 * 1024, 0);
+    assert_near(d.power_limit_w, 650, 0.5);
+    for (int i = 0; i < HEC_THROTTLE_COUNT; i++) {
+        bool hit = hec_throttle_has(1, (enum hec_throttle)i);
+        assert_near(d.throttled_share[i], hit ? 0.25 : 0, 1e-12);
+    }
+    assert_int_equal(d.metric[HEC_GPU_THROTTLE].count, 0); /* bits have no mean */
+    assert_true(isnan(d.metric[HEC_GPU_ENERGY].mean));
+}
+
+TEST(statistics_without_readings) {
+    struct hec_device_summary d = {.device = fake_device(0)};
+    const struct hec_meter_hints hints = {.lost_ns = INT64_MAX};
+    assert_int_equal(hec_meter_device(&meter, &hints, &d, NULL), 0);
+    assert_near(d.power_limit_w, 700, 0);
+    assert_true(isnan(d.memory_peak_bytes) && isnan(d.memory_left_bytes) && isnan(d.throttled_share[0]));
+    assert_true(isnan(d.activity.from_s) && !d.activity.has_gpm && d.activity.readings == 0 &&
+                isnan(d.activity.engine));
+    assert_true(isnan(d.power_w.mean) && !d.energy.valid);
+    hec_meter_close(&meter);
+    hec_meter_open(&meter, &run.input, run.input.end_ns);
+    d.device.power_limit_mw = 0;
+    d.device.mig_enabled = 1; /* how much a part has is not known */
+    fake_add(&run, HEC_GPU_MEM_USED, 0, 1, 1000);
+    assert_int_equal(hec_meter_device(&meter, &hints, &d, NULL), 0);
+    assert_true(isnan(d.power_limit_w) && isnan(d.memory_left_bytes));
+    assert_near(d.memory_peak_bytes, 1000 * 1024, 0);
+}
+
+/* ---- as it goes ---- */
+
+TEST(joules_while_it_runs) {
+    struct hec_running_joules r = {0};
+    assert_true(isnan(hec_running_joules(&r)));
+    hec_running_power(&r, 2000000000, 100);
+    assert_near(hec_running_joules(&r), 0, 0);
+    hec_running_power(&r, 3500000000, 200); /* a mean of the time before it */
+    assert_near(hec_running_joules(&r), 300, 1e-9);
+    hec_running_power(&r, 3000000000, 500); /* goes back */
+    assert_near(hec_running_joules(&r), 300, 1e-9);
+    hec_running_power(&r, 4000000000, 50);
+    assert_near(hec_running_joules(&r), 350, 1e-9);
+    hec_running_counter(&r, 5000000); /* a counter goes before samples */
+    assert_near(hec_running_joules(&r), 0, 0);
+    hec_running_counter(&r, 5250000);
+    assert_near(hec_running_joules(&r), 250, 1e-9);
+    hec_running_counter(&r, 1000); /* it began anew */
+    assert_near(hec_running_joules(&r), 250, 1e-9);
+    hec_running_counter(&r, 51000);
+    assert_near(hec_running_joules(&r), 300, 1e-9);
 }
 
 EACH_TEST(set_up, tear_down)
