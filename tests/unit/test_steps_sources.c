@@ -143,6 +143,87 @@ TEST(losses_of_several_processes) {
     }
 }
 
+/* Norms of gradients, of all and of parts, by steps; not what is called nearly so. */
+TEST(gradients_of_parts) {
+    static const struct {
+        const char *name;
+        int part; /* -2: none */
+    } rows[] = {{"gradient_norm", -1},
+                {"gradient_norm/0", 0},
+                {"gradient_norm/17", 17},
+                {"gradient_norm/", -2},
+                {"gradient_norm/-1", -2},
+                {"gradient_norm/3x", -2},
+                {"gradient_normal", -2},
+                {"gradient", -2},
+                {"gradient_norm/2147483647", -2},
+                {"gradient_norm/2147483646", 2147483646}};
+    add_steps(process, HEC_STEP_MARKED, 10, 10 * MS, 1);
+    for (int i = 0; i < 10; i++) {
+        struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_VALUE, process, (10 * i + 5) * MS, (10 * i + 5) * MS);
+        a->name = fake_tl_name(&t, rows[i].name);
+        a->amount = i ? 100 + i : NAN;
+    }
+    const struct hec_step_summary *s = steps();
+    int at = 0;
+    for (int i = 0; i < 10; i++) {
+        if (rows[i].part == -2)
+            continue;
+        assert_true(at < s->gradient_count);
+        assert_int_equal(s->gradients[at].pid, PID);
+        assert_int_equal(s->gradients[at].step, i);
+        assert_int_equal(s->gradients[at].part, rows[i].part);
+        if (i)
+            near(s->gradients[at].value, 100 + i);
+        else
+            assert_true(isnan(s->gradients[at].value));
+        at++;
+    }
+    assert_int_equal(s->gradient_count, at);
+    assert_int_equal(s->loss_count, 0);
+    assert_true(s->values == 0 && isnan(s->value_first) && isnan(s->value_last)); /* they are no losses */
+    assert_int_equal(s->nonfinite, 0);
+}
+
+/* Of more steps than are kept the rest is counted, and their units; what is said of single ones is said of the first. */
+TEST(steps_beyond_those_kept) {
+    struct hec_step_list list = {.source = HEC_STEP_MARKED, .pid = PID};
+    for (size_t i = 0; i < HEC_STEPS_KEPT; i++)
+        assert_int_equal(hec_step_list_add(&list, (int64_t)i * 10, (int64_t)i * 10 + 10, 2), 0);
+    assert_int_equal(list.count, HEC_STEPS_KEPT);
+    assert_int_equal(list.beyond, 0);
+    assert_int_equal(hec_step_list_add(&list, 1, 2, 5), 0);
+    assert_int_equal(hec_step_list_add(&list, 1, 2, NAN), 0);
+    assert_int_equal(hec_step_list_add(&list, 1, 2, 7), 0);
+    assert_int_equal(list.count, HEC_STEPS_KEPT);
+    assert_int_equal(list.beyond, 3);
+    near(list.beyond_amount, 12);
+    struct hec_step_survey survey = {0};
+    struct hec_timeline_tables tables = {0};
+    struct hec_step_summary s;
+    assert_int_equal(hec_step_survey_result(&survey, &tables, &list, &s), 0);
+    assert_int_equal(s.count, HEC_STEPS_KEPT + 3);
+    assert_int_equal(s.examined, HEC_STEPS_KEPT);
+    near(s.units, 2.0 * HEC_STEPS_KEPT + 12);
+    near(s.samples_per_step, 2);
+    near(s.duration.maximum, 1e-8);
+    free(list.list);
+}
+
+/* Of sources alike the process with more steps, and of those the one of the lower number, whichever comes first. */
+TEST(steps_of_equal_processes) {
+    for (int swapped = 0; swapped < 2; swapped++) {
+        timeline_begin(NULL);
+        uint32_t other = fake_tl_track(&t, HEC_TRACK_PROCESS, 9, -1, 0);
+        add_steps(swapped ? other : process, HEC_STEP_MARKED, 5, 10 * MS, 1);
+        add_steps(swapped ? process : other, HEC_STEP_MARKED, 5, 10 * MS, 1);
+        assert_int_equal(steps()->pid, 9);
+        add_steps(process, HEC_STEP_MARKED, 1, 10 * MS, 1);
+        assert_int_equal(steps()->pid, PID);
+        assert_int_equal(made.steps.count, 6);
+    }
+}
+
 /* Losses every other step of 10 ms, the last two as given. */
 static const struct hec_step_summary *losses_end(double before, double last) {
     uint32_t loss = fake_tl_name(&t, "loss");
