@@ -1,6 +1,7 @@
 /* What is reported of calls, copies, late loads and chains: counted where they are due, in the span of the steps. */
 #include "diagnose/states/calls.h"
 #include "diagnose/states/state.h"
+#include "diagnose/states/steady.h"
 #include "timeline_run.h"
 
 #define US INT64_C(1000)
@@ -271,6 +272,98 @@ TEST(nonsense_is_passed_over) {
     assert_int_equal(f.small_copies, 0);
     assert_int_equal(f.api[HEC_API_LAUNCH].count, 1);
     assert_int_equal(f.api[HEC_API_COPY].count, 2);
+}
+
+/* Launches that only their number is known of, in pieces of time: so many of them as lie in the span, and of that time the part in calls. */
+TEST(bursts_count_by_their_part) {
+    static const struct {
+        int64_t start, end;
+        double launches;
+    } bursts[] = {{3900, 4100, 100}, {5000, 5100, 40}, {13950, 14050, 60}, {14100, 14200, 7}, {3000, 3500, 9},
+                  {6000, 6000, 3},   {4000, 4000, 2},  {3999, 3999, 50},   {7000, 7100, 0.5}, {8000, 8100, 2e7}};
+    for (int spans = 0; spans < 2; spans++) {
+        setup(NULL);
+        if (spans)
+            steps(13, S); /* 4 to 14 s */
+        kernel(stream, gemm, 3 * S, MS);
+        kernel(stream, gemm, 4500 * MS, MS);
+        for (size_t i = 0; i < sizeof bursts / sizeof bursts[0]; i++) {
+            struct hec_activity *a =
+                fake_tl_add(&t, HEC_ACTIVITY_BURST, thread, bursts[i].start * MS, bursts[i].end * MS);
+            a->amount = bursts[i].launches;
+            a->to = 51; /* a fifth */
+        }
+        struct hec_call_facts f = gather(0);
+        /* what CUPTI saw is not among them */
+        double in_span = 100 / 2.0 + 40 + 60 / 2.0 + 3 + 2, all = 100 + 40 + 60 + 7 + 9 + 3 + 2 + 50;
+        double in_span_s = (100 + 100 + 50) * 1e-3 / 5, all_s = (200 + 100 + 100 + 100 + 500) * 1e-3 / 5;
+        assert_int_equal(f.api[HEC_API_LAUNCH].count, llround(spans ? in_span : all) + (spans ? 1 : 2));
+        assert_near(f.api[HEC_API_LAUNCH].seconds, (spans ? in_span_s : all_s) + (spans ? 4e-6 : 8e-6), 1e-9);
+    }
+}
+
+/* Of waits for a stream inside of the device nobody waits; calls that were inferred are no calls; recorded ones count where they are more. */
+TEST(waits_and_recorded_calls) {
+    kernel(stream, gemm, S, MS);
+    for (int i = 0; i < 4; i++)
+        fake_tl_add(&t, HEC_ACTIVITY_SYNC, thread, 2 * S + i * MS, 2 * S + i * MS + 100 * US)->detail =
+            i == 3 ? HEC_SYNC_STREAM_WAIT : HEC_SYNC_STREAM;
+    call(HEC_API_SYNC, thread, 3 * S, MS);
+    call(HEC_API_SYNC, thread, 4 * S, MS);
+    for (int i = 0; i < 5; i++)
+        call(HEC_API_COPY, thread, 5 * S + i * MS, 10 * US);
+    struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_API, thread, 6 * S, 6 * S + MS);
+    a->detail = HEC_API_ALLOC;
+    a->flags = HEC_ACTIVITY_INFERRED;
+    copy(HEC_MEMORY_PINNED, HEC_MEMORY_DEVICE, 1e6, 7 * S, 10 * US);
+    struct hec_call_facts f = gather(0);
+    assert_int_equal(f.api[HEC_API_SYNC].count, 3); /* of two that were recorded and three that were seen */
+    assert_near(f.api[HEC_API_SYNC].seconds, 300e-6, 1e-12);
+    assert_int_equal(f.api[HEC_API_COPY].count, 5);
+    assert_near(f.api[HEC_API_COPY].seconds, 50e-6, 1e-12);
+    assert_int_equal(f.api[HEC_API_ALLOC].count, 0);
+    assert_int_equal(f.graph_launches, 0);
+}
+
+/* Of a device without steps the loop is the span. */
+TEST(calls_of_a_loop) {
+    const struct hec_steady loop = {.known = true, .from_ns = 4 * S, .to_ns = 6 * S, .steps = 8};
+    struct hec_call_facts f;
+    struct hec_pass pass;
+    for (int i = 0; i < 10; i++)
+        kernel(stream, gemm, i * S + 500 * MS, 100 * MS);
+    assert_int_equal(hec_pass_open(&t.input, &pass, NULL), 0);
+    calls = hec_calls_begin(&pass.tables);
+    hec_calls_loop(calls, 3, &loop); /* there is no such device */
+    hec_calls_loop(calls, 0, &loop);
+    const struct hec_state_piece all = {.start_ns = 0, .end_ns = 10 * S, .state = HEC_STATE_COMPUTE, .traced = true};
+    assert_int_equal(hec_calls_piece(calls, 0, &all), 0);
+    hec_calls_activities(calls, t.activities, t.count);
+    hec_calls_end(calls);
+    hec_calls_of(calls, 0, &f);
+    assert_int_equal(f.api[HEC_API_LAUNCH].count, 2);
+    /* from the end of what was launched before to that of what was launched in it */
+    assert_near(f.traced_s, 2, 1e-9);
+    assert_near(f.steps, 8, 1e-9);
+    hec_calls_free(calls);
+    calls = NULL;
+    hec_pass_close(&pass);
+}
+
+/* Of small copies whose call is not known each counts as the mean of the others. */
+TEST(calls_of_small_copies) {
+    for (int i = 0; i < 4; i++) {
+        struct hec_activity *a = copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 1000, S + i * MS, 10 * US);
+        if (i >= 2)
+            a->launch_ns = HEC_TIME_UNKNOWN;
+    }
+    struct hec_call_facts f = gather(0);
+    assert_int_equal(f.small_copies, 4);
+    assert_near(f.small_copy_s, 40e-6, 1e-12);
+    assert_near(f.small_call_s, 16e-6, 1e-12);
+    setup(NULL);
+    copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 1000, S, 10 * US)->launch_ns = HEC_TIME_UNKNOWN;
+    assert_true(isnan(gather(0).small_call_s));
 }
 
 EACH_TEST(setup, NULL)

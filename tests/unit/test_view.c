@@ -193,6 +193,54 @@ TEST(the_same_run_gives_the_same_bits) {
     hec_summary_free(&first);
 }
 
+/* Each cell has what held in it, from the start of the run to its end: of a gauge from its reading to the next one. */
+TEST(cells_hold_what_was_read) {
+    run_begin(10);
+    run.devices[run.device_count++] = fake_device(0);
+    fake_fill(&run, HEC_GPU_CONTEXTS, 0, 0, 10, 0.5, 1);
+    for (int i = -3; i <= 14; i++) /* every 0.8 s from -2.4 s on, beyond the end */
+        fake_add(&run, HEC_GPU_SM_CLOCK, 0, 0.8 * i, 1000 + 10 * i);
+    fake_fill(&run, HEC_GPU_UTIL, 0, 0.5, 10, 0.5, 1000);
+    build(1);
+    const struct hec_view_series *clock = series_of(HEC_GPU_SM_CLOCK);
+    assert_int_equal(clock->device, 0);
+    assert_int_equal(clock->count, 12); /* no finer than the readings */
+    assert_true(clock->step_ns == 833333334);
+    for (size_t i = 0; i < clock->count; i++) {
+        int64_t from = (int64_t)i * clock->step_ns, to = from + clock->step_ns;
+        double weight = 0, sum = 0, least = INFINITY, most = 0;
+        for (int k = -3; k <= 14; k++) {
+            int64_t a = llround(0.8e9 * k), b = llround(k < 14 ? 0.8e9 * (k + 1) : 10e9), value = 1000 + 10 * k;
+            a = a > from ? a : from;
+            b = b < to ? b : to;
+            if (b <= a)
+                continue;
+            weight += (double)(b - a);
+            sum += (double)(b - a) * (double)value;
+            least = fmin(least, (double)value);
+            most = fmax(most, (double)value);
+        }
+        const struct hec_view_cell *c = &clock->cells[i];
+        assert_true(fabs(c->weight_ns - weight) < 1 && fabs(c->sum - sum) < 1e-9 * sum + 1e4);
+        assert_true(c->minimum == least && c->maximum == most);
+    }
+    const struct hec_view_series *busy = series_of(HEC_GPU_UTIL);
+    assert_true(busy->cells[0].maximum == 1); /* in units of the report */
+    for (size_t i = 0; i < summary.view->series_count; i++) {
+        enum hec_metric metric = summary.view->series[i].metric;
+        assert_true(metric == HEC_GPU_SM_CLOCK || metric == HEC_GPU_UTIL || metric == HEC_GPU_CONTEXTS);
+    }
+    build(2); /* of a run whose device is not known to be used nothing is lost either */
+    run_begin(10);
+    run.devices[run.device_count++] = fake_device(0);
+    run.devices[run.device_count++] = fake_device(1);
+    fake_fill(&run, HEC_HOST_CPU_BUSY, 0, 0, 10, 1, 250);
+    fake_fill(&run, HEC_GPU_THROTTLE, 0, 0, 10, 1, 1);
+    build(1);
+    assert_int_equal(series_of(HEC_HOST_CPU_BUSY)->device, HEC_DEVICE_NONE);
+    assert_int_equal(summary.view->series_count, 1);
+}
+
 /* Runs that share a page have less of it each; no cells are made for a length that cannot be. */
 TEST(a_page_has_an_end) {
     make_power();
