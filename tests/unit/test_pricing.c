@@ -266,3 +266,25 @@ TEST(test_unused) {
             fake_free(&run);
         }
 }
+
+/* What is "measured" of a device is known within 10 %, of each state that has 2 % of the joules. */
+TEST(test_judged_by_the_widest) {
+    static const struct {
+        double joules, watts, low, high, widest;
+    } cases[] = {
+        {10, 100, 80, 110, 0.15}, {10, 100, 91, 109, NAN}, {1.9, 100, 10, 300, NAN}, {2.1, 100, 10, 300, 1.45}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_ledger_device d = {.joules = 100};
+        d.rows[HEC_STATE_COMPUTE] =
+            (struct hec_ledger_row){.joules = 90, .watts = 500, .watts_low = 480, .watts_high = 520};
+        d.rows[HEC_STATE_HOST] = (struct hec_ledger_row){
+            .joules = cases[i].joules, .watts = cases[i].watts, .watts_low = cases[i].low, .watts_high = cases[i].high};
+        struct hec_reason how = HEC_BECAUSE(MEASURED_SAMPLES), rough = HEC_BECAUSE(ROUGH_LEVEL);
+        hec_price_judge(&d, &how);
+        assert_int_equal(how.id, isnan(cases[i].widest) ? HEC_REASON_MEASURED_SAMPLES : HEC_REASON_ROUGH_WIDE);
+        if (!isnan(cases[i].widest))
+            assert_true(fabs(how.number[0] - cases[i].widest) < 1e-12);
+        hec_price_judge(&d, &rough); /* is so already */
+        assert_int_equal(rough.id, HEC_REASON_ROUGH_LEVEL);
+    }
+}

@@ -2,7 +2,10 @@
 #include "diagnose/limits.h"
 #include "diagnose/physics.h"
 #include "diagnose/replay/parts.h"
+#include "diagnose/meter/meter.h"
+#include "diagnose/replay/power.h"
 #include "diagnose/replay/replay.h"
+#include "diagnose/replay/whatif.h"
 #include "diagnose/states/state.h"
 #include "unit.h"
 
@@ -380,6 +383,113 @@ TEST(collectives) {
     MAKES(SYNC_ONCE, 0, c, is.call = is.operation = 0, is.beside = true);
     MAKES(SYNC_ONCE, 0, kernel(HEC_KERNEL_CLASS_GEMM), );
     MAKES(BUCKETS, 0.25, kernel(HEC_KERNEL_CLASS_GEMM), );
+}
+
+/* ---- what is asked of a schedule ---- */
+
+/* 20 steps of a kernel, 300 us of the program's own code, another kernel and a wait for it. */
+static void ask(struct hec_summary *summary, const struct hec_whatif_question *questions, size_t count,
+                struct hec_whatif *out) {
+    static struct hec_schedule_stream stream = {.pid = 1, .device = 0};
+    static struct hec_summary_input input;
+    static uint32_t following[CALLS];
+    for (uint32_t i = 0; i < CALLS; i++)
+        following[i] = i + 1;
+    s.following = following;
+    s.streams = &stream;
+    s.stream_count = s.process_count = 1;
+    for (int step = 0; step < 20; step++)
+        for (int k = 0; k < 2; k++) {
+            struct hec_schedule_call *c = k ? late(kernel(HEC_KERNEL_CLASS_GEMM)) : kernel(HEC_KERNEL_CLASS_GEMM);
+            c->behind = s.count > 1 ? c->after - (k ? 0 : 1) : HEC_SCHEDULE_NONE;
+            if (k) {
+                struct hec_schedule_call *wait = add(HEC_CALL_WAIT);
+                wait->awaits = wait->after;
+                wait->flags = HEC_CALL_WAITED;
+                wait->end_ns = c->finish_ns + 5 * US;
+            }
+        }
+    s.reach = 4;
+    s.steps = 20;
+    s.guessed = 7;
+    s.communication = 30;
+    s.alone = 2;
+    s.group_count = 1;
+    s.from_ns = 1500000000;
+    s.to_ns = 2500000000;
+    s.step_from_ns = calls[0].begin_ns;
+    s.step_to_ns = calls[3].begin_ns;
+    input = (struct hec_summary_input){.schedule = &s};
+    summary->seconds = 3;
+    assert_int_equal(hec_whatif_ask(&input, summary, questions, count, out, NULL), 0);
+}
+
+TEST(what_is_answered) {
+    static const struct hec_whatif_question questions[2] = {
+        {.edits = {{HEC_EDIT_HOST, 0.5}}, .count = 1},
+        {.edits = {{HEC_EDIT_WAITS, NAN}, {HEC_EDIT_HOST, 0}}, .count = 2}};
+    for (int imported = 0; imported < 2; imported++) {
+        struct hec_summary summary = {.imported = ""};
+        struct hec_whatif w;
+        begin(NULL);
+        snprintf(summary.imported, sizeof summary.imported, "%s", imported ? "n" : "");
+        s.cut = imported;
+        ask(&summary, questions, 2, &w);
+        assert_int_equal(w.calls, 60);
+        assert_int_equal(w.guessed, 7);
+        assert_int_equal(w.steps, 20);
+        assert_int_equal(w.communication, 30);
+        assert_int_equal(w.alone, 2);
+        assert_true(w.cut == imported && w.imported == imported);
+        assert_true(w.from_s == 1.5 && w.to_s == 2.5);
+        assert_false(w.apart); /* of two in thirty */
+        assert_int_equal(w.count, 2);
+        assert_int_equal(w.step.device, -1); /* of one question alone a step is drawn */
+        struct hec_replay plain, usual, edited;
+        assert_int_equal(hec_replay_run(&s, NULL, 0, false, NULL, &plain), 0);
+        assert_int_equal(hec_replay_run(&s, NULL, 0, true, NULL, &usual), 0);
+        assert_true(w.unchanged.replay.seconds == plain.seconds && w.unchanged.replay.recorded_s == plain.recorded_s);
+        assert_true(fabs(plain.seconds / plain.recorded_s - 1) < 1e-9);
+        assert_true(fabs(w.error - (usual.seconds / plain.recorded_s - 1)) < 1e-12);
+        assert_int_equal(w.trusted, fabs(w.error) <= HEC_REPLAY_TRUST);
+        const double elsewhere = HEC_PROOFS_ELSEWHERE;
+        for (int q = 0; q < 2; q++) {
+            const struct hec_whatif_answer *a = &w.answers[q];
+            struct hec_replay_edit edits[2];
+            struct hec_saving is = {INFINITY, NAN, 0};
+            for (int k = 0; k < questions[q].count; k++)
+                edits[k] = hec_edit_with(questions[q].edits[k].edit, questions[q].edits[k].value);
+            assert_int_equal(hec_replay_run(&s, edits, (size_t)questions[q].count, false, NULL, &edited), 0);
+            assert_true(a->replay.seconds == edited.seconds);
+            double saved = 1 - edited.seconds / plain.seconds;
+            assert_true(saved > 0.1 && fabs(a->seconds_replayed - saved) < 1e-12);
+            for (int k = 0; k < questions[q].count; k++) { /* the widest of all edits */
+                struct hec_saving one =
+                    hec_proofs_seconds(questions[q].edits[k].edit, (struct hec_saving){saved, saved, saved}, elsewhere);
+                is = (struct hec_saving){fmin(is.low, one.low), one.best, fmax(is.high, one.high)};
+            }
+            assert_true(fabs(a->seconds.low - is.low) < 1e-12 && fabs(a->seconds.best - is.best) < 1e-12 &&
+                        fabs(a->seconds.high - is.high) < 1e-12);
+            assert_true(isnan(a->joules_replayed) && isnan(a->joules.best)); /* no device is known */
+        }
+        hec_whatif_free(&w);
+        assert_null(w.answers);
+    }
+}
+
+/* Of processes that were recorded at different times nothing is trusted; of no calls nothing is said. */
+TEST(what_cannot_be_answered) {
+    struct hec_summary summary = {.seconds = 3};
+    struct hec_whatif w;
+    const struct hec_whatif_question question = {.edits = {{HEC_EDIT_HOST, 0.5}}, .count = 1};
+    const struct hec_summary_input input = {.schedule = &s};
+    assert_int_equal(hec_whatif_ask(&input, &summary, &question, 1, &w, NULL), HEC_ERR_UNSUPPORTED);
+    ask(&summary, &question, 1, &w);
+    hec_whatif_free(&w);
+    s.alone = 3;
+    assert_int_equal(hec_whatif_ask(&input, &summary, &question, 1, &w, NULL), 0);
+    assert_true(w.apart && !w.trusted);
+    hec_whatif_free(&w);
 }
 
 EACH_TEST(begin, NULL)
