@@ -385,6 +385,34 @@ TEST(collectives) {
     MAKES(BUCKETS, 0.25, kernel(HEC_KERNEL_CLASS_GEMM), );
 }
 
+/* ---- events between streams ---- */
+
+TEST(what_an_operation_comes_after) {
+    struct hec_schedule_event events[] = {{1, 0}, {4, 2}, {5, 3}, {9, 7}};
+    for (int i = 0; i < 10; i++)
+        kernel(HEC_KERNEL_CLASS_GEMM)->awaits = 6;
+    s.events = events;
+    s.event_count = 4;
+    for (uint32_t count = 1; count <= 4; count++) {
+        s.event_count = count;
+        for (uint32_t i = 0; i < count; i++) {
+            calls[events[i].at].flags = HEC_CALL_WAITED | HEC_CALL_EVENT;
+            assert_int_equal(hec_schedule_event_at(&s, events[i].at), events[i].awaits);
+            assert_int_equal(hec_schedule_event(&s, events[i].at), events[i].awaits);
+        }
+    }
+    assert_int_equal(hec_schedule_event(&s, 2), 6); /* its return waits for nothing: `awaits` is that */
+    calls[2].flags = HEC_CALL_WAITED;
+    assert_int_equal(hec_schedule_event(&s, 2), HEC_SCHEDULE_NONE);
+}
+
+TEST(kernels_that_are_not_known) {
+    kernels[7].fill = 0.5;
+    assert_true(hec_schedule_kernel(&s, 7).fill == 0.5);
+    assert_true(isnan(hec_schedule_kernel(&s, 8).fill) && isnan(hec_schedule_kernel(&s, 8).share));
+    assert_true(hec_schedule_kernel(&s, 8).name == 0 && hec_schedule_kernel(&s, 8).communicator == 0);
+}
+
 /* ---- what is asked of a schedule ---- */
 
 /* 20 steps of a kernel, 300 us of the program's own code, another kernel and a wait for it. */

@@ -303,6 +303,7 @@ static void totals(double hour) {
 }
 
 TEST(totals_and_prices) {
+    hec_summary_free(&summary);
     totals(2);
     assert_near(summary.joules, 10000, 0);
     assert_near(summary.bound_joules, 62, 0);

@@ -56,6 +56,20 @@ TEST(test_full) {
     only(hec_use_full);
 }
 
+/* Kept busy, and its tensor pipes show dense work: a given part of the engine's activity. */
+TEST(test_dense) {
+    telemetry(0.8, 0.95, 0.4, 0.3, 0.05, 690);
+    device.activity.tensor = 0.8 * HEC_NONE_LEAST_TENSOR;
+    assert_true(hec_use_full(&device) > 0 && hec_use_dense(&device) == hec_use_full(&device));
+    device.activity.tensor -= 0.001;
+    assert_true(hec_use_dense(&device) == 0);
+    device.activity.tensor = NAN;
+    assert_true(hec_use_dense(&device) == 0);
+    device.activity.tensor = 0.5;
+    device.activity.sm = 0.3;
+    assert_true(hec_use_dense(&device) == 0);
+}
+
 TEST(test_transfers) {
     telemetry(0.02, 0.01, 0.01, 0.05, 50, 130); /* pinned copies */
     double sure = only(hec_use_transfers);
