@@ -274,7 +274,7 @@ TEST(nonsense_is_passed_over) {
     assert_int_equal(f.api[HEC_API_COPY].count, 2);
 }
 
-/* Launches that only their number is known of, in pieces of time: so many of them as lie in the span, and of that time the part in calls. */
+/* Launches that only their number is known of, in pieces of time: as many as lie in the span, and of that time the part in calls. */
 TEST(bursts_count_by_their_part) {
     static const struct {
         int64_t start, end;
@@ -302,7 +302,7 @@ TEST(bursts_count_by_their_part) {
     }
 }
 
-/* Of waits for a stream inside of the device nobody waits; calls that were inferred are no calls; recorded ones count where they are more. */
+/* Of waits for a stream inside of the device nobody waits; inferred calls are none; recorded ones count where they are more. */
 TEST(waits_and_recorded_calls) {
     kernel(stream, gemm, S, MS);
     for (int i = 0; i < 4; i++)

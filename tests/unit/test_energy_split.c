@@ -199,7 +199,7 @@ TEST(test_no_length) {
 
 /* ---- each figure, to the bin ---- */
 
-/* 4 s without a context at 80 W, then one: 6 s idle at 120 W and 10 s of work at 500 W, whose energy is as the samples say; bins are of 20 ms.
+/* 4 s without a context at 80 W, then one: 6 s idle at 120 W and 10 s of work at 500 W, as the samples say; bins are of 20 ms.
  * What is in `with` changes before the result. */
 static void known_run(void (*with)(void)) {
     begin(20);

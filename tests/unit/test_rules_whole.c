@@ -1,5 +1,5 @@
-/* What a rule's finding says in whole: title, every fact with all of its numbers and in order, lever, confidence, what is saved within which
- * bounds, and of which states. A run of 100 s and 20 kJ, 80 s of it steady: 1000 steps of 80 ms. */
+/* What a rule's finding says in whole: title, every fact with all of its numbers and in order, lever, confidence, what is saved
+ * within which bounds, and of which states. A run of 100 s and 20 kJ, 80 s of it steady: 1000 steps of 80 ms. */
 #include "diagnose/rules/compute.h"
 #include "diagnose/rules/waits.h"
 #include "rule_world.h"

@@ -1,5 +1,5 @@
-/* What a summary says of the run itself: what it says of itself, events, its length, totals, units of work, the host's rows and HEC's own; and
- * of its job: what ranks wait for each other in collectives of their hosts, and the model's FLOPs. */
+/* What a summary says of the run: labels, events, its length, totals, units of work, the host's rows and HEC's own; and of its job:
+ * what ranks wait for each other in collectives of their hosts, and the model's FLOPs. */
 #include "diagnose/build.h"
 #include "recorded_run.h"
 #include "rule_world.h"
@@ -384,7 +384,7 @@ TEST(who_is_waited_for_on_the_host) {
     }
 }
 
-/* Whose it is, by its steps; of 12 ranks a short table has those that hold others up, the one that waits most, a usual one and who differs. */
+/* Of 12 ranks a short table has those that hold others up, the one that waits most, a usual one, and who differs from that. */
 TEST(a_short_table_of_ranks) {
     enum { RANKS = 12 };
     static struct hec_rank ranks[RANKS];
