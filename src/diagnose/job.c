@@ -189,9 +189,11 @@ static void find_by_share(const struct hec_summary *s, const struct hec_job_diag
     out->mean_work_s /= out->count;
     out->slowest = least->readings.device.index;
     out->waits_most = most->readings.device.index;
-    for (int i = 0; i < s->device_count; i++)
+    for (int i = 0; i < s->device_count; i++) {
+        int index = s->devices[i].readings.device.index;
         if (takes_part(job, &s->devices[i], out->on_host))
-            out->waited_s[s->devices[i].readings.device.index] = comm_s(&s->devices[i]) - comm_s(least);
+            out->waited_s[index] = out->lost_s[index] = comm_s(&s->devices[i]) - comm_s(least);
+    }
 }
 
 /* The rank that a process of the schedule is, and its device. NULL: it is none, or has several devices. */
@@ -219,7 +221,7 @@ static double of_loop(const struct hec_device_diagnosis *d, double share) {
 static bool find_by_match(const struct hec_summary *s, const struct hec_schedule *schedule,
                           struct hec_job_diagnosis *job, struct hec_collectives *out) {
     double met_ns = schedule->group_count ? (double)(schedule->met_to_ns - schedule->met_from_ns) : 0;
-    double held = 0, most_held = -1, most_waited = -1;
+    double held = 0, most_held = -1, most_lost = -1;
     if (schedule->group_count < HEC_COLLECTIVES_LEAST || !(met_ns > 0))
         return false;
     for (int p = 0; p < schedule->process_count; p++) {
@@ -234,6 +236,7 @@ static bool find_by_match(const struct hec_summary *s, const struct hec_schedule
         bool estimated = false;
         double watts = comm_watts(d, &estimated);
         out->waited_s[index] = fmin(of_loop(d, (double)w->waited_ns / met_ns), d->steady->rows[HEC_STATE_COMM].seconds);
+        out->lost_s[index] = w->waited_ns ? out->waited_s[index] * (double)w->lost_ns / (double)w->waited_ns : 0;
         rank->waited_s = out->waited_s[index];
         rank->waited_j = rank->waited_s * watts;
         rank->held_s = (double)w->held_ns; /* until it is a share of what all wait */
@@ -244,8 +247,8 @@ static bool find_by_match(const struct hec_summary *s, const struct hec_schedule
             most_held = rank->held_s;
             out->slowest = index;
         }
-        if (rank->waited_s > most_waited) {
-            most_waited = rank->waited_s;
+        if (out->lost_s[index] > most_lost) {
+            most_lost = out->lost_s[index];
             out->waits_most = index;
         }
     }
@@ -356,6 +359,7 @@ static void find_collectives(const struct hec_summary *s, const struct hec_sched
     find_by_share(s, job, out);
     matched = *out;
     memset(matched.waited_s, 0, sizeof matched.waited_s);
+    memset(matched.lost_s, 0, sizeof matched.lost_s);
     if (out->count && find_by_match(s, schedule, job, &matched)) {
         *out = matched;
         hec_job_own(s, out);
@@ -371,8 +375,8 @@ static void find_collectives(const struct hec_summary *s, const struct hec_sched
         charge_on_host(s, job, out);
     for (int i = 0; i < s->device_count && out->count; i++)
         if (communicates(s->devices[i].steady))
-            out->waiting_j +=
-                out->waited_s[s->devices[i].readings.device.index] * comm_watts(&s->devices[i], &out->estimated);
+            out->lost_j +=
+                out->lost_s[s->devices[i].readings.device.index] * comm_watts(&s->devices[i], &out->estimated);
 }
 
 /* Its kernels were recorded on one of these devices, or nothing at all is known of them. */

@@ -87,6 +87,7 @@ bool hec_job_infer(const struct hec_summary *s, struct hec_job_diagnosis *job, s
         return false;
     struct hec_collectives inferred = *out;
     memset(inferred.waited_s, 0, sizeof inferred.waited_s);
+    memset(inferred.lost_s, 0, sizeof inferred.lost_s);
     inferred.slowest = slow->readings.device.index;
     inferred.slowest_share = 1;
     inferred.inferred = inferred.estimated = true;
@@ -102,9 +103,9 @@ bool hec_job_infer(const struct hec_summary *s, struct hec_job_diagnosis *job, s
         double seconds = fmin(fmin(own, d->steady->rows[HEC_STATE_COMM].seconds), busy_s(d) - busy_s(slow));
         if (!(seconds > 0))
             continue;
-        rank->waited_s = inferred.waited_s[index] = seconds;
+        rank->waited_s = inferred.waited_s[index] = inferred.lost_s[index] = seconds;
         rank->waited_j = seconds * d->ledger->rows[HEC_STATE_COMM].watts;
-        inferred.waiting_j += rank->waited_j;
+        inferred.lost_j += rank->waited_j;
         waited += seconds;
         if (seconds > most) {
             most = seconds;
@@ -116,7 +117,7 @@ bool hec_job_infer(const struct hec_summary *s, struct hec_job_diagnosis *job, s
     inferred.own_s = own;
     inferred.own_code_s = own_of(s, slow, HEC_STATE_HOST, HEC_CAUSE_HOST);
     held->held_s = waited;
-    held->held_j = inferred.waiting_j;
+    held->held_j = inferred.lost_j;
     *out = inferred;
     return true;
 }

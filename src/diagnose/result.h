@@ -94,12 +94,13 @@ int hec_rank_of(const struct hec_rank *ranks, int count, int device);
  * device has more of is waiting. Where kernels of some ranks alone were recorded, it is inferred from what a rank does that the others do
  * not (job_inferred.c). Of the steady part (steady.h): ranks set themselves up side by side. */
 struct hec_collectives {
-    int count;                       /* devices that communicate; 0: all else is none */
-    uint64_t devices;                /* bits (1 << hec_device.index) of those */
-    int slowest, waits_most;         /* the device that the others wait for the most, and the one that waits most */
+    int count;               /* devices that communicate; 0: all else is none */
+    uint64_t devices;        /* bits (1 << hec_device.index) of those */
+    int slowest, waits_most; /* the device that the others wait for the most, and the one that loses most by it */
     double waited_s[HEC_DEVICE_MAX]; /* by hec_device.index: with nothing else to do */
+    double lost_s[HEC_DEVICE_MAX];   /* of that, for a rank that is late: its host would not have taken it anyway */
     double mean_work_s;              /* hec_ledger_work */
-    double waiting_j;                /* of all of them, at each one's watts in communication; NAN unknown */
+    double lost_j;                   /* of all of them, at each one's watts in communication; NAN unknown */
     double slowest_share;            /* of all waiting: for the slowest; NAN: it was not matched */
     bool estimated;                  /* some of those watts are the device's mean */
     bool inferred;                   /* who waits for whom */

@@ -226,6 +226,7 @@ static void find_even(struct meeting *m, const uint32_t *in_order, size_t count)
     for (int p = 0; p < s->process_count; p++)
         go_on(m, p, INT64_MAX);
     set_even(s, m->shares);
+    hec_schedule_hosts(s);
 }
 
 static int make_even(struct hec_schedule *s, const int64_t *ahead_ns) {

@@ -84,6 +84,11 @@ int hec_waits_mark(struct hec_schedule *schedule, struct hec_waits *waits, size_
 /* Which operations of several processes are one collective: they communicate, run at once, and end together. 0 or HEC_ERR_NOMEM. */
 int hec_schedule_collectives(struct hec_schedule *schedule);
 
+/* ---- hosts.c ---- */
+
+/* Of what each process waits in its collectives, what it loses by that. */
+void hec_schedule_hosts(struct hec_schedule *schedule);
+
 /* ---- order.c ---- */
 
 /* Calls in the order of a key, those left out for which it returns false. *list is malloc'ed, also where it fails (NULL: no memory). 0 or

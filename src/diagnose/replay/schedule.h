@@ -110,6 +110,7 @@ struct hec_schedule_even {
  * other work meanwhile. */
 struct hec_schedule_waits {
     int64_t waited_ns; /* for others */
+    int64_t lost_ns;   /* of that, what its host would not have taken anyway */
     int64_t held_ns;   /* that others waited for it, each of them counted */
     int64_t last;      /* times it came last */
     int64_t count;     /* collectives */

@@ -102,7 +102,7 @@ static void save_comm(const struct hec_facts *f, double times, struct hec_findin
     bool samples = s->sizes.sharing == HEC_SHARING_DDP || s->sizes.sharing == HEC_SHARING_FSDP;
     if (!steady || !f->device->ledger || s->job.size < 2 || !samples)
         return;
-    double waited_s = hec_collectives_waited(&s->job.collectives, f->device->readings.device.index);
+    double waited_s = hec_collectives_lost(&s->job.collectives, f->device->readings.device.index);
     double share = fmax(0, steady->rows[HEC_STATE_COMM].seconds - waited_s) / f->run_s;
     double joules = share * f->run_s * f->device->ledger->rows[HEC_STATE_COMM].watts / f->run_j;
     if (!(share > 0))

@@ -12,15 +12,19 @@ static const struct hec_phase_summary *phase_of(const struct hec_facts *f) {
     return NULL;
 }
 
-/* Joules that ranks wait for the one on this device; where collectives were not matched it is that one alone which waits for none. */
-static double waiting_j(const struct hec_job_diagnosis *job, int device) {
+/* Joules that ranks lose by waiting for the one on this device; where collectives were not matched it is that one alone which waits for
+ * none. */
+static double lost_j(const struct hec_summary *s, int device) {
+    const struct hec_collectives *c = &s->job.collectives;
     double joules = 0;
-    if (!job->collectives.matched)
-        return job->collectives.waiting_j;
-    for (int i = 0; i < job->rank_count; i++)
-        joules += job->ranks[i].waited_s > 0 && !(job->ranks[i].devices & hec_device_bit(device))
-                      ? job->ranks[i].waited_j
-                      : 0;
+    if (!c->matched)
+        return c->lost_j;
+    for (int i = 0; i < s->job.rank_count; i++) {
+        const struct hec_rank *r = &s->job.ranks[i];
+        const struct hec_device_diagnosis *d = hec_rank_device(s, r);
+        if (d && r->waited_s > 0 && d->readings.device.index != device)
+            joules += r->waited_j * c->lost_s[d->readings.device.index] / r->waited_s;
+    }
     return joules;
 }
 
@@ -32,7 +36,7 @@ static void others_wait(const struct hec_facts *f, struct hec_finding *out) {
         return;
     hec_finding_add(out, HEC_FACT(CHECKPOINT_WAITED, seconds, c->slowest));
     out->devices = c->devices;
-    double share = waiting_j(&f->summary->job, c->slowest) * seconds / c->waited_s[c->waits_most] / all_j;
+    double share = lost_j(f->summary, c->slowest) * seconds / c->lost_s[c->waits_most] / all_j;
     if (!(f->run_j > 0) || !(all_j > 0) || !isfinite(share))
         return;
     out->joules = hec_saving_scaled(out->joules, f->run_j / all_j, f->run_j / all_j, f->run_j / all_j);

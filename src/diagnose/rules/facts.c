@@ -63,9 +63,9 @@ void hec_facts_gather(const struct hec_summary *summary, const struct hec_device
         read_kernels(d->timeline, out);
 }
 
-double hec_collectives_waited(const struct hec_collectives *c, int device) {
+double hec_collectives_lost(const struct hec_collectives *c, int device) {
     bool one = c->inferred || (c->matched && c->slowest_share >= HEC_STRAGGLER_MOSTLY);
-    return one ? c->waited_s[device] : 0;
+    return one ? c->lost_s[device] : 0;
 }
 
 bool hec_facts_network(const struct hec_facts *f) {

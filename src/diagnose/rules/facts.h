@@ -32,8 +32,8 @@ struct hec_facts {
 void hec_facts_gather(const struct hec_summary *summary, const struct hec_device_diagnosis *device,
                       struct hec_facts *out);
 
-/* Seconds of a device's communication in which it waits for one rank that is late: they are that one's, and of no other cause. */
-double hec_collectives_waited(const struct hec_collectives *collectives, int device);
+/* Seconds of a device's communication that it loses to one rank that is late: they are that one's, and of no other cause. */
+double hec_collectives_lost(const struct hec_collectives *collectives, int device);
 
 /* A network: one that is trained, or whose modules were called. What it computes is products as a rule, seen or not. */
 bool hec_facts_network(const struct hec_facts *facts);

@@ -11,7 +11,7 @@ bool hec_judge_gradient_sync(const struct hec_facts *f, struct hec_finding *out)
     if (g->steps < HEC_GRADIENT_SYNC_STEPS || !(syncs >= HEC_GRADIENT_SYNC_LEAST) || !steady ||
         !steady->rows[HEC_STATE_COMM].ns)
         return false;
-    double stays = hec_collectives_waited(&job->collectives, f->device->readings.device.index) /
+    double stays = hec_collectives_lost(&job->collectives, f->device->readings.device.index) /
                    steady->rows[HEC_STATE_COMM].seconds;
     double in_use = hec_ledger_work(steady) + steady->rows[HEC_STATE_COMM].seconds;
     double goes = (1 - 1 / syncs) * fmax(0, 1 - stays), share = steady->rows[HEC_STATE_COMM].seconds / in_use,

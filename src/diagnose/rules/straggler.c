@@ -89,7 +89,7 @@ static bool find_late(const struct hec_facts *f, struct late *out) {
     out->slow_work_s = hec_ledger_work(f->device->steady);
     out->shared_s = hec_ledger_shared(out->waits->steady);
     out->in_use = out->work_s + out->shared_s;
-    out->waiting = c->waited_s[c->waits_most];
+    out->waiting = c->lost_s[c->waits_most];
     out->one = is_one(c, out->slow_work_s - out->work_s, out->waiting);
     double more_s =
         f->device->steady->rows[HEC_STATE_COMPUTE].seconds - out->waits->steady->rows[HEC_STATE_COMPUTE].seconds;
@@ -139,7 +139,7 @@ bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
     double goes = fmin(goes_with_code(c, &l), waiting - said_elsewhere(&l)) / waiting;
     struct excess e = l.e;
     for (int i = 0; i < HEC_DEVICE_MAX; i++)
-        all += c->waited_s[i];
+        all += c->lost_s[i];
     out->title = c->inferred ? HEC_FACT(RANK_LIKELY, waiting / in_use, c->slowest, c->waits_most)
                  : one       ? HEC_FACT(RANK_WAITS, waiting / in_use, c->slowest, c->waits_most)
                              : HEC_FACT(RANKS_IN_TURN, all / c->count / in_use);
@@ -157,7 +157,9 @@ bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
     if (c->on_host)
         report_place(waits, shared_s, out);
     else
-        hec_finding_add(out, HEC_FACT(RANK_COMM, shared_s, waiting));
+        hec_finding_add(out, HEC_FACT(RANK_COMM, shared_s, c->waited_s[c->waits_most]));
+    if (c->waited_s[c->waits_most] - waiting >= HEC_STRAGGLER_LEAST_SKEW * in_use)
+        hec_finding_add(out, HEC_FACT(RANK_OWN_HOST, c->waited_s[c->waits_most] - waiting, c->waits_most));
     if (late)
         out->lever = HEC_ANSWER(SLOW_HOST, c->slowest);
     report_clocks(f, waits, out);
@@ -167,8 +169,8 @@ bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
     out->devices = c->devices;
     /* Even shares: all take the mean. Work moves and is still paid for, and so is what a rank alone does for no work; the waiting of all
      * devices goes. */
-    double sooner = goes * (late ? waiting - c->waited_s[c->slowest] : all / c->count) / f->run_s;
-    double joules = goes * c->waiting_j;
+    double sooner = goes * (late ? waiting - c->lost_s[c->slowest] : all / c->count) / f->run_s;
+    double joules = goes * c->lost_j;
     if (late && e.own_s > e.others_s && isfinite(its[e.state].watts))
         joules += fmin(e.own_s - e.others_s, goes * waiting) * its[e.state].watts;
     joules /= f->summary->joules;
