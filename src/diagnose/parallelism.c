@@ -212,6 +212,7 @@ static void find_time(const struct hec_summary *s, const struct hec_parallelism 
         row->bubble_s = p->compute_s * (p->devices - 1) / (p->devices * p->passes);
     double idle_s = code_s + row->bubble_s;
     row->open_s = open_s + best_s;
+    row->comm_s = open_s + hidden_s;
     row->low_s = alone_s + idle_s + open_s + last_s;
     row->step_s = alone_s + idle_s + row->open_s;
     row->high_s = alone_s + idle_s + open_s + hidden_s;
@@ -305,6 +306,14 @@ double hec_sharded_code_s(const struct hec_device_diagnosis *d) {
     return d->sharding_share * seconds;
 }
 
+double hec_loop_idle_s(const struct hec_device_diagnosis *d) {
+    double seconds = 0;
+    for (int state = 0; state < HEC_STATE_COUNT; state++)
+        if (hec_state_idle((enum hec_state)state) && state != HEC_STATE_STARTUP && state != HEC_STATE_TAIL)
+            seconds += d->steady->rows[state].seconds;
+    return seconds;
+}
+
 /* A step, as the mean over the devices of which each part of it is known. */
 static void find_step(const struct hec_summary *s, struct hec_parallelism *p) {
     struct mean comm = {0}, compute = {0}, backward = {0}, joules = {0}, comm_w = {0}, idle_w = {0}, sharding = {0};
@@ -378,22 +387,60 @@ static void find_card(const struct hec_summary *s, const struct hec_device_diagn
     }
 }
 
+/* What of the devices' idling is for FSDP's own code, by stacks; 0: no FSDP, or no stacks. */
+static double sharded_part(const struct hec_summary *s, const struct hec_parallelism *p) {
+    double code_s = 0, idle_s = 0;
+    for (int i = 0; i < s->device_count && p->now == HEC_STRATEGY_FSDP; i++)
+        if (s->devices[i].readings.used && s->devices[i].steady) {
+            code_s += hec_sharded_code_s(&s->devices[i]);
+            idle_s += hec_loop_idle_s(&s->devices[i]);
+        }
+    return code_s > 0 ? fmin(1, code_s / idle_s) : 0;
+}
+
+/* Of what is run seconds and joules are measured. What is predicted of it may be less: ranks wait for each other, links are slower than
+ * stated. Of another way all of that may stay or go; at best guess it stays, but for as much as is FSDP's own. Where it is more, the other
+ * ways have as much less, down to no communication at all. */
+static void set_measured(const struct hec_summary *s, struct hec_parallelism *p) {
+    if (p->now == HEC_STRATEGIES || !p->row[p->now].applies || !isfinite(p->step_s))
+        return;
+    struct hec_strategy_row *run = &p->row[p->now];
+    double more_s = p->step_s - run->step_s, stays_s = more_s * (more_s > 0 ? 1 - sharded_part(s, p) : 1);
+    for (int i = 0; i < HEC_STRATEGIES && isfinite(more_s); i++) {
+        struct hec_strategy_row *r = &p->row[i], was = *r;
+        double least_s = r->step_s - r->open_s;
+        r->step_s = fmax(least_s, r->step_s + stays_s);
+        r->low_s = fmax(least_s, r->low_s + fmin(0, more_s));
+        r->high_s = fmax(r->step_s, r->high_s + fmax(0, more_s));
+        r->step_j += (r->step_s - was.step_s) * p->comm_w;
+        r->low_j += (r->low_s - was.low_s) * p->comm_w;
+        r->high_j += (r->high_s - was.high_s) * p->comm_w;
+    }
+    run->low_s = run->step_s = run->high_s = p->step_s;
+    run->low_j = run->step_j = run->high_j = p->step_j;
+    run->lacks &= ~(LACK(COMM) | LACK(BUS) | LACK(JOULES));
+    run->lacks |= isfinite(p->step_j) ? 0 : LACK(JOULES);
+    p->unexplained_s = more_s;
+}
+
 static bool is_known(const struct hec_strategy_row *row) {
     return row->fits == HEC_FITS_YES && isfinite(row->step_s);
 }
 
 /* What is as good as another is no reason to change, nor to divide more. */
 static void find_best(struct hec_parallelism *p) {
-    if (p->now < HEC_STRATEGIES && is_known(&p->row[p->now]))
-        p->best = p->now;
+    for (int i = 0; i < HEC_STRATEGIES && p->now < HEC_STRATEGIES && is_known(&p->row[p->now]); i++)
+        if (i != (int)p->now && is_known(&p->row[i]))
+            p->best = p->now;
     for (int i = 0; i < HEC_STRATEGIES; i++)
-        if (is_known(&p->row[i]) &&
+        if (is_known(&p->row[i]) && i != (int)p->now &&
             (p->best == HEC_STRATEGIES || p->row[i].step_s < (1 - HEC_PARALLELISM_BETTER) * p->row[p->best].step_s))
             p->best = (enum hec_strategy)i;
 }
 
 void hec_parallelism_find(const struct hec_summary *s, struct hec_parallelism *p) {
-    *p = (struct hec_parallelism){.now = HEC_STRATEGIES, .best = HEC_STRATEGIES, .card_bytes = NAN};
+    *p = (struct hec_parallelism){
+        .now = HEC_STRATEGIES, .best = HEC_STRATEGIES, .card_bytes = NAN, .unexplained_s = NAN};
     const struct hec_device_diagnosis *first = find_devices(s, p);
     const struct hec_strategy_row unknown = {.parameter_bytes = NAN,
                                              .gradient_bytes = NAN,
@@ -403,6 +450,7 @@ void hec_parallelism_find(const struct hec_summary *s, struct hec_parallelism *p
                                              .low_s = NAN,
                                              .step_s = NAN,
                                              .open_s = NAN,
+                                             .comm_s = NAN,
                                              .high_s = NAN,
                                              .low_j = NAN,
                                              .step_j = NAN,
@@ -423,5 +471,6 @@ void hec_parallelism_find(const struct hec_summary *s, struct hec_parallelism *p
             find_time(s, p, &strategies[i], &p->row[i]);
         }
     }
+    set_measured(s, p);
     find_best(p);
 }

@@ -56,10 +56,12 @@ struct hec_strategy_row {
     double parameter_bytes, gradient_bytes, state_bytes; /* that a device holds all the time, of these its own */
     double memory_bytes; /* with all that is beside them; known where the peak of the run is */
     enum hec_fits fits;
-    double sent_bytes; /* by a device, of a step */
-    double low_s, step_s, high_s;
-    double low_j, step_j, high_j; /* of a device */
-    double open_s, bubble_s; /* of step_s: communication that nothing hides, and stages that wait; 0: there is none */
+    double sent_bytes;            /* by a device, of a step */
+    double low_s, step_s, high_s; /* of what is run: measured */
+    double low_j, step_j, high_j; /* of a device; the same */
+    double open_s,
+        bubble_s; /* of a step as predicted: communication that nothing hides, and stages that wait; 0: there is none */
+    double comm_s; /* all of its communication, hidden or not */
 };
 
 struct hec_parallelism {
@@ -76,6 +78,7 @@ struct hec_parallelism {
     double comm_w, idle_w;
     bool comm_assumed; /* the middle of idle and busy watts */
     double passes, syncs;
+    double unexplained_s; /* of step_s: more than is predicted of what is run; < 0 less. NAN: it is not known */
     enum hec_bus bus;
     double bus_bytes_per_s; /* one way */
     struct hec_strategy_row row[HEC_STRATEGIES];
@@ -85,5 +88,7 @@ struct hec_parallelism {
 
 /* Of the steady part of a device: seconds in which it waits for FSDP's own code, by stacks. */
 double hec_sharded_code_s(const struct hec_device_diagnosis *device);
+/* Of it: seconds in which the device idles. */
+double hec_loop_idle_s(const struct hec_device_diagnosis *device);
 /* Of what the run shows; pure. */
 void hec_parallelism_find(const struct hec_summary *summary, struct hec_parallelism *out);

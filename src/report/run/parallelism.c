@@ -126,6 +126,12 @@ static void put_basis(struct hec_page *page, const struct hec_parallelism *p) {
                      hec_format_bytes(rate, p->bus_bytes_per_s, "/s"), buses[p->bus],
                      p->comm_assumed ? "; watts in communication are taken for the middle of idle and busy" : "",
                      p->backward_assumed ? "; the backward pass for two thirds of the compute" : "");
+    if (p->unexplained_s >= HEC_PARALLELISM_BETTER * p->step_s)
+        hec_page_row(
+            page, 2, "", HEC_TONE_DIM,
+            "%s of the run's step are more than is predicted of it, as where ranks wait for each other: \"to\" has all of that, "
+            "\"from\" nothing",
+            hec_format_si(rate, p->unexplained_s, 3, "s"));
     hec_page_row(
         page, 2, "", HEC_TONE_DIM,
         "predicted, until it is tried. Seconds and joules are of a device and a step, in which each has as much work as one has "
