@@ -256,8 +256,13 @@ TEST(test_sharding) {
     double left =
         fact_of(&w.finding, HEC_EVIDENCE_SHARD_COMM)->value[2]; /* 5 GB at 450 GB/s, as far as nothing hides them */
     assert_true(left > 0 && left < 0.012);
-    near(w.finding.seconds.best, 0.3 + 0.8 * (0.3 - left));
-    near(w.finding.joules.best, (30 * 120 + 0.8 * (30 - 100 * left) * 240) / RULE_WORLD_RUN_J);
+    double waits = fact_of(&w.finding, HEC_EVIDENCE_SHARD_WAITS)->value[0]; /* all that the bytes do not take */
+    double comm = 0.75 * waits + 0.8 * (0.3 - waits - left);
+    assert_true(waits > 0.27 && waits < 0.3 - left && shows(&w.finding, HEC_EVIDENCE_SHARD_WAITS, waits));
+    near(fact_of(&w.finding, HEC_EVIDENCE_SHARD_WAITS)->value[1], 0.75);
+    near(w.finding.seconds.best, 0.3 + comm);
+    near(w.finding.joules.best, (30 * 120 + 100 * comm * 240) / RULE_WORLD_RUN_J);
+    near(w.finding.seconds.high, 0.3 + 0.3 - left);
     assert_true(w.finding.seconds.low < 0.16); /* ranks may wait in it for other reasons */
     /* kernels that were not seen communicate as much as those of the other rank */
     sharded();
@@ -265,9 +270,21 @@ TEST(test_sharding) {
     world_state(1, HEC_STATE_COMM, 0, NAN);
     w.of[1].steady.basis = w.of[1].ledger.basis = HEC_LEDGER_CALLS;
     assert_true(world_judge(1, HEC_CAUSE_SHARDING));
-    near(w.finding.seconds.best, 0.3 + 0.8 * (0.3 - left));
+    near(w.finding.seconds.best, 0.3 + comm);
     near(w.finding.joules.best, /* at the watts of communication, and not of both */
-         (30 * 120 + 0.8 * (30 - 100 * left) * 240) / RULE_WORLD_RUN_J);
+         (30 * 120 + 100 * comm * 240) / RULE_WORLD_RUN_J);
+    /* a rank that never idles is not waited for: it is all communication, which takes longer than the links' rates have it */
+    sharded();
+    world_state(1, HEC_STATE_HOST, 0, 120);
+    world_state(1, HEC_STATE_LAUNCH, 0, 120);
+    world_state(1, HEC_STATE_COMM, 70, 240);
+    fires(HEC_CAUSE_SHARDING);
+    near(w.finding.seconds.best, 0.3 + 0.8 * (0.3 - left));
+    /* of one that is in its own code as a rule little goes */
+    sharded();
+    w.devices[1].sharding_share = 0.1;
+    fires(HEC_CAUSE_SHARDING);
+    near(w.finding.seconds.best, 0.3 + 0.1 * waits + 0.8 * (0.3 - waits - left));
 }
 
 TEST(test_sharding_that_is_needed) {
@@ -282,8 +299,9 @@ TEST(test_sharding_that_is_needed) {
     w.summary.sizes.known = false;
     silent(HEC_CAUSE_SHARDING);
     sharded();
-    w.devices[0].sharding_share = 0; /* no stacks: communication alone */
-    saves(HEC_CAUSE_SHARDING, 0.8 * 0.3);
+    w.devices[0].sharding_share = w.devices[1].sharding_share = 0; /* no stacks: communication alone */
+    fires(HEC_CAUSE_SHARDING);
+    assert_true(w.finding.seconds.best > 0.28 && w.finding.seconds.best < 0.3);
     sharded();
     w.devices[0].sharding_share = 0.03;
     for (int i = 0; i < 2; i++)

@@ -37,17 +37,65 @@ static double comm_watts(const struct hec_device_diagnosis *d, const struct hec_
     return comm_state(d) == HEC_STATE_COMPUTE && !p->comm_assumed ? fmin(watts, p->comm_w) : watts;
 }
 
-/* Of the loop: seconds of communication that nothing hides, and that data parallel training would hide. What ranks wait for one of them
- * is that one's. */
-static double comm_s(const struct hec_facts *f, const struct hec_parallelism *p) {
+/* Devices that this one may wait for: how long they idle at most, and what part of their idling is for FSDP's code. */
+struct others {
+    double idle_s, part; /* part: 1 where no stacks tell */
+};
+
+static struct others others_of(const struct hec_facts *f) {
+    const struct hec_job_diagnosis *job = &f->summary->job;
+    struct others o = {0, 1};
+    double code_s = 0, all_s = 0;
+    for (int i = 0; i < f->summary->device_count; i++) {
+        const struct hec_device_diagnosis *d = &f->summary->devices[i];
+        if (d == f->device || !d->steady || hec_rank_of(job->ranks, job->rank_count, d->readings.device.index) < 0)
+            continue;
+        double idle_s = hec_loop_idle_s(d);
+        o.idle_s = fmax(o.idle_s, idle_s);
+        if (!(d->sharding_share > 0))
+            continue;
+        all_s += idle_s;
+        code_s += hec_sharded_code_s(d);
+    }
+    if (all_s > 0)
+        o.part = fmin(1, code_s / all_s);
+    return o;
+}
+
+/* Of the loop: seconds of communication that nothing hides. */
+struct comm {
+    double moves_s; /* that data parallel training would hide: the bytes take it, or nothing else explains it */
+    double waits_s; /* in which this device is ahead of others, */
+    double part;    /* and what of that goes with sharding: as much as of what the others idle meanwhile */
+};
+
+/* A device that is ahead spins until the others have launched as well: what those do meanwhile is what it waits for. What the bytes take is
+ * known of the links, so the rest is waiting, as far as the others idle. What ranks lose to one of them is that one's. */
+static struct comm comm_of(const struct hec_facts *f, const struct hec_parallelism *p) {
     enum hec_state state = comm_state(f->device);
+    struct comm comm = {0, 0, 0};
     double seconds = f->device->steady->rows[state].seconds;
     if (!(seconds > 0) || !(p->comm_s > 0) || !isfinite(open_s(p)))
-        return 0;
+        return comm;
     if (state == HEC_STATE_COMPUTE) /* ranks compute as long as each other; they do not wait as long */
         seconds = fmax(0, seconds - p->compute_s / p->step_s * loop_s(f->device));
-    seconds = fmax(0, seconds - hec_collectives_waited(&f->summary->job.collectives, f->device->readings.device.index));
-    return seconds * fmax(0, 1 - open_s(p) / p->comm_s);
+    seconds = fmax(0, seconds - hec_collectives_lost(&f->summary->job.collectives, f->device->readings.device.index));
+    double steps = loop_s(f->device) / p->step_s;
+    double moves_s = fmin(seconds, steps * p->row[HEC_STRATEGY_FSDP].comm_s);
+    struct others others = others_of(f);
+    comm.part = others.part;
+    comm.waits_s = fmin(seconds - moves_s, others.idle_s);
+    comm.moves_s = fmax(0, seconds - comm.waits_s - steps * open_s(p));
+    return comm;
+}
+
+/* Such seconds go, at what the device draws in communication. */
+static void save_comm(const struct hec_facts *f, const struct hec_parallelism *p, struct hec_saving seconds,
+                      struct hec_finding *out) {
+    double joules = comm_watts(f->device, p) / f->run_j;
+    hec_saving_add(&out->seconds, hec_saving_scaled(seconds, 1 / f->run_s, 1 / f->run_s, 1 / f->run_s));
+    if (isfinite(joules))
+        hec_saving_add(&out->joules, hec_saving_scaled(seconds, joules, joules, joules));
 }
 
 bool hec_judge_sharding(const struct hec_facts *f, struct hec_finding *out) {
@@ -55,7 +103,8 @@ bool hec_judge_sharding(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_parallelism p;
     if (!steady || !f->device->ledger || !hec_sharding_needless(f->summary, &p))
         return false;
-    double code = hec_sharded_code_s(f->device), comm = comm_s(f, &p);
+    struct comm parts = comm_of(f, &p);
+    double code = hec_sharded_code_s(f->device), comm = parts.moves_s + parts.part * parts.waits_s;
     double all = loop_s(f->device);
     if (!(code + comm >= HEC_SHARDING_LEAST * all))
         return false;
@@ -64,16 +113,17 @@ bool hec_judge_sharding(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_add(out, HEC_FACT(SHARD_CODE, code / all * p.step_s, p.step_s));
     if (comm > 0)
         hec_finding_add(out, HEC_FACT(SHARD_COMM, p.comm_s, p.step_s, open_s(&p)));
+    if (parts.waits_s >= HEC_SHARDING_LEAST * all)
+        hec_finding_add(out, HEC_FACT(SHARD_WAITS, parts.waits_s / all * p.step_s, parts.part));
     hec_finding_add(out, HEC_FACT(SHARD_MEMORY, p.row[HEC_STRATEGY_DDP].memory_bytes, p.card_bytes,
                                   p.row[HEC_STRATEGY_FSDP].memory_bytes));
     out->confidence = HEC_SHARDING_CONFIDENCE;
     hec_waits_save_seconds(f, code, HEC_SHARDING_CODE_LOW, 1, 1, out);
-    double share = comm / f->run_s, joules = share * f->run_s * comm_watts(f->device, &p) / f->run_j;
-    hec_saving_add(&out->seconds, hec_saving_scaled((struct hec_saving){share, share, share},
-                                                    1 - HEC_SHARDING_STAYS_MOST, 1 - HEC_SHARDING_STAYS, 1));
-    if (isfinite(joules))
-        hec_saving_add(&out->joules, hec_saving_scaled((struct hec_saving){joules, joules, joules},
-                                                       1 - HEC_SHARDING_STAYS_MOST, 1 - HEC_SHARDING_STAYS, 1));
+    save_comm(f, &p,
+              (struct hec_saving){(1 - HEC_SHARDING_STAYS_MOST) * parts.moves_s,
+                                  (1 - HEC_SHARDING_STAYS) * parts.moves_s, parts.moves_s},
+              out);
+    save_comm(f, &p, (struct hec_saving){0, parts.part * parts.waits_s, parts.waits_s}, out);
     out->states = 1u << HEC_STATE_COMM;
     return true;
 }
