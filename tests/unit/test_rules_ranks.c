@@ -322,6 +322,38 @@ TEST(test_waits_beside_sharding) {
     near(w.finding.title.value[0], 0.3);
 }
 
+/* ---- batch ---- */
+
+/* The first one communicates for 60 s, and the second is busy for 10 s, of its cause's idling of 80 s: for 50 s the first one waits. */
+static double batch_of_stages(enum hec_cause owns) {
+    world_begin(2);
+    world_counters(0, 0.38, 0.1, 0.38, 0.01, 0.1);
+    d->metric[HEC_GPU_MEM_USED].maximum = 10.0 * (1 << 30);
+    world_kernel(0, BF16, 1, 12);
+    world_state(0, HEC_STATE_COMM, 60, 240);
+    world_state(1, HEC_STATE_COMPUTE, 10, 550);
+    world_state(1, HEC_STATE_HOST, 80, 120);
+    world_state(1, HEC_STATE_STARTUP, 0, 120);
+    w.devices[1].gaps = &w.of[1].gaps;
+    w.of[1].gaps.owned_s[HEC_STATE_HOST][owns] = 80;
+    for (int i = 0; i < 2; i++) {
+        w.devices[i].steps = (struct hec_step_summary){
+            .source = HEC_STEP_OPTIMIZER, .count = 100, .samples_per_step = NAN, .pid = 7 + i};
+        two_ranks[i] = (struct hec_rank){.pid = 7 + i, .number = i, .devices = 1u << i};
+    }
+    w.summary.job.size = w.summary.job.rank_count = 2;
+    w.summary.job.ranks = two_ranks;
+    fires(HEC_CAUSE_BATCH);
+    return w.finding.seconds.best;
+}
+
+/* Stages send what belongs to each sample; what a host takes for a step is as much for four times the samples. */
+TEST(test_batch_of_stages) {
+    double alone = batch_of_stages(HEC_CAUSE_DATA);
+    near(batch_of_stages(HEC_CAUSE_HOST) - alone, 0.5 * 3 / 4);
+    near(batch_of_stages(HEC_CAUSE_LAUNCH) - alone, 0.5 * 3 / 4);
+}
+
 /* ---- gradients ---- */
 
 TEST(test_gradient_sync) {

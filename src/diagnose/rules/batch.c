@@ -1,4 +1,5 @@
 /* Batch: kernels follow each other, but each is too small for the device. */
+#include "diagnose/parallelism.h"
 #include "diagnose/rules/compute.h"
 #include "diagnose/rules/pace.h"
 #include "diagnose/rules/waits.h"
@@ -95,15 +96,38 @@ static void save_code(const struct hec_facts *f, const struct hec_waits *w, doub
 }
 
 /* Ranks that share samples out send gradients and weights, as much for many samples as for few. Tensors shared out, and stages, send what
- * belongs to each sample. */
+ * belongs to each sample. But a device that communicates for longer than another one of the job is busy at all waits for that one, and what
+ * that one's host takes for a step it takes for a larger batch as well. */
+static double of_steps(const struct hec_facts *f, double comm_s) {
+    const struct hec_summary *s = f->summary;
+    bool samples = s->sizes.sharing == HEC_SHARING_DDP || s->sizes.sharing == HEC_SHARING_FSDP;
+    double most_s = samples ? comm_s : 0;
+    for (int i = 0; i < s->device_count && !samples; i++) {
+        const struct hec_device_diagnosis *d = &s->devices[i];
+        struct hec_facts other;
+        struct hec_waits w;
+        if (d == f->device || !d->steady || !d->steps.count ||
+            hec_rank_of(s->job.ranks, s->job.rank_count, d->readings.device.index) < 0)
+            continue;
+        hec_facts_gather(s, d, &other);
+        hec_waits_gather(&other, &w);
+        double idle_s = hec_loop_idle_s(d);
+        double busy_s = hec_ledger_work(d->steady) + hec_ledger_shared(d->steady) - idle_s;
+        double step_s = w.owned_s[HEC_CAUSE_LAUNCH] + (hec_facts_network(&other) ? w.owned_s[HEC_CAUSE_HOST] : 0);
+        double waits_s = fmin(comm_s - busy_s, idle_s);
+        if (waits_s > 0)
+            most_s = fmax(most_s, waits_s * fmin(1, step_s / idle_s));
+    }
+    return most_s;
+}
+
 static void save_comm(const struct hec_facts *f, double times, struct hec_finding *out) {
     const struct hec_summary *s = f->summary;
     const struct hec_ledger_device *steady = f->device->steady;
-    bool samples = s->sizes.sharing == HEC_SHARING_DDP || s->sizes.sharing == HEC_SHARING_FSDP;
-    if (!steady || !f->device->ledger || s->job.size < 2 || !samples)
+    if (!steady || !f->device->ledger || s->job.size < 2)
         return;
-    double waited_s = hec_collectives_lost(&s->job.collectives, f->device->readings.device.index);
-    double share = fmax(0, steady->rows[HEC_STATE_COMM].seconds - waited_s) / f->run_s;
+    double lost_s = hec_collectives_lost(&s->job.collectives, f->device->readings.device.index);
+    double share = of_steps(f, fmax(0, steady->rows[HEC_STATE_COMM].seconds - lost_s)) / f->run_s;
     double joules = share * f->run_s * f->device->ledger->rows[HEC_STATE_COMM].watts / f->run_j;
     if (!(share > 0))
         return;
