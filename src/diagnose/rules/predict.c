@@ -10,6 +10,13 @@
 
 #define REST_MAX 16 /* findings whose edits are tried together */
 
+/* What an edit alone gave when it was last asked for: the devices of a job have many findings with the same answer. */
+struct asked {
+    bool known;
+    double value;
+    struct hec_replay replay;
+};
+
 struct hec_predictor {
     struct hec_schedule schedule;
     struct hec_replay recorded;
@@ -20,7 +27,8 @@ struct hec_predictor {
     double data_s;        /* that the program waited for data in the stretch */
     double link_gb_per_s; /* that pinned copies reach; NAN unknown: the edit's own */
     struct hec_pace pace;
-    double cores; /* share of the usable cores that the program takes as it is; NAN unknown */
+    struct asked *asked; /* by edit; malloc'ed */
+    double cores;        /* share of the usable cores that the program takes as it is; NAN unknown */
 };
 
 /* ---- which edit answers a finding ---- */
@@ -77,6 +85,20 @@ static int replay(const struct hec_predictor *p, const struct hec_replay_edit *e
     return err;
 }
 
+static int replay_alone(const struct hec_predictor *p, struct answer a, struct hec_replay *out) {
+    struct asked *asked = &p->asked[a.edit];
+    struct hec_replay_edit edit = hec_edit_with(a.edit, a.value);
+    if (!asked->known || !(asked->value >= edit.value && asked->value <= edit.value)) {
+        int err = replay(p, &edit, 1, &asked->replay);
+        asked->known = !err;
+        asked->value = edit.value;
+        if (err)
+            return err;
+    }
+    *out = asked->replay;
+    return 0;
+}
+
 /* Kernels take as long when they are recorded; what lies between them takes longer, and no record says which part of it. So where the
  * program is known to go faster outside of windows, each part is taken to be shorter alike. */
 static double waits_left(const struct hec_predictor *p) {
@@ -126,11 +148,15 @@ int hec_predictor_begin(struct hec_meter *meter, const struct hec_summary *summa
                         struct hec_predictor **out, struct hec_why *why) {
     struct hec_predictor *p = calloc(1, sizeof *p);
     struct hec_replay usual;
+    struct asked *asked = calloc(HEC_EDIT_COUNT, sizeof *asked);
     *out = NULL;
-    if (!p) {
+    if (!p || !asked) {
+        free(p);
+        free(asked);
         hec_schedule_free(schedule);
         return HEC_ERR_NOMEM;
     }
+    p->asked = asked;
     p->schedule = *schedule;
     p->waits_left = 1;
     *schedule = (struct hec_schedule){0};
@@ -166,15 +192,15 @@ void hec_predictor_end(struct hec_predictor *p) {
     if (!p)
         return;
     hec_schedule_free(&p->schedule);
+    free(p->asked);
     free(p);
 }
 
 /* ---- a finding ---- */
 
 static int predict_with(const struct hec_predictor *p, struct answer a, struct hec_finding *finding) {
-    struct hec_replay_edit edit = hec_edit_with(a.edit, a.value);
     struct hec_replay r;
-    int err = replay(p, &edit, 1, &r);
+    int err = replay_alone(p, a, &r);
     if (err)
         return err;
     if (a.edit == HEC_EDIT_DATA)
