@@ -1,12 +1,37 @@
-"""Jobs of 8 to 64 ranks, by import of a trace of each: who is late, who is missing, on one page."""
+"""Jobs of 8 to 64 ranks, live on simulated GPUs and by import of a trace of each: who is late, who is missing, on one page."""
 import gzip
 import json
+import sys
 
 import pytest
 
 import rank_traces
+from test_ranks import RANK
 
 STEPS, LATE = 12, 5
+
+# As many processes, each on a simulated GPU of its own; the first one starts them, and lets all of them begin each step at once.
+LIVE = '''
+import os, subprocess, sys, time
+LATE_RANK, STEPS, RANKS = map(int, sys.argv[1:4])
+if len(sys.argv) == 4:
+    ready, begins = [os.pipe() for _ in range(RANKS)], [os.pipe() for _ in range(RANKS)]
+    ranks = []
+    for rank in range(RANKS):
+        ends = (ready[rank][1], begins[rank][0])
+        os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(RANKS), TORCHELASTIC_RUN_ID="x")
+        ranks.append(subprocess.Popen([sys.executable, __file__, *sys.argv[1:], *map(str, ends)], pass_fds=ends))
+        os.close(ready[rank][1])
+    for step in range(STEPS):
+        for reads, _ in ready:
+            assert os.read(reads, 1)
+        for _, writes in begins:
+            os.write(writes, b".")
+    sys.exit(max(rank.wait() for rank in ranks))
+to, other_end = map(int, sys.argv[4:])
+RANK = int(os.environ["RANK"])
+LATE = 0.02 * (RANK == LATE_RANK)
+''' + RANK.replace("RANK % 2)", "RANK)").replace("LATE_RANK == 1 - RANK", "LATE_RANK not in (-1, RANK)")
 
 
 @pytest.fixture(scope="module", params=[8, 64])
@@ -41,6 +66,32 @@ def test_one_late_rank_of_many(hec, job):
     assert collectives["bus_bytes_per_second"] == pytest.approx(collectives["bus_bytes"] / collectives["transfer_seconds"])
     what = json.loads(hec.ok("whatif", "--json", "job.hec").stdout)
     assert what["unchanged"]["ranks_waited_seconds"] == pytest.approx((count - 1) * waited, rel=0.2)
+
+
+def live(hec, late, count):
+    (hec.folder / "job.py").write_text(LIVE)
+    hec.ok("run", "-q", "-f", "--sim", f"h200x{count}", "--trace=full", "-o", "job.hec", "--", sys.executable, "job.py", late, 40, count, timeout=300)
+    return hec.report("job.hec"), hec.ok("report", "job.hec").stdout
+
+
+@pytest.mark.parametrize("count", [8, 16])
+def test_a_live_job(hec, count):
+    """By 20 of each 32 ms. What is said of it is no longer than of two ranks, but for the tables of ranks and of devices, of 8 rows at most."""
+    report, text = live(hec, LATE, count)
+    ranks, first = {r["rank"]: r for r in report["job"]["ranks"]}, report["findings"][0]
+    assert report["job"]["size"] == len(ranks) == count and report["job"]["missing"] is None
+    assert [r["devices"] for r in ranks.values()] == [[index] for index in range(count)]
+    assert first["cause"] == "straggler" and first["devices"] == list(range(count)) and f"rank {LATE} (GPU {LATE})" in report["headline"]
+    assert first["source"][0]["function"] == "log"
+    assert ranks[LATE]["came_last"] == ranks[LATE]["collectives"] > 16 and ranks[LATE]["waited_seconds"] < 0.05
+    assert all(r["waited_seconds"] == pytest.approx(40 * 0.02, rel=0.2) for r in ranks.values() if r["rank"] != LATE)
+    low, best, high = first["predicted"]["step"]["seconds_fraction"]
+    assert low < 20 / 32 < high and abs(best - 20 / 32) < 0.15
+    of_two = live(hec, 1, 2)[1]
+    assert len(text.splitlines()) <= len(of_two.splitlines()) + 8 + 8
+    assert len(text.split("\nJob ")[1].split("\n\n")[0].splitlines()) <= 2 + 1 + 8 + 1
+    rows = text.split("\nGPUs ")[1].split("\n\n")[0].splitlines()
+    assert len(rows) <= 2 + 8 + 3 and any(f"GPU {LATE} " in row for row in rows)
 
 
 def test_its_table_is_short(hec, job):

@@ -11,7 +11,7 @@
 #define SHARE_APART 0.05 /* of the run in one state: more is a difference */
 #define WATTS_APART 0.10 /* of the mean power */
 #define STATE_LEAST 0.01 /* a state with less on every device has no column */
-#define ROWS_ALL 16      /* of more devices few have a row: */
+#define ROWS_ALL 8       /* of more devices than a node has few have a row: */
 #define ROWS_FEW 8       /* the typical one and those that differ */
 #define CHAPTERS 3       /* the typical device, and of those that differ */
 #define LABEL_COLUMNS 13
