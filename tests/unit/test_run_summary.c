@@ -377,7 +377,7 @@ TEST(who_is_waited_for_on_the_host) {
         assert_near(ranks[slow].waited_s, 0, 1e-9);
         assert_near(ranks[slow].held_s, 30, 1e-9);
         assert_near(ranks[slow].held_j, 30 * 150, 1e-6);
-        assert_near(c->waiting_j, 30 * 150, 1e-6);
+        assert_near(c->lost_j, 30 * 150, 1e-6);
         assert_false(c->estimated);
         assert_true(ranks[slow].holds && !ranks[!slow].holds);
         assert_true(ranks[0].in_short_table && ranks[1].in_short_table);
