@@ -646,7 +646,7 @@ TEST(gradient_sync) {
     FINDS(HEC_CAUSE_GRADIENT_SYNC, e, HEC_FACT(SYNCS, 4, goes_away * 20 / in_use), HEC_FACT(SYNC_PASSES, 6, 4),
           HEC_FACT(COMM_TIME, 20, in_use), HEC_FACT(SYNC_BYTES, 5e8, 4));
     w.summary.job.collectives.inferred = true; /* a quarter of it is waiting for one that is late: that stays */
-    w.summary.job.collectives.waited_s[0] = 5;
+    w.summary.job.collectives.lost_s[0] = 5;
     find(HEC_CAUSE_GRADIENT_SYNC);
     same_number(w.finding.seconds.best, 0.2 * HEC_GRADIENT_SYNC_GOES * goes_away * 0.75, "best");
     w.summary.job.gradients.syncs = 14;
