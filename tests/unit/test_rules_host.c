@@ -243,13 +243,15 @@ TEST(test_launch_in_a_framework) {
     w.summary.step_part[HEC_STEP_BACKWARD] = (struct hec_step_part_summary){12, 1000};
     assert_true(judge(HEC_CAUSE_LAUNCH) && SAYS(GRAPHS_HOLD, 20e-3) && SECOND(GRAPHS_HOLD, 2.2e-3));
     assert_true(is_near(w.finding.seconds.best, 0.2 - 0.022) && w.finding.seconds.high >= 0.3);
+    assert_true(is_near(w.finding.edit_value, 1 - (0.2 - 0.022) / 0.3 / hec_goes_of(HEC_CAUSE_LAUNCH)->part.best));
     w.summary.step_part[HEC_STEP_BACKWARD].seconds = 92; /* more than waits for launches are */
     assert_true(judge(HEC_CAUSE_LAUNCH) &&
                 is_near(w.finding.seconds.best, hec_goes_of(HEC_CAUSE_LAUNCH)->part.best * 0.3));
     w.summary.step_part[HEC_STEP_FORWARD].seconds = w.summary.step_part[HEC_STEP_BACKWARD].seconds =
         1; /* less than the call */
     assert_true(judge(HEC_CAUSE_LAUNCH) && w.finding.seconds.best == 0 && w.finding.seconds.low == 0);
-    w.summary.framed = false; /* the program's own loop can be captured whole */
+    assert_true(is_near(w.finding.edit_value, 1)); /* of the replay too: it leaves all launches as they are */
+    w.summary.framed = false;                      /* the program's own loop can be captured whole */
     assert_true(judge(HEC_CAUSE_LAUNCH) &&
                 is_near(w.finding.seconds.best, hec_goes_of(HEC_CAUSE_LAUNCH)->part.best * 0.3));
     w.summary.framed = true;

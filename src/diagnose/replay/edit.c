@@ -164,7 +164,7 @@ APPLY(apply_GRAPHS) {
     change->call *= value;
     if (hec_call_code_ns(s, c) < HEC_STATE_BRIEF_NS)
         change->code *= value;
-    change->graphed = true;
+    change->graphed = value < 1;
 }
 
 APPLY(apply_HOST) {

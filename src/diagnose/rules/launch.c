@@ -55,7 +55,9 @@ bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
     bool whole = f->steps->source == HEC_STEP_MODULE || f->steps->source == HEC_STEP_PERIODIC || f->steps->count == 0;
     double hidden = whole ? w.beside_s / owned_s : 0;
     const struct hec_saving *goes = &hec_goes_of(out->cause)->part;
-    double best = fmin(graphs_hold(f, owned_s, out), goes->best * (1 + hidden));
+    double held = graphs_hold(f, owned_s, out), best = fmin(held, goes->best * (1 + hidden));
+    if (isfinite(held)) /* the replay of graphs leaves launches what those outside of them take */
+        out->edit_value = fmax(0, 1 - held / goes->best);
     hec_waits_save(f, &w, out->cause, fmin(goes->low, best), best, 1 + fmax(code_s / owned_s, hidden), out);
     if (f->device->gaps && f->device->gaps->operations_s > HEC_OPERATIONS_LEAST * w.owned_s[HEC_CAUSE_LAUNCH])
         compile_operations(f, out);
