@@ -5,6 +5,8 @@
 #include "tests/unit/folder.h"
 #include "tests/unit/kept.h"
 
+#include <time.h>
+
 #define SELF 50
 #define ROOT 100
 #define SECOND HEC_NS_PER_S
@@ -157,6 +159,44 @@ TEST_BOTH(members_are_the_command_its_descendants_and_orphans) {
     assert_int_equal(process->end_ns, -1);
     assert_int_equal(process->start_ns - kept_process(ROOT)->start_ns, TICK_MS * HEC_NS_PER_MS);
     assert_null(kept_process(60));
+}
+
+/* The kernel has that by time since boot. Where the two clocks part (the machine slept), a process that began "later" than it was seen
+ * would not be who used a GPU before. */
+TEST_BOTH(none_began_after_it_was_seen) {
+    PUT(.pid = ROOT, .parent = SELF, .start = 200, .children = "101");
+    PUT(.pid = 101, .parent = ROOT, .start = INT32_MAX); /* 248 days after boot */
+    start_root();
+    assert_true(kept_process(ROOT)->start_ns < world.now_ns);
+    assert_int_equal(kept_process(101)->start_ns, world.now_ns);
+    poll_next();
+    end(101);
+    poll_next();
+    assert_int_equal(kept_process(101)->start_ns, world.now_ns - 2 * SECOND);
+    assert_int_equal(kept_process(101)->end_ns, world.now_ns);
+}
+
+/* Nor does it matter that they parted after hec began to look. */
+static int64_t wall_of(void) {
+    return 0;
+}
+
+static int64_t two_hours_before(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * SECOND + ts.tv_nsec - 7200 * SECOND;
+}
+
+TEST_BOTH(a_machine_may_sleep_meanwhile) {
+    static const struct hec_clock_source later = {two_hours_before, wall_of};
+    PUT(.pid = ROOT, .parent = SELF, .start = 200, .children = "101");
+    start_root();
+    hec_clock_set_source(&later);
+    PUT(.pid = 101, .parent = ROOT, .start = 200);
+    poll_next();
+    hec_clock_set_source(NULL);
+    int64_t apart_ns = kept_process(ROOT)->start_ns - kept_process(101)->start_ns;
+    assert_in_range(apart_ns, 7199 * SECOND, 7201 * SECOND);
 }
 
 /* What another user runs below the user's processes (sudo, a service) is not the user's to see, nor what is below that. */

@@ -40,9 +40,6 @@ void hec_tree_init(struct hec_tree *tree, int proc, int32_t self, bool is_this_s
     /* at most three eighths of the descriptors; files of a recording do not end with their process */
     if (is_this_system && getrlimit(RLIMIT_NOFILE, &files) == 0)
         tree->open_max = files.rlim_cur / 8 < HEC_TREE_OPEN_MAX ? (int)(files.rlim_cur / 8) : HEC_TREE_OPEN_MAX;
-    struct timespec boot;
-    clock_gettime(CLOCK_BOOTTIME, &boot);
-    tree->boot_offset_ns = hec_clock_mono_ns() - ((int64_t)boot.tv_sec * HEC_NS_PER_S + boot.tv_nsec);
 }
 
 static void close_files(struct hec_tree *tree, struct hec_tree_member *member) {
@@ -239,6 +236,19 @@ static bool is_excluded(const struct hec_tree *tree, const struct hec_proc_stat 
     return false;
 }
 
+/* Time since boot, by which the kernel says when a process began, goes on while the machine sleeps. */
+static int64_t boot_offset(void) {
+    struct timespec boot;
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    return hec_clock_mono_ns() - ((int64_t)boot.tv_sec * HEC_NS_PER_S + boot.tv_nsec);
+}
+
+/* Whatever the kernel says: what is there began before, else what it did until now would be a stranger's. */
+static int64_t start_of(const struct hec_tree *tree, const struct hec_proc_stat *stat) {
+    int64_t start_ns = stat->start_ticks * tree->us_per_tick * HEC_NS_PER_US + tree->boot_offset_ns;
+    return start_ns < tree->now_ns ? start_ns : tree->now_ns;
+}
+
 bool hec_tree_add(struct hec_tree *tree, int32_t pid, int32_t parent) {
     char path[64], text[SMALL_FILE];
     struct hec_proc_stat stat;
@@ -263,7 +273,7 @@ bool hec_tree_add(struct hec_tree *tree, int32_t pid, int32_t parent) {
     member->stat_fd = member->io_fd = member->children_fd = -1;
     member->start_ticks = stat.start_ticks;
     member->record = (struct hec_process){.pid = pid, .parent = stat.parent, .end_ns = -1};
-    member->record.start_ns = stat.start_ticks * tree->us_per_tick * HEC_NS_PER_US + tree->boot_offset_ns;
+    member->record.start_ns = start_of(tree, &stat);
     if (!tree->has_io)
         member->record.read_kib = member->record.written_kib = -1;
     member->changed = true;
@@ -322,6 +332,7 @@ static void sum_up(struct hec_tree *tree) {
 void hec_tree_update(struct hec_tree *tree, int32_t root, int64_t now_ns, bool look_at_threads,
                      const struct hec_sink *sink) {
     tree->now_ns = now_ns;
+    tree->boot_offset_ns = boot_offset();
     compact(tree);
     for (int i = 0; i < tree->count; i++) {
         struct hec_tree_member *member = &tree->members[i];

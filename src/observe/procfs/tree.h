@@ -70,7 +70,7 @@ struct hec_tree {
     int64_t waited_by_self_us;  /* since */
     int64_t kept[HEC_AMOUNT_COUNT];
     int64_t now_ns;
-    int64_t boot_offset_ns; /* monotonic time minus time since boot */
+    int64_t boot_offset_ns; /* monotonic time minus time since boot, at the last update */
 
     /* results of the last update */
     int64_t amount[HEC_AMOUNT_COUNT];
