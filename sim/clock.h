@@ -10,6 +10,7 @@
 
 #define SIM_CLOCK_OFFSET 24 /* in that memory */
 #define SIM_CLOCK_SLOTS 512
+#define SIM_CLOCK_BIRTHS 4096
 
 enum sim_clock_state { SIM_CLOCK_FREE, SIM_CLOCK_RUNS, SIM_CLOCK_WAITS };
 
@@ -26,16 +27,25 @@ struct sim_clock_slot {
     uint64_t ran;       /* for so long (ns) when it was last looked at */
 };
 
+/* When a process began: the kernel says it by the real clock. In the place that its pid gives or the next free one. Never removed, as a
+ * process would seem to be another one then. */
+struct sim_clock_birth {
+    pid_t pid;
+    int64_t ns;
+};
+
 struct sim_clock {
     uint32_t started; /* atomic */
     uint32_t used;    /* slots behind were never taken */
     pid_t maker;      /* the process that made it */
     pthread_mutex_t lock;
-    int64_t now_ns, wall_offset_ns; /* now: atomic */
-    int64_t shorts_ns;              /* that have passed since everybody was looked at */
-    pid_t alone;                    /* tid of the only thread that was woken since then; 0: there are others. Atomic */
-    pid_t watching;                 /* tid of the waiting thread that looks whether all others sleep */
+    int64_t now_ns, wall_offset_ns;  /* now: atomic */
+    int64_t begun_ns, real_begun_ns; /* when this clock began, by itself and by the kernel's */
+    int64_t shorts_ns;               /* that have passed since everybody was looked at */
+    pid_t alone;                     /* tid of the only thread that was woken since then; 0: there are others. Atomic */
+    pid_t watching;                  /* tid of the waiting thread that looks whether all others sleep */
     struct sim_clock_slot slots[SIM_CLOCK_SLOTS];
+    struct sim_clock_birth births[SIM_CLOCK_BIRTHS];
 };
 
 /* Of that library: the world in that file gets a clock, by which this process goes from now on; and by the real one again. */

@@ -3,22 +3,26 @@
 #undef _FORTIFY_SOURCE /* it makes inline functions of some that are defined here */
 #include "tests/clock/clock.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -129,6 +133,45 @@ static const char *file_of(const char *path) {
     }
 OPEN(open)
 OPEN(open64)
+
+/* Field 22 of /proc/PID/stat, after the last bracket: when the process began, in ticks since boot. A process that was started after a
+ * program had computed for long began later than all that it did, if that stood there by the real clock. The new length. */
+static ssize_t put_birth(struct sim_clock *clock, char *text, ssize_t length, size_t room) {
+    int64_t tick_ns = NS_PER_S / sysconf(_SC_CLK_TCK);
+    const char *at = memrchr(text, ')', (size_t)length), *end = text + length;
+    for (int field = 2; at && field < 22; field++)
+        at = memchr(at + 1, ' ', (size_t)(end - at - 1));
+    const char *rest = at ? memchr(at + 1, ' ', (size_t)(end - at - 1)) : NULL;
+    if (!rest)
+        return length;
+    char ticks[24];
+    int64_t birth = clock_birth(clock, atoi(text), strtoll(at, NULL, 10) * tick_ns, tick_ns);
+    int digits = snprintf(ticks, sizeof ticks, "%lld", (long long)(birth / tick_ns));
+    ssize_t grown = length + digits - (rest - at - 1);
+    if (birth < 0 || (size_t)grown > room)
+        return length;
+    char *to = text + (at + 1 - text);
+    memmove(to + digits, rest, (size_t)(end - rest));
+    memcpy(to, ticks, (size_t)digits);
+    return grown;
+}
+
+static bool is_of_proc(int fd) {
+    struct statfs status;
+    return fstatfs(fd, &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
+}
+
+#define PREAD(name)                                                                                                    \
+    EXPORT ssize_t name(int fd, void *to, size_t size, off_t at) {                                                     \
+        struct sim_clock *clock = clock_current();                                                                     \
+        REAL(name);                                                                                                    \
+        ssize_t length = real(fd, to, size, at);                                                                       \
+        bool stat = clock && at == 0 && length > 0 && isdigit(*(unsigned char *)to) &&                                 \
+                    memchr(to, '(', (size_t)length) && is_of_proc(fd);                                                 \
+        return stat ? put_birth(clock, to, length, size) : length;                                                     \
+    }
+PREAD(pread)
+PREAD(pread64)
 
 /* ---- sleeping ---- */
 

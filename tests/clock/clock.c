@@ -73,7 +73,26 @@ static void give_lock(struct sim_clock *clock) {
 
 /* ---- slots ---- */
 
+/* NULL: it is not known, and there is no room. With pid 0: room for it. */
+static struct sim_clock_birth *birth_of(struct sim_clock *clock, pid_t pid) {
+    for (int i = 0; i < SIM_CLOCK_BIRTHS; i++) {
+        struct sim_clock_birth *birth = &clock->births[(pid + i) % SIM_CLOCK_BIRTHS];
+        if (birth->pid == pid || birth->pid == 0)
+            return birth;
+    }
+    return NULL;
+}
+
+/* Now; known: it may have been seen before. */
+static void be_born(struct sim_clock *clock, pid_t pid, bool known) {
+    struct sim_clock_birth *birth = birth_of(clock, pid);
+    if (birth && (birth->pid == 0 || !known))
+        *birth = (struct sim_clock_birth){pid, clock->now_ns};
+}
+
 static struct sim_clock_slot *take_slot(struct sim_clock *clock, pid_t pid, pid_t tid) {
+    if (pid == tid)
+        be_born(clock, pid, true);
     for (uint32_t i = 0; i < SIM_CLOCK_SLOTS; i++) {
         struct sim_clock_slot *slot = &clock->slots[i];
         if (slot->state != SIM_CLOCK_FREE)
@@ -401,11 +420,26 @@ void clock_expected(struct sim_clock *clock, struct sim_clock_slot *slot, pid_t 
     struct sim_clock_slot *own = enter(clock);
     if (pid == 0)
         slot->state = SIM_CLOCK_FREE;
-    else if (slot->tid == 0) { /* it has not said so itself */
+    else
+        be_born(clock, pid, false);
+    if (pid && slot->tid == 0) { /* it has not said so itself */
         slot->pid = pid;
         slot->tid = tid;
     }
     leave(clock, own);
+}
+
+/* Whoever looks may come before its parent says so: time stands still between. Of one that is older than the machine, or has no room, that
+ * was as long before or after the machine began as it was by the real clock. */
+int64_t clock_birth(struct sim_clock *clock, pid_t pid, int64_t real_ns, int64_t tick_ns) {
+    struct sim_clock_slot *own = enter(clock);
+    if (real_ns + tick_ns > clock->real_begun_ns)
+        be_born(clock, pid, true);
+    const struct sim_clock_birth *birth = birth_of(clock, pid);
+    bool known = birth && birth->pid == pid;
+    int64_t ns = known ? birth->ns : real_ns - clock->real_begun_ns + clock->begun_ns;
+    leave(clock, own);
+    return ns;
 }
 
 void clock_be(struct sim_clock_slot *slot) {
@@ -491,7 +525,8 @@ EXPORT int hecTestClockStart(int fd) {
     pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
     pthread_mutex_init(&clock->lock, &attributes);
     pthread_mutexattr_destroy(&attributes);
-    clock->now_ns = clock_read(CLOCK_MONOTONIC);
+    clock->now_ns = clock->begun_ns = clock_read(CLOCK_MONOTONIC);
+    clock->real_begun_ns = clock_real(CLOCK_BOOTTIME);
     clock->wall_offset_ns = clock_real(CLOCK_REALTIME) - clock_real(CLOCK_MONOTONIC);
     clock->maker = getpid();
     join_in(clock);

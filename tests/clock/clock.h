@@ -31,6 +31,9 @@ void clock_signal(struct sim_clock *clock, const void *object, bool all);
 /* That process may wake up (0: any). */
 void clock_poke(struct sim_clock *clock, pid_t pid);
 
+/* When the process began, of which the kernel says when that was since boot, rounded down to a tick. */
+int64_t clock_birth(struct sim_clock *clock, pid_t pid, int64_t real_ns, int64_t tick_ns);
+
 /* A thread or process that is about to be: nothing happens before it has a chance to say what it waits for. */
 struct sim_clock_slot *clock_expect(struct sim_clock *clock);
 void clock_expected(struct sim_clock *clock, struct sim_clock_slot *slot, pid_t pid, pid_t tid); /* pid 0: never */

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-from conftest import BINARY, CLOCK, ROOT
+from conftest import BINARY, CLOCK, ROOT, rows
 
 # Prints whether the clock is the kernel's, and how long it took to compute, to sleep, and to wait for a program; and what all of that
 # took of a processor, by the thread's own clock.
@@ -65,6 +65,18 @@ def test_no_wait_for_a_core_is_seen(hec):
     program = "import threading\nfor name in (f'self/task/{threading.get_native_id()}/schedstat', 'stat'): print(open('/proc/' + name).read() == '')"
     for options, seen in (("--sim", "h200"), "True\nTrue\n"), ((), "False\nFalse\n"):
         assert hec.ok("run", "-q", "-f", "-o", "x.hec", *options, "--", sys.executable, "-c", program).stdout == seen
+
+
+def test_a_process_begins_by_it(hec):
+    """The kernel says by the real clock when a process began. On a busy machine that was after all that it did on the GPU, by this clock, so
+    the GPU was not charged: others had used it. Here the machine is busy for 2.5 s of CPU time, whatever else it does."""
+    computes = f"{sys.executable} -c 'import time\nwhile time.process_time() < 2.5: pass'"
+    plays = f"{BINARY} sim healthy-train --seconds 1.2 > healthy.txt"
+    hec.ok("run", "-q", "-o", "x.hec", "--sim", "h200", "--", "sh", "-c", f"{computes}; {plays}; sleep 100; {plays}; exit 0")
+    device, = hec.report("x.hec")["devices"]
+    assert device["used"] and device["shared_with"] == 0
+    starts = [start / 1e9 for start, in rows(hec.folder / "x.hec", "SELECT start_ns FROM process WHERE name = 'hec' ORDER BY start_ns")]
+    assert len(starts) == 2 and abs(starts[0]) < 0.02 and abs(starts[1] - starts[0] - 101.2) < 0.1
 
 
 def test_nothing_of_hec_has_it():
