@@ -13,7 +13,6 @@
 #include "report/html.h"
 #include "tests/unit/folder.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -63,29 +62,30 @@ void hec_log(enum hec_log_level at, const char *format, ...) {
 
 /* How many locks are held: the one under which pages are made, and that of the node. */
 static int locks;
-static int passed_on(const char *name, pthread_mutex_t *mutex) {
-    int (*real)(pthread_mutex_t *);
-    *(void **)&real = dlsym(RTLD_NEXT, name);
-    return real(mutex);
-}
-int pthread_mutex_lock(pthread_mutex_t *mutex) {
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex) {
     locks++;
-    return passed_on("pthread_mutex_lock", mutex);
+    return __real_pthread_mutex_lock(mutex);
 }
-int pthread_mutex_unlock(pthread_mutex_t *mutex) {
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex) {
     locks--;
-    return passed_on("pthread_mutex_unlock", mutex);
+    return __real_pthread_mutex_unlock(mutex);
 }
 
 /* ---- the system ---- */
 
 static bool no_limit;
-int getrusage(__rusage_who_t who, struct rusage *usage) {
+int __wrap_getrusage(int who, struct rusage *usage);
+int __wrap_getrlimit(int of, struct rlimit *limit);
+int __wrap_getrusage(int who, struct rusage *usage) {
     assert_int_equal(who, RUSAGE_SELF);
     *usage = (struct rusage){.ru_utime = {3, 250000}, .ru_stime = {4, 125000}};
     return 0;
 }
-int getrlimit(__rlimit_resource_t of, struct rlimit *limit) {
+int __wrap_getrlimit(int of, struct rlimit *limit) {
     assert_int_equal(of, RLIMIT_NOFILE);
     *limit = (struct rlimit){777, 4096};
     return no_limit ? -1 : 0;
@@ -420,7 +420,10 @@ static struct event {
 } events[8];
 static int passed;
 
-int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *wait, const sigset_t *mask) {
+int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *wait, const sigset_t *mask);
+int __wrap___ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *wait, const sigset_t *mask,
+                       size_t size);
+int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *wait, const sigset_t *mask) {
     const struct event *event = &events[passed];
     int64_t at_ns = (int64_t)(event->at_s * S), until_ns = now_ns + wait->tv_sec * S + wait->tv_nsec;
     assert_null(mask);
@@ -450,10 +453,10 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *wait, const s
     return (event->signal != 0) + event->job;
 }
 /* As it is called where the size of the array is checked. */
-int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *wait, const sigset_t *mask, size_t size);
-int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *wait, const sigset_t *mask, size_t size) {
+int __wrap___ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *wait, const sigset_t *mask,
+                       size_t size) {
     assert_true(count <= size / sizeof *fds);
-    return ppoll(fds, count, wait, mask);
+    return __wrap_ppoll(fds, count, wait, mask);
 }
 
 /* ---- runs ---- */

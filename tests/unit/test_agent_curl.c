@@ -13,16 +13,19 @@ static char one_library, functions[NAMES];
 static const char *has, *lacks; /* a library, a function */
 static char opened[256];
 
-void *dlopen(const char *name, int how) {
+void *__wrap_dlopen(const char *name, int how);
+char *__wrap_dlerror(void);
+void *__wrap_dlsym(void *restrict library, const char *restrict name);
+void *__wrap_dlopen(const char *name, int how) {
     assert_int_equal(how, RTLD_NOW | RTLD_LOCAL);
     snprintf(opened + strlen(opened), sizeof opened - strlen(opened), "%s ", name);
     return has && strcmp(name, has) == 0 ? &one_library : NULL;
 }
-char *dlerror(void) {
+char *__wrap_dlerror(void) {
     static char said[] = "no such file";
     return said;
 }
-void *dlsym(void *restrict library, const char *restrict name) {
+void *__wrap_dlsym(void *restrict library, const char *restrict name) {
     assert_ptr_equal(library, &one_library);
     for (size_t i = 0; i < NAMES; i++)
         if (strcmp(name, names[i]) == 0)

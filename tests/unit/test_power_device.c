@@ -7,7 +7,6 @@
 #include "folder.h"
 #include "sim_fixture.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #define DEVICES 3
@@ -252,10 +251,10 @@ TEST(devices_are_found) {
 }
 
 static const char *nvml_of_system; /* in its place; NULL: the system's */
-void *dlopen(const char *name, int how) {
-    void *(*real)(const char *, int);
-    *(void **)&real = dlsym(RTLD_NEXT, "dlopen");
-    return real(nvml_of_system && name && strstr(name, "nvidia-ml") ? nvml_of_system : name, how);
+void *__real_dlopen(const char *name, int how);
+void *__wrap_dlopen(const char *name, int how);
+void *__wrap_dlopen(const char *name, int how) {
+    return __real_dlopen(nvml_of_system && name && strstr(name, "nvidia-ml") ? nvml_of_system : name, how);
 }
 
 /* The boot of this machine is the kernel's; of one whose driver cannot be used nothing is open. */
