@@ -60,33 +60,40 @@ void hec_log(enum hec_log_level at, const char *format, ...) {
     va_end(list);
 }
 
+/* Sanitizers ask the system before they can watch anybody, by these as well where they are a part of the program. */
+#define BEFORE_ALL __attribute__((no_sanitize_address))
+
 /* How many locks are held: the one under which pages are made, and that of the node. */
 static int locks;
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
-int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex) {
+BEFORE_ALL int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex) {
     locks++;
     return __real_pthread_mutex_lock(mutex);
 }
-int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex) {
+BEFORE_ALL int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex) {
     locks--;
     return __real_pthread_mutex_unlock(mutex);
 }
 
 /* ---- the system ---- */
 
-static bool no_limit;
+static bool no_limit, runs; /* runs: it is the agent that asks */
+int __real_getrusage(int who, struct rusage *usage);
+int __real_getrlimit(int of, struct rlimit *limit);
 int __wrap_getrusage(int who, struct rusage *usage);
 int __wrap_getrlimit(int of, struct rlimit *limit);
-int __wrap_getrusage(int who, struct rusage *usage) {
-    assert_int_equal(who, RUSAGE_SELF);
+BEFORE_ALL int __wrap_getrusage(int who, struct rusage *usage) {
+    if (!runs || who != RUSAGE_SELF)
+        return __real_getrusage(who, usage);
     *usage = (struct rusage){.ru_utime = {3, 250000}, .ru_stime = {4, 125000}};
     return 0;
 }
-int __wrap_getrlimit(int of, struct rlimit *limit) {
-    assert_int_equal(of, RLIMIT_NOFILE);
+BEFORE_ALL int __wrap_getrlimit(int of, struct rlimit *limit) {
+    if (!runs || of != RLIMIT_NOFILE)
+        return __real_getrlimit(of, limit);
     *limit = (struct rlimit){777, 4096};
     return no_limit ? -1 : 0;
 }
@@ -485,9 +492,11 @@ static int set_up(void **test) {
     unsetenv("OTEL_EXPORTER_OTLP_HEADERS");
     int made = folder_make(test);
     files_before = open_files();
+    runs = true;
     return made;
 }
 static int tear_down(void **test) {
+    runs = false;
     hec_clock_set_source(NULL);
     sigprocmask(SIG_SETMASK, &mask_before, NULL);
     signal(SIGPIPE, SIG_DFL);
