@@ -1,6 +1,6 @@
 """What any user of a node may do to its agent: a row an attack, as a function that does it once, alone (test_attacks.py) and beside all
-others (test_soak.py; in simulated time those in ALONE one at a time). It runs as that user, in a process of its own, and returns what is
-to stay open until the attacker is killed."""
+others (test_soak.py; in simulated time without those in ALONE). It runs as that user, in a process of its own, and returns what is to
+stay open until the attacker is killed."""
 import array
 import contextlib
 import ctypes
@@ -21,7 +21,7 @@ MAGIC, MARKS, TRACE, REQUEST, REQUEST_MAGIC = 0x31474E4952434548, 1, 2, 3, 0x315
 ABI = int(re.search(r"HEC_RING_ABI (\d+)", (pathlib.Path(__file__).parents[2] / "src/base/ring.h").read_text())[1])
 SEAL, SHRINK, GROW, WRITE, FUTURE = 1, 2, 4, 8, 16
 ATTACKS = {}
-ALONE = {}  # of these, why no two of them are in the soak at once in simulated time
+ALONE = {}  # of these, why they are not in the soak in simulated time
 libc = ctypes.CDLL(None, use_errno=True)
 
 
