@@ -3,20 +3,9 @@
 #include "agent/live.h"
 #include "agent/node.h"
 #include "agent/page.h"
-#include "base/clock.h"
 #include "base/log.h"
+#include "tests/unit/agent_clock.h"
 #include "tests/unit/folder.h"
-
-#define S HEC_NS_PER_S
-
-static int64_t now_ns;
-static int64_t fake_mono(void) {
-    return now_ns;
-}
-static int64_t fake_wall(void) {
-    return INT64_C(1700000000) * S + now_ns;
-}
-static const struct hec_clock_source fake_clock = {fake_mono, fake_wall};
 
 static char logged[4096];
 void hec_log_set_level(enum hec_log_level level) {

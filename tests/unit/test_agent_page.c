@@ -2,7 +2,7 @@
  * (tests/data/agent; HEC_GOLDEN_UPDATE=1 writes them anew), and sums of the jobs that report. Who reports is made up here. */
 #include "agent/live.h"
 #include "agent/page.h"
-#include "base/clock.h"
+#include "tests/unit/agent_clock.h"
 #include "tests/unit/folder.h"
 
 #include <ctype.h>
@@ -10,18 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define S HEC_NS_PER_S
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define POD_UID "1a2b3c4d_0001_4002_8003_a0b0c0d0e0f0"
-
-static int64_t now_ns;
-static int64_t fake_mono(void) {
-    return now_ns;
-}
-static int64_t fake_wall(void) {
-    return INT64_C(1700000000) * S + now_ns;
-}
-static const struct hec_clock_source fake_clock = {fake_mono, fake_wall};
 
 /* ---- what stands for the registry of jobs ---- */
 

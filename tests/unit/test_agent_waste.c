@@ -3,7 +3,7 @@
 #include "agent/live.h"
 #include "agent/node.h"
 #include "agent/state_file.h"
-#include "base/clock.h"
+#include "tests/unit/agent_clock.h"
 #include "tests/unit/folder.h"
 
 #include <jansson.h>
@@ -11,18 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define S HEC_NS_PER_S
 #define STARVED 10
 #define OTHER 11
-
-static int64_t now_ns;
-static int64_t fake_mono(void) {
-    return now_ns;
-}
-static int64_t fake_wall(void) {
-    return INT64_C(1700000000) * S + now_ns;
-}
-static const struct hec_clock_source fake_clock = {fake_mono, fake_wall};
 
 static struct hec_node *node;
 static char passwd[64];
