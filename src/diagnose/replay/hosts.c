@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* Of the time before a call, what the program surely does for itself. A longer piece of it that outlasts all that its device had to do may
- * be a wait that no call tells of, as for a callback: only what comes after the device was done is known then. */
+ * be a wait that no call shows, as for a callback: only what comes after the device was done is known then. */
 static int64_t own_code_ns(const struct hec_schedule *s, const struct hec_schedule_call *c, int64_t done_ns) {
     int64_t code_ns = hec_call_code_ns(s, c);
     if (code_ns <= 0)
