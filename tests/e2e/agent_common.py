@@ -104,9 +104,9 @@ class Agent:
     def ask(self, path="/metrics", method="GET", headers=None, context=None):
         """(status, headers, text)"""
         if self.scheme == "https":
-            connection = http.client.HTTPSConnection("localhost", self.port, timeout=20, context=context)
+            connection = http.client.HTTPSConnection("localhost", self.port, timeout=conftest.HANGS_S, context=context)
         else:
-            connection = http.client.HTTPConnection(self.host, self.port, timeout=20)
+            connection = http.client.HTTPConnection(self.host, self.port, timeout=conftest.HANGS_S)
         try:
             connection.request(method, path, headers=headers or {})
             response = connection.getresponse()
@@ -125,9 +125,9 @@ class Agent:
         assert status == 200
         return json.loads(text)
 
-    def until(self, what, seconds=20):
+    def until(self, what):
         """The first page of which `what` is true."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + conftest.HANGS_S
         while True:
             page = self.page()
             if what(page):

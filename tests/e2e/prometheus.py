@@ -11,10 +11,9 @@ import urllib.request
 
 import yaml
 
-from conftest import ROOT
+from conftest import HANGS_S, ROOT
 
 DEPLOY = ROOT / "deploy"
-SECONDS = 120  # a machine may be busy: what is not there then never comes
 
 
 def listens(pid):
@@ -55,10 +54,10 @@ class Prometheus:
 
     def ready(self):
         with contextlib.suppress(OSError):
-            return urllib.request.urlopen(self.address + "/-/ready", timeout=10).status == 200
+            return urllib.request.urlopen(self.address + "/-/ready", timeout=HANGS_S).status == 200
 
     def wait(self, what, why):
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + HANGS_S
         while time.monotonic() < end:
             assert self.process.poll() is None, self.text()
             found = what()
@@ -69,7 +68,7 @@ class Prometheus:
 
     def get(self, path, **query):
         url = f"{self.address}/api/v1/{path}?{urllib.parse.urlencode(query)}"
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        with urllib.request.urlopen(url, timeout=HANGS_S) as answer:
             return json.load(answer)["data"]
 
     def ask(self, expression, **query):

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import BINARY, Hec
+from conftest import BINARY, HANGS_S, Hec
 
 PLAY = [BINARY, "sim", "healthy-train", "--marks", "--seconds"]
 # A program that takes steps until it is asked to end, and says so beside its other output.
@@ -31,7 +31,7 @@ while n < 100000:
 
 
 def ab(hec, *words, **options):
-    return hec("ab", "--sim", "h200", "--seed", 1, "-f", "-o", hec.folder.parent / f"{hec.folder.name}.json", *words, timeout=120,
+    return hec("ab", "--sim", "h200", "--seed", 1, "-f", "-o", hec.folder.parent / f"{hec.folder.name}.json", *words,
                **options)
 
 
@@ -87,7 +87,7 @@ def test_receipts_of_the_same_second(hec, place):
     """Nobody chose their names: each keeps its own, says where it is, and where its page is."""
     words = ["ab", *place, "--pairs", "2", "--warm-up", "0", "--units", "9", "--html", "--", "true", ":::", "true"]
     processes = [hec.popen(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
-    said = [process.communicate(timeout=120)[1] for process in processes]
+    said = [process.communicate(timeout=HANGS_S)[1] for process in processes]
     assert [process.returncode for process in processes] == [0] * 4, said
     names = [line.split()[-1] for text in said for line in text.splitlines() if line.startswith("hec: receipt: ")]
     assert sorted(names) == sorted(path.name for path in hec.folder.glob("ab-*.json")) and len(set(names)) == 4
@@ -129,7 +129,7 @@ def test_a_folder_that_cannot_be_written():
         if as_nobody and subprocess.run([*as_nobody, "test", "-x", BINARY], check=False).returncode:
             pytest.skip("nobody else may run this build")
         for words in (("ab", "--", "true", ":::", "true"), ("try", "--", "true"), ("sweep", "-o", "s.json", "a=1", "--", "true", "{a}")):
-            done = subprocess.run([*as_nobody, BINARY, *words], cwd=folder, text=True, capture_output=True, timeout=60)
+            done = subprocess.run([*as_nobody, BINARY, *words], cwd=folder, text=True, capture_output=True, timeout=HANGS_S)
             assert done.returncode == 77 and "Permission denied" in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
@@ -174,7 +174,7 @@ def test_interrupted(hec, place, number):
     mark = f"HEC_TEST_AB=_{os.getpid()}_{time.monotonic_ns()}"
     process = hec.popen("ab", "--sim", "h200", *place, "--warm-up", "0", "--", "env", mark, *PLAY, "60", ":::", "env", mark, *PLAY, "60",
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANGS_S
 
     def there():
         return [pid for pid in os.listdir("/proc") if pid.isdigit() and mark.encode() in read(f"/proc/{pid}/environ")]
@@ -182,7 +182,7 @@ def test_interrupted(hec, place, number):
     while not there() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=HANGS_S)
     assert process.returncode == -number, "by the signal: a shell's loop over it ends too"
     assert there() == []
 

@@ -129,7 +129,7 @@ def test_serves(started):
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE"):
         status, headers, _ = agent.ask(method=method)
         assert status == 405 and headers["Allow"] == "GET, HEAD"
-    connection = http.client.HTTPConnection(agent.host, agent.port, timeout=20)
+    connection = http.client.HTTPConnection(agent.host, agent.port, timeout=conftest.HANGS_S)
     for _ in range(3):
         connection.request("GET", "/metrics")
         sock = connection.sock
@@ -280,7 +280,7 @@ def test_a_page_is_packed_where_that_is_asked_for(started):
     agent.until(lambda page: page.all(ENERGY))
     for accept, packed in ((None, False), ("gzip", True), ("br, GZIP;q=0.5", True), ("gzip;q=0", False), ("xgzip", False),
                            ("identity", False)):
-        connection = http.client.HTTPConnection(agent.host, agent.port, timeout=20)
+        connection = http.client.HTTPConnection(agent.host, agent.port, timeout=conftest.HANGS_S)
         for path in ("/metrics", "/live.json"):
             connection.request("GET", path, headers={"Accept-Encoding": accept} if accept else {})
             response = connection.getresponse()
@@ -312,7 +312,7 @@ def test_who_wastes(started, hec):
     def causes(page):
         return {labels["command"].split()[2]: labels["cause"] for labels, _ in page.all("hec_tenant_verdict", by="telemetry")}
 
-    page = agent.until(lambda page: causes(page) == likely and page.sum("hec_wasted_joules_total", cause="starved") > 500, 60)
+    page = agent.until(lambda page: causes(page) == likely and page.sum("hec_wasted_joules_total", cause="starved") > 500)
     assert {labels["verdict"] for labels, _ in page.all("hec_device_verdict", by="telemetry")} == {"starved", "healthy"}
     assert 0 < min(sure for _, sure in page.all("hec_tenant_verdict")) and max(sure for _, sure in page.all("hec_tenant_verdict")) < 0.8
     live = agent.live()
@@ -618,7 +618,7 @@ def test_silent_and_garbage(started):
     """Who connects and says nothing, or nonsense, keeps nobody out."""
     agent = started("--sim", "h200")
     address = (agent.host, agent.port)
-    silent = [socket.create_connection(address, timeout=20) for _ in range(90)]
+    silent = [socket.create_connection(address, timeout=conftest.HANGS_S) for _ in range(90)]
     for connection in silent[::2]:
         connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
     assert agent.page().one("hec_build_info") == 1

@@ -19,13 +19,12 @@ import time
 import pytest
 
 from attacks import ABI, MAGIC, MARKS, REQUEST, REQUEST_MAGIC, TRACE
-from conftest import BINARY, CLOCK, Hec
+from conftest import BINARY, CLOCK, HANGS_S, Hec
 
 KEEPER = pathlib.Path(BINARY).parent.parent / "tests" / "bin" / "jobs_registry"
 PLANTED = {"data-starved": ("data", "data"), "host-bound": ("host", "host"), "healthy-train": ("none", "compute")}  # cause, state
 SHARE_WITHIN = 0.1  # kernels are not seen in a window of two seconds
 ALSO = {"host": ("launch",)}  # in one window of five, 0.16 of the host's time before a launch counts as that of the launch
-WAIT_S = 40
 
 
 class Keeper:
@@ -49,7 +48,7 @@ class Keeper:
 
     def until(self, seen):
         """The first line of which it holds, from now on or before."""
-        deadline, at = time.monotonic() + WAIT_S, 0
+        deadline, at = time.monotonic() + HANGS_S, 0
         while time.monotonic() < deadline:
             for line in self.lines[at:]:
                 at += 1
@@ -70,7 +69,7 @@ class Keeper:
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait(WAIT_S)
+        self.process.wait(HANGS_S)
         self.reader.join()
         return self.process.returncode
 
@@ -91,7 +90,7 @@ def windows_of(case, folder):
     (folder / case).mkdir()
     with registry(folder / case, window=2.2, period=2.6, env={**os.environ, "LD_PRELOAD": CLOCK}) as kept:
         job = kept.job(BINARY, "sim", case, "--device", 1, "--seconds", 6.8, "--marks", "--json")
-        truth = json.loads(job.communicate(timeout=WAIT_S)[0])
+        truth = json.loads(job.communicate(timeout=HANGS_S)[0])
         assert job.returncode == 0
         kept.state(lambda line: not line["jobs"])
     return truth, [line for line in kept.lines if "window" in line and line["seconds"] > 2.1]
@@ -193,7 +192,7 @@ def test_what_records_a_window_is_killed(tmp_path):
     """It counts as failed, and the next one is recorded."""
     with registry(tmp_path, window=1.5, period=2) as kept:
         job = kept.job(BINARY, "sim", "healthy-train", "--seconds", 60)
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + HANGS_S
         helper = None
         while not helper and time.monotonic() < deadline:
             helper = next((pid for pid in children(kept.process.pid) if comm(pid) == "hec"), None)
@@ -222,11 +221,11 @@ def test_a_long_window_makes_way(tmp_path):
         for number in range(4):
             long.append(as_user(number, 300))
         kept.state(lambda line: len(line["jobs"]) == 4)
-        until, ended = time.monotonic() + WAIT_S, []
+        until, ended = time.monotonic() + HANGS_S, []
         while not ended and time.monotonic() < until:  # the four may not all have begun when the fifth asks first
             pathlib.Path(place, "4.hec").unlink(missing_ok=True)
             last = as_user(4, 0.2)
-            assert last.communicate(timeout=WAIT_S) == (None, "") and last.returncode == 0
+            assert last.communicate(timeout=HANGS_S) == (None, "") and last.returncode == 0
             ended = [number for number in range(4) if long[number].poll() is not None]
         for process in long:
             process.kill()
@@ -376,7 +375,7 @@ def test_stacks_of_every_window(tmp_path):
         kept.state(lambda line: line["jobs"] and line["jobs"][0]["rings"] == 1)
         for window in ("first.hec", "second.hec"):
             names, seconds = set(), 0.7
-            while not names and seconds < WAIT_S:  # on a busy machine the sampler may not come to it in a short one
+            while not names and seconds < HANGS_S:  # on a busy machine the sampler may not come to it in a short one
                 hec.ok("record", f"--agent={kept.socket}", "--job", job.pid, "-s", seconds, "-f", "-o", window)
                 with contextlib.closing(sqlite3.connect(tmp_path / window)) as run:
                     names, seconds = {name for name, in run.execute("select text from trace_name")}, 2 * seconds

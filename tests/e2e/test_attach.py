@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from conftest import BINARY, SIMULATED_GPU, rows, until
+from conftest import BINARY, HANGS_S, rows, SIMULATED_GPU, until
 
 # 40 ms of waiting on one line, then 8 ms of a device.
 PROGRAM = SIMULATED_GPU + '''
@@ -75,7 +75,7 @@ def test_a_signal_ends_it_and_it_reports(hec, sleeper, with_signal):
     attached = hec.popen("attach", "-s", "600", "-o", "run.hec", sleeper.pid, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     until(lambda: catches(attached.pid, with_signal))
     attached.send_signal(with_signal)
-    out, err = attached.communicate(timeout=60)
+    out, err = attached.communicate(timeout=HANGS_S)
     assert (attached.returncode, err) == (0, "")
     assert "attached" in out and (hec.folder / "run.hec").exists()
 

@@ -13,7 +13,7 @@ import pytest
 
 import agent_common
 import attacks
-from conftest import BINARY, Hec, until
+from conftest import BINARY, HANGS_S, Hec, until
 from test_agent_jobs import comm
 
 ATTACKER, VICTIM = 7001, 7002
@@ -65,7 +65,7 @@ def descriptors(agent):
 
 
 def jobs_of_victim(place):
-    done = subprocess.run([BINARY, "record", f"--agent={place.socket}"], capture_output=True, text=True, timeout=60, user=VICTIM,
+    done = subprocess.run([BINARY, "record", f"--agent={place.socket}"], capture_output=True, text=True, timeout=HANGS_S, user=VICTIM,
                           group=VICTIM, extra_groups=[], cwd="/")
     assert (done.returncode, done.stderr) == (0, ""), done
     return re.findall(r"\brun-\d+-\d+\b", done.stdout)

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import test_ab
 
-from conftest import BINARY, ROOT, Hec, schema
+from conftest import BINARY, HANGS_S, Hec, ROOT, schema
 
 SCHEMA = schema("receipt")
 SIM = ["--sim", "h200", "--warm-up", 0, "--steps", 20]
@@ -24,8 +24,8 @@ def made(tmp_path_factory):
     hec = Hec(BINARY, tmp_path_factory.mktemp("check"))
     place = [] if test_ab.layers_work(hec) else ["--in-place"]
     with concurrent.futures.ThreadPoolExecutor(2) as at_once:
-        ab = at_once.submit(hec, "ab", *SIM, *place, "-n", 2, "-o", "ab.json", "--", *SLOW, ":::", *TRAIN, timeout=120)
-        base = at_once.submit(hec, "check", *SIM, *place, "-o", "base.json", "--", *TRAIN, timeout=120)
+        ab = at_once.submit(hec, "ab", *SIM, *place, "-n", 2, "-o", "ab.json", "--", *SLOW, ":::", *TRAIN, timeout=HANGS_S)
+        base = at_once.submit(hec, "check", *SIM, *place, "-o", "base.json", "--", *TRAIN, timeout=HANGS_S)
     assert ab.result().returncode == 0, ab.result().stderr
     assert base.result().returncode == 0, base.result().stderr
     return hec, place
@@ -79,7 +79,7 @@ def test_changed_receipts_do_not_hold(made):
 
 def test_replay(made):
     hec, place = made
-    done = hec("verify", "--replay", "--yes", *place, "-o", "again.json", "ab.json", timeout=120)
+    done = hec("verify", "--replay", "--yes", *place, "-o", "again.json", "ab.json")
     assert done.returncode in (0, 1) and "replay:  saved: B takes" in done.stdout, done.stderr
     assert "hec: A: " in done.stderr and hec("verify", "again.json").returncode == 0
     again = json.loads((hec.folder / "again.json").read_text())
@@ -162,7 +162,7 @@ def test_check(made, command, status, words):
     hec, place = made
     summary = hec.folder / f"summary-{status}.md"
     done = hec("check", "--sim", "h200", *place, "--baseline", "base.json", "--max-joules", "+20%", "--md", summary, "-n", 3,
-               "--", *command, timeout=120, env={"GITHUB_STEP_SUMMARY": str(summary)})
+               "--", *command, env={"GITHUB_STEP_SUMMARY": str(summary)})
     assert done.returncode == status and words in done.stdout, done.stdout + done.stderr
     assert summary.read_text().startswith(f"**hec check: {words}") and "| energy per unit |" in summary.read_text()
     assert "time per unit" in done.stdout.replace("\n", " ") or "  time " in done.stdout
@@ -175,7 +175,7 @@ def test_what_cannot_be_checked(made):
     summary.write_text("before\n")
     if os.geteuid() == 0:
         os.chown(summary, 65533, 65533)  # as in a job's container, where it is the runner's
-    done = hec("check", "--sim", "a100", *place, "--baseline", "base.json", "-n", 1, "--md", summary, "--", *TRAIN, timeout=120,
+    done = hec("check", "--sim", "a100", *place, "--baseline", "base.json", "-n", 1, "--md", summary, "--", *TRAIN,
                env={"GITHUB_STEP_SUMMARY": str(summary)})
     assert done.returncode == 2 and "could not say" in done.stdout and "NVIDIA H200 in the baseline" in done.stdout
     assert summary.read_text().startswith("before\n**hec check: could not say")

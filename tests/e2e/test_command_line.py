@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from conftest import HANGS_S
 from test_import_run import kineto
 
 TO_FILE = ("run", "gather", "import", "export")
@@ -269,11 +270,11 @@ def test_a_pipe_that_nobody_reads_holds_nobody_up(runs, verb):
     pipe = runs.folder / "pipe"
     if not pipe.exists():
         os.mkfifo(pipe)
-    done = runs(*verb, "-o", "pipe", "r.hec", timeout=60)
+    done = runs(*verb, "-o", "pipe", "r.hec", timeout=HANGS_S)
     assert done.returncode not in (0, 124) and "pipe" in done.stderr and done.stderr.count("\n") == 1
     here = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # somebody reads, before cat has come so far
     with open(runs.folder / "got", "wb") as got, subprocess.Popen(["cat", pipe], stdout=got) as reader:
-        assert runs(*verb, "-o", "pipe", "r.hec", timeout=60).returncode == 0
+        assert runs(*verb, "-o", "pipe", "r.hec", timeout=HANGS_S).returncode == 0
         reader.wait(60)
     os.close(here)
     assert (runs.folder / "got").stat().st_size > 100

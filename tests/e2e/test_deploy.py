@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import yaml
 
-from conftest import BINARY, ROOT
+from conftest import BINARY, HANGS_S, ROOT
 
 DEPLOY = ROOT / "deploy"
 OBJECTS = [(path.name, made) for path in sorted(DEPLOY.glob("kubernetes/**/*.yaml"))
@@ -55,7 +55,7 @@ def test_the_daemon_set_has_few_rights():
 
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="no kubectl here")
 def test_with_the_api_server_the_links_are_not_mounted():
-    made = subprocess.run(["kubectl", "kustomize", DEPLOY / "kubernetes" / "api"], capture_output=True, text=True, timeout=60)
+    made = subprocess.run(["kubectl", "kustomize", DEPLOY / "kubernetes" / "api"], capture_output=True, text=True, timeout=HANGS_S)
     assert made.returncode == 0, made.stderr
     daemon = next(thing for thing in yaml.safe_load_all(made.stdout) if thing["kind"] == "DaemonSet")
     spec = daemon["spec"]["template"]["spec"]
@@ -95,7 +95,7 @@ def test_a_target_leaves_the_labels_of_tenants_alone(kind, endpoints):
 
 def test_the_operator_selects_rules_and_monitors():
     """By the label `release`, which kube-prometheus-stack asks for; the rules are those of the files."""
-    done = subprocess.run([DEPLOY / "prometheus" / "operator", "mine"], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([DEPLOY / "prometheus" / "operator", "mine"], capture_output=True, text=True, check=True, timeout=HANGS_S)
     for made, name in zip(yaml.safe_load_all(done.stdout), ("rules", "alerts"), strict=True):
         assert made["kind"] == "PrometheusRule" and made["metadata"]["labels"] == {"release": "mine"}
         assert made["spec"] == yaml.safe_load((DEPLOY / "prometheus" / f"{name}.yml").read_text())
@@ -176,7 +176,7 @@ def test_the_image_is_built_of_sources_alone():
 def test_systemd_knows_every_line_of_the_unit(tmp_path):
     unit = tmp_path / "hec-agent.service"
     unit.write_text((DEPLOY / "systemd" / "hec-agent.service").read_text().replace("/usr/bin/hec", BINARY))
-    done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, timeout=HANGS_S)
     assert done.returncode == 0 and "hec-agent" not in done.stderr, done.stderr
 
 
@@ -193,7 +193,7 @@ def test_the_epilog_adds_up_a_job(tmp_path, job, said):
     jobs = tmp_path / "jobs"
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HEC_JOB_MAP": str(jobs), "SLURM_JOB_USER": "ada"}
     for other, gpus in (("410", "0"), (job, "0,2-3")):
-        subprocess.run([DEPLOY / "slurm" / "prolog.sh"], env={**environment, "SLURM_JOB_ID": other, "SLURM_JOB_GPUS": gpus}, check=True, timeout=60)
+        subprocess.run([DEPLOY / "slurm" / "prolog.sh"], env={**environment, "SLURM_JOB_ID": other, "SLURM_JOB_GPUS": gpus}, check=True, timeout=HANGS_S)
     if job:
         assert {path.name: path.read_text() for path in jobs.glob("[0-9]*")} == {
             "0": f"410 ada\n{job} ada\n", "2": f"{job} ada\n", "3": f"{job} ada\n"}
@@ -209,7 +209,7 @@ def test_the_epilog_adds_up_a_job(tmp_path, job, said):
     tick = f"echo $(($(cat {tmp_path}/clock) + 1)) >{tmp_path}/clock"  # each second of sleep
     programs(tmp_path, curl=f"echo . >>{tmp_path}/asked; cat {tmp_path}/page", logger=f'echo "$*" >>{tmp_path}/log', sleep=tick,
              date=f"cat {tmp_path}/clock")
-    done = subprocess.run([DEPLOY / "slurm" / "epilog.sh"], env={**environment, "SLURM_JOB_ID": job}, timeout=60)
+    done = subprocess.run([DEPLOY / "slurm" / "epilog.sh"], env={**environment, "SLURM_JOB_ID": job}, timeout=HANGS_S)
     assert done.returncode == 0
     log = tmp_path / "log"
     assert {path.name: path.read_text() for path in jobs.glob("[0-9]*")}["0"].startswith("410 ada\n")
@@ -226,7 +226,7 @@ def test_the_prolog_asks_for_the_task_of_an_array_where_it_may(tmp_path, variabl
     programs(tmp_path, squeue="echo 40 40_N/A; echo 41 40_7; echo 42 40_8")
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HEC_JOB_MAP": str(tmp_path / "jobs"), "SLURM_JOB_USER": "ada", "SLURM_JOB_ID": "41",
                    "SLURM_JOB_GPUS": "2"}
-    subprocess.run([DEPLOY / "slurm" / "prolog.sh"], env={**environment, **variables}, check=True, timeout=60)
+    subprocess.run([DEPLOY / "slurm" / "prolog.sh"], env={**environment, **variables}, check=True, timeout=HANGS_S)
     assert (tmp_path / "jobs" / "2").read_text() == line
 
 
@@ -241,7 +241,7 @@ def test_a_step_reports_where_it_can(tmp_path, change, speaks):
         listener.bind(str(tmp_path / "agent.sock"))
         environment = {"PATH": "/usr/bin:/bin", "HEC_PREFIX": str(prefix), "HEC_AGENT_SOCKET": str(tmp_path / "agent.sock"),
                        "CUDA_VISIBLE_DEVICES": "0", "PYTHONPATH": "/mine", **change}
-        done = subprocess.run([DEPLOY / "slurm" / "task_prolog.sh"], env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([DEPLOY / "slurm" / "task_prolog.sh"], env=environment, capture_output=True, text=True, timeout=HANGS_S)
     assert done.returncode == 0 and bool(done.stdout) == speaks
     exported = dict(re.fullmatch(r"export (\w+)=(.*)", line).groups() for line in done.stdout.splitlines())
     for name in ("CUDA_INJECTION64_PATH", "HEC_LIB", "PYTHONPATH") if speaks else ():

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import assert_sound, messages_of
+from conftest import assert_sound, HANGS_S, messages_of
 
 IDLE_W = 82  # of the simulated H200 without a context
 STATUS = 7   # the exit status of every command here: it has to come through
@@ -268,7 +268,7 @@ def test_closed_streams(hec, streams):
     look = "for fd in 0 1 2; do test -e /proc/$$/fd/$fd && echo $fd; done > "
     line = f"{shlex.quote(hec.path)} run --sim h200 -o c.hec -- sh -c '{look} with; exit {STATUS}'"
     done = subprocess.run(["sh", "-c", f"sh -c '{look} without' {streams}; {line} {streams}"], cwd=hec.folder,
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANGS_S)
     assert_kept(done)
     assert (hec.folder / "with").read_text() == (hec.folder / "without").read_text()
     assert_sound(hec.folder / "c.hec")
@@ -277,7 +277,7 @@ def test_closed_streams(hec, streams):
 
 def test_report_into_a_closed_pipe(hec):
     done = subprocess.run(["bash", "-c", f"{shlex.quote(hec.path)} run --sim h200 -o p.hec -- sh -c 'exit {STATUS}' 2>&1 | "
-                           "true; exit ${PIPESTATUS[0]}"], cwd=hec.folder, capture_output=True, text=True, timeout=60)
+                           "true; exit ${PIPESTATUS[0]}"], cwd=hec.folder, capture_output=True, text=True, timeout=HANGS_S)
     assert_kept(done)
 
 

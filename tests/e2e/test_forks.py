@@ -24,7 +24,7 @@ def built(tmp_path_factory):
 @pytest.mark.parametrize("mode", ["off", "auto", "full"])
 def test_no_child_hangs(hec, built, mode):
     done = hec("run", "--sim", "h200", f"--trace={mode}", "-q", "-o", "forks.hec", "--", built / "forks", CHILDREN,
-               built / "big.so", built / "small.so", LIMIT_S, timeout=120)
+               built / "big.so", built / "small.so", LIMIT_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == f"hung 0 of {CHILDREN}\n"
     report = hec.report("forks.hec")

@@ -62,7 +62,7 @@ def train(hec, python):
     def run(script, *arguments, trace="auto"):
         """As a launching script starts it."""
         done = hec("run", "-q", "-f", "-o", "t.hec", "--sim", "h200", f"--trace={trace}", *arguments, "--", "sh", "-c",
-                   f"{script.format(python=python)} train.py", env={"OMP_NUM_THREADS": "1"}, timeout=120)
+                   f"{script.format(python=python)} train.py", env={"OMP_NUM_THREADS": "1"})
         assert done.returncode == 0 and done.stderr == "", done.stderr
         run.output = done.stdout
         return hec.report("t.hec")

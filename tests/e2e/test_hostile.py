@@ -3,7 +3,7 @@ import os
 import subprocess
 import sys
 
-from conftest import BINARY, ROOT
+from conftest import BINARY, HANGS_S, ROOT
 
 # each is made in a moment, and tried with what reads the most of it
 RUNS = ["names_of_one_chain", "steps", "blocks_at_once", "event_tree", "track_tree", "schema_tree"]
@@ -11,7 +11,7 @@ TRACES = ["export_tree", "export_schema_tree"]
 
 
 def bench(folder, *arguments):
-    done = subprocess.run([sys.executable, ROOT / "bench" / "hostile" / "run", *arguments], text=True, capture_output=True, timeout=800,
+    done = subprocess.run([sys.executable, ROOT / "bench" / "hostile" / "run", *arguments], text=True, capture_output=True, timeout=HANGS_S,
                           env={**os.environ, "HEC": BINARY, "TMPDIR": str(folder)})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -50,7 +50,7 @@ elif "--csv" in sys.argv:
     hungry.chmod(0o755)
     done = subprocess.run([sys.executable, ROOT / "bench" / "hostile" / "run", "--only", "event_tree", "--verb", "report", "--verb",
                            "json", "--verb", "csv", "--verb", "gather"], text=True,
-                          capture_output=True, timeout=800, env={**os.environ, "HEC": str(hungry), "TMPDIR": str(tmp_path)})
+                          capture_output=True, timeout=HANGS_S, env={**os.environ, "HEC": str(hungry), "TMPDIR": str(tmp_path)})
     assert done.returncode == 1, done.stderr
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
     assert [line.split()[1] for line in failed] == ["report", "json", "csv"], done.stdout

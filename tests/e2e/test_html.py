@@ -12,7 +12,7 @@ import subprocess
 import jsonschema
 import pytest
 
-from conftest import GOLDEN, Screen, schema
+from conftest import GOLDEN, HANGS_S, schema, Screen
 
 TYPICAL_BYTES = 1_500_000
 ALLOWED = {"html", "head", "meta", "link", "title", "style", "body", "div", "noscript", "pre", "script"}
@@ -250,7 +250,7 @@ def test_a_terminal_gets_no_page(hec, words):
     for name in ("r", "s"):
         shutil.copy(GOLDEN / "copies.hec", hec.folder / f"{name}.hec")
     screen, at = Screen(), 1 + (words[0] == "sweep")
-    done = subprocess.run([hec.path, *words[:at], "--html", *words[at:]], cwd=hec.folder, stdout=screen.fd, stderr=subprocess.PIPE, text=True, timeout=60)
+    done = subprocess.run([hec.path, *words[:at], "--html", *words[at:]], cwd=hec.folder, stdout=screen.fd, stderr=subprocess.PIPE, text=True, timeout=HANGS_S)
     screen.end()
     assert done.returncode == 2 and "terminal" in done.stderr and ("-o" in done.stderr or "> FILE" in done.stderr)
 

@@ -11,13 +11,12 @@ import time
 
 import pytest
 
-from conftest import BUILD, assert_sound, rows
+from conftest import BUILD, HANGS_S, assert_sound, rows
 
 ROUNDS = int(os.environ.get("HEC_KILL_ROUNDS", "8"))
 SEED = int(os.environ.get("HEC_KILL_SEED", "1"))
 AT_ONCE = 4
 BEGAN_S = 0.1  # from where the command says so back to where hec started it
-HANGS_S = 60  # what takes longer does not end
 
 
 @pytest.fixture

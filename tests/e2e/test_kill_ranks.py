@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from conftest import assert_sound
+from conftest import HANGS_S, assert_sound
 
 ROUNDS = int(os.environ.get("HEC_KILL_ROUNDS", "10"))
 SEED = int(os.environ.get("HEC_KILL_SEED", "1"))
@@ -24,7 +24,6 @@ RANKS = int(os.environ.get("HEC_KILL_RANKS", "2"))
 PYTHON = os.environ.get("HEC_TORCH_PYTHON", sys.executable)
 JOBS = 4  # a run
 AT_ONCE = 2
-HANGS_S = 600  # ten jobs, of which each may wait for ranks that are gone
 PROGRAM = pathlib.Path(__file__).with_name("rank_jobs.py")
 
 

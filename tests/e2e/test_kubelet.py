@@ -14,7 +14,7 @@ import grpc
 import yaml
 
 from agent_common import Agent, Machine, Page
-from conftest import ROOT
+from conftest import HANGS_S, ROOT
 from fake_kubelet import CLASSES, Kubelet, response
 
 TLS = pathlib.Path(__file__).with_name("agent_tls")
@@ -49,7 +49,7 @@ def start(path, results=1, speed=1):
 
 def ask(path, results=1, speed=1):
     program = start(path, results, speed)
-    lines = program.communicate(timeout=60)[0].splitlines()
+    lines = program.communicate(timeout=HANGS_S)[0].splitlines()
     assert program.returncode == 0
     return lines
 
@@ -220,7 +220,7 @@ def owners_seen(tmp_path, node, pods, mounts, account=(), env=None):
             (seen / path[1:]).symlink_to((node / path[1:]).resolve())
     with Kubelet(os.path.relpath(sockets / "kubelet.sock"), pods):
         done = subprocess.run([PROGRAM.replace("kubelet_list", "pods_page"), os.path.relpath(seen), *account], capture_output=True, text=True,
-                              timeout=120, env={**os.environ, **(env or {})})
+                              timeout=HANGS_S, env={**os.environ, **(env or {})})
     assert done.returncode == 0, done.stderr
     page = Page(done.stdout)
     assert page.sum("hec_energy_joules_total") == page.one("hec_device_energy_joules_total") > 14000

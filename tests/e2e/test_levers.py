@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import BINARY, ROOT
+from conftest import BINARY, HANGS_S, ROOT
 from test_ab import layers_work
 
 # A command that does other work under a lever, as the program of a library that reads the variable does.
@@ -89,7 +89,7 @@ def test_levers_of_older_run_files(hec):
 def test_try_finds_proves_and_keeps(hec, program, place):
     receipt = hec.folder.parent / f"{hec.folder.name}-try.json"
     done = hec.ok("try", "--sim", "h200", *place, "--seed", 1, "-o", receipt, "--budget-seconds", 40, "--levers",
-                  "tf32_override,threads=9,keep_heap", "--html", "--", *program, timeout=120)
+                  "tf32_override,threads=9,keep_heap", "--html", "--", *program)
     page = receipt.with_suffix(".html")
     assert done.stderr.endswith(f"hec: page: {page}\n") and page.read_text() == hec("verify", "--html", receipt).stdout
     assert "saved: B takes 6" in done.stdout and "NVIDIA_TF32_OVERRIDE=1" in done.stdout
@@ -109,7 +109,7 @@ def test_try_finds_proves_and_keeps(hec, program, place):
 
 def test_try_keeps_nothing(hec, place):
     done = hec.ok("try", "--sim", "h200", *place, "--budget-seconds", 30, "--json", "--html=page.html", "--first-run=first.hec", "--levers", "keep_heap", "--",
-                  BINARY, "sim", "healthy-train", "--marks", "--seconds", 1.5, timeout=120)
+                  BINARY, "sim", "healthy-train", "--marks", "--seconds", 1.5)
     data = json.loads(done.stdout)
     assert hec.report("first.hec")["findings"] and "first trial kept: first.hec\n" in done.stderr
     assert data["digest"] in (hec.folder / "page.html").read_text(), "the page is of what is printed, also where no receipt is kept"
@@ -118,7 +118,7 @@ def test_try_keeps_nothing(hec, place):
     else:
         assert data["commands"]["b"] == [] and data["tried"][1]["outcome"] == "no_gain"
         assert not list(pathlib.Path(hec.folder).glob("*.json"))
-    done = hec("try", "--sim", "h200", *place, "--", "sh", "-c", "echo no; exit 4", timeout=60)
+    done = hec("try", "--sim", "h200", *place, "--", "sh", "-c", "echo no; exit 4")
     assert done.returncode == 1 and "exit status 4" in done.stderr
     for name, sentence in (("first.hec", "exists already"), ("nowhere/x.hec", "cannot create"), ("-", "name of a file")):
         done = hec("try", "--sim", "h200", "--first-run", name, "--", "touch", "ran")
@@ -135,12 +135,12 @@ SAVES = ("--levers", "power_cap=400", "--max-slowdown", "50%")  # more than a bu
 
 
 def test_try_says_why_nothing_is_kept(hec, place):
-    done = hec("try", "--sim", "h200", *place, "--levers", "power_cap=400", "--seconds", 1, "--budget-seconds", 30, "--", *CAPPED, timeout=120)
+    done = hec("try", "--sim", "h200", *place, "--levers", "power_cap=400", "--seconds", 1, "--budget-seconds", 30, "--", *CAPPED)
     assert "nothing: what saves joules here makes it slower by more than 5 %" in words_of(done.stdout), done.stdout
     assert re.search(r"power_cap=400 takes [1-9]\d? % fewer", words_of(done.stdout)), done.stdout
-    done = hec("try", "--sim", "h200", *place, *SAVES, "--min-saving", "49%", "--seconds", 1, "--budget-seconds", 30, "--", *CAPPED, timeout=120)
+    done = hec("try", "--sim", "h200", *place, *SAVES, "--min-saving", "49%", "--seconds", 1, "--budget-seconds", 30, "--", *CAPPED)
     assert "saves less than 49 % (--min-saving asks for less): power_cap=400" in words_of(done.stdout), done.stdout
-    done = hec("try", "--sim", "h200", *place, "--", BINARY, "sim", "data-starved", "--marks", "--seconds", 2, timeout=120)
+    done = hec("try", "--sim", "h200", *place, "--", BINARY, "sim", "data-starved", "--marks", "--seconds", 2)
     assert "hooks of PyTorch, JAX or TensorFlow" in words_of(done.stdout), done.stdout
     done = hec("try", *place, "--", "true")
     assert "nothing: nothing was found that a lever could answer" in words_of(done.stdout)
@@ -154,8 +154,7 @@ def test_try_says_why_nothing_is_kept(hec, place):
 
 def test_try_says_how_to_keep(hec, place):
     """The line can be pasted: the simulated device is named, and the receipt's name is one word."""
-    done = hec("try", "--sim", "h200", "-o", "the receipt.json", *place, *SAVES, "--seconds", 1, "--budget-seconds", 30, "--", *CAPPED,
-               timeout=120)
+    done = hec("try", "--sim", "h200", "-o", "the receipt.json", *place, *SAVES, "--seconds", 1, "--budget-seconds", 30, "--", *CAPPED)
     assert done.returncode == 0 and "hec run --sim h200 --with '@the receipt.json' -- COMMAND" in words_of(done.stdout), done.stdout
     kept = hec("run", "--sim", "h200", "--with", "@the receipt.json", "-q", "-o", "kept.hec", "--", *CAPPED, "--seconds", 1)
     assert kept.returncode == 0, kept.stderr
@@ -170,14 +169,14 @@ def test_try_interrupted_in_its_proof(hec, place):
             break
     time.sleep(1)
     child.send_signal(signal.SIGINT)
-    out, _ = child.communicate(timeout=60)
+    out, _ = child.communicate(timeout=HANGS_S)
     assert child.returncode == -signal.SIGINT and "it was interrupted before anything was proven" in words_of(out), out
     assert "power_cap=400" in out and not list(hec.folder.glob("try-*"))
 
 
 def test_ab_with(hec, program, place):
     done = hec.ok("ab", "--sim", "h200", *place, "--with", "tf32_override", "--pairs", 2, "--warm-up", 0, "-o",
-                  hec.folder.parent / f"{hec.folder.name}-ab.json", "--", *program, timeout=120)
+                  hec.folder.parent / f"{hec.folder.name}-ab.json", "--", *program)
     assert "hec run --with tf32_override -- sh program.sh" in done.stdout and "saved: B takes 6" in done.stdout
     assert "without effect" not in done.stdout and "levers tf32_override: set" in words_of(done.stdout), done.stdout
     for words in (("ab", "--pairs", 2, "--warm-up", 0, "-o", "none.json"), ("sweep", "-n", 1, "a=1")):

@@ -70,7 +70,7 @@ def test_one_late_rank_of_many(hec, job):
 
 def live(hec, late, count):
     (hec.folder / "job.py").write_text(LIVE)
-    hec.ok("run", "-q", "-f", "--sim", f"h200x{count}", "--trace=full", "-o", "job.hec", "--", sys.executable, "job.py", late, 40, count, timeout=300)
+    hec.ok("run", "-q", "-f", "--sim", f"h200x{count}", "--trace=full", "-o", "job.hec", "--", sys.executable, "job.py", late, 40, count)
     return hec.report("job.hec"), hec.ok("report", "job.hec").stdout
 
 

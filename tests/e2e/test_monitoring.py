@@ -14,14 +14,14 @@ import pytest
 import yaml
 
 from agent_common import SANITIZED, Agent, Machine, parse
-from conftest import BINARY, Hec
+from conftest import BINARY, HANGS_S, Hec
 from prometheus import (DEPLOY, ROOT, Prometheus, dashboard_expressions, published_expressions, rule_expressions)
 
 PAGES = pathlib.Path(os.environ.get("HEC_BINARY_DIR", str(ROOT / "build"))) / "tests" / "bin" / "fleet_pages"
 
 
 def run(*command, **options):
-    return subprocess.run(list(map(str, command)), text=True, capture_output=True, timeout=120, **options)
+    return subprocess.run(list(map(str, command)), text=True, capture_output=True, timeout=HANGS_S, **options)
 
 
 def page(node=0, seconds=100, gpus="8+"):
@@ -305,7 +305,7 @@ def test_metrics_are_pushed(tmp_path):
         agent = Agent(Hec(BINARY, tmp_path), "--sim", "h200x2", "--otlp", url,
                       env={**os.environ, "OTEL_EXPORTER_OTLP_HEADERS": "x-scope=a b,authorization=Bearer t",
                            "OTEL_METRIC_EXPORT_INTERVAL": "1000"})
-        page = agent.until(lambda page: page.all("hec_agent_dropped_total", what="otlp_pages")[0][1] == 1 and len(collector.got) > 1, 60)
+        page = agent.until(lambda page: page.all("hec_agent_dropped_total", what="otlp_pages")[0][1] == 1 and len(collector.got) > 1)
         assert agent.stop() == 0
         collector.shutdown()
     path, headers, made = collector.got[1]

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, GOLDEN, ROOT
+from conftest import BUILD, GOLDEN, HANGS_S, ROOT
 
 LIBRARY = str(BUILD / "tests" / "lib" / "libtest_no_memory.so")
 EVERY = int(os.environ.get("HEC_TEST_EVERY", "11"))  # one place in so many is tried; 1: each
@@ -25,7 +25,7 @@ def run(hec, verb, place):
     reading, writing = os.pipe()
     arguments = [str(w).replace("OUT", str(pathlib.Path(hec.folder) / f"out-{place}")) for w in VERBS[verb]]
     with os.fdopen(reading) as counted:
-        done = subprocess.run([hec.path, *arguments], text=True, capture_output=True, timeout=60, cwd=hec.folder, pass_fds=[writing],
+        done = subprocess.run([hec.path, *arguments], text=True, capture_output=True, timeout=HANGS_S, cwd=hec.folder, pass_fds=[writing],
                               env={**os.environ, "NO_COLOR": "1", "LD_PRELOAD": LIBRARY, "HEC_NO_MEMORY": str(place),
                                    "HEC_NO_MEMORY_FD": str(writing)}, check=False)
         os.close(writing)

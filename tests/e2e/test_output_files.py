@@ -53,7 +53,7 @@ def world(tmp_path_factory):
     def write(verb, path, *more):
         before, after = VERBS[verb]
         name = [*before[:-1], f"{before[-1]}{path}"] if before[-1].endswith("=") else [*before, path]
-        return hec(verb.split()[0], *more, *name, *after, timeout=60)
+        return hec(verb.split()[0], *more, *name, *after)
     hec.write = write
     return hec
 

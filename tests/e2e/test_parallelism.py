@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import BINARY, Hec, PROGRAMS
+from conftest import BINARY, HANGS_S, Hec, PROGRAMS
 
 SIZES = {
     "model": "parameters=250000000 trained=250000000 bytes=1000000000 gradient_bytes=1000000000 held_bytes=1000000000 "
@@ -184,7 +184,7 @@ def told(tmp_path_factory, python):
     """What the hooks report of one process."""
     hec = Hec(BINARY, tmp_path_factory.mktemp("alone"))
     (hec.folder / "alone.py").write_text(MODEL + "train(model, torch.optim.AdamW(model.parameters()))\n")
-    hec.ok("run", "-q", "-f", "--sim", "h200x2", "-o", "alone.hec", "--", python[0], "alone.py", env={"OMP_NUM_THREADS": "1"}, timeout=120)
+    hec.ok("run", "-q", "-f", "--sim", "h200x2", "-o", "alone.hec", "--", python[0], "alone.py", env={"OMP_NUM_THREADS": "1"})
     with sqlite3.connect(hec.folder / "alone.hec") as file:
         return {key.rpartition(".")[2]: text for key, text in file.execute("SELECT key, value FROM meta WHERE key LIKE 'sizes.%'")}
 
@@ -199,7 +199,7 @@ def test_bytes_against_two_ranks(hec, python, told, explain, how):
     (hec.folder / "ranks.py").write_text(RANKS)
     environment = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "PYTHONPATH")}
     done = subprocess.run([path, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "ranks.py", how],
-                          cwd=hec.folder, env={**environment, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300)  # fmt: skip
+                          cwd=hec.folder, env={**environment, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=HANGS_S)  # fmt: skip
     if done.returncode and version < (2, 2):
         pytest.skip("this PyTorch's launcher does not run with this Python")
     assert done.returncode == 0, done.stderr

@@ -126,7 +126,7 @@ def test_losses_of_all_ranks_are_compared(hec):
     verdicts = {}
     for other in ("falls", "stays"):
         command = [sys.executable, "losses.py"]
-        done = hec("ab", "--sim", "h200x2", "--in-place", "-n", 4, "--json", "--", *command, "falls", ":::", *command, other, timeout=120)
+        done = hec("ab", "--sim", "h200x2", "--in-place", "-n", 4, "--json", "--", *command, "falls", ":::", *command, other)
         assert done.returncode == 0, done.stderr
         verdicts[other] = json.loads(done.stdout)["verdict"]["quality"]
     assert verdicts["falls"]["verdict"] == "pass", verdicts

@@ -15,7 +15,7 @@ import time
 import pytest
 
 from agent_common import SANITIZED
-from conftest import rows
+from conftest import HANGS_S, rows
 
 
 @pytest.mark.parametrize("script,status", [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", -signal.SIGTERM), ("kill -KILL $$", -signal.SIGKILL)])
@@ -188,7 +188,7 @@ def test_hang_up_of_a_terminal(hec, command, status):
     pid, fd = on_a_terminal(hec, "run", "-q", "-o", "h.hec", "--", "sh", "-c", command)
     read_until(fd, b"ready")
     os.close(fd)
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANGS_S
     ended = (0, 0)
     while ended[0] == 0 and time.monotonic() < end:
         time.sleep(0.01)
@@ -220,12 +220,12 @@ def test_stop_without_a_shell(hec):
     """A signal of a terminal stops nobody in a group that has no shell: neither the command nor hec, which go on."""
     for before in (["env"], [hec.path, "run", "-q", "--"]):
         done = subprocess.run([*before, "sh", "-c", "kill -TSTP $$; echo on; exit 4"], cwd=hec.folder, stdout=subprocess.PIPE, text=True,
-                              start_new_session=True, timeout=60)
+                              start_new_session=True, timeout=HANGS_S)
         assert (done.returncode, done.stdout) == (4, "on\n"), before
 
 
 def test_daemon_does_not_hold_the_command_up(hec):
-    done = hec("run", "-o", "d.hec", "--", "sh", "-c", "setsid sleep 30 >/dev/null 2>&1 & echo $!", timeout=15)
+    done = hec("run", "-o", "d.hec", "--", "sh", "-c", "setsid sleep 10000 >/dev/null 2>&1 & echo $!")
     daemon = int(done.stdout)
     try:
         os.kill(daemon, 0)  # it lives on

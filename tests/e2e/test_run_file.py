@@ -13,7 +13,7 @@ import tempfile
 
 import pytest
 
-from conftest import assert_sound, messages_of, until
+from conftest import assert_sound, HANGS_S, messages_of, until
 
 STATUS = 7  # the exit status of every command here: it has to come through
 
@@ -40,7 +40,7 @@ def test_no_room_from_the_start(hec, named, reader):
     what hec says: neither of the signals that writing then brings may reach the command. A simulated machine is no file."""
     done = subprocess.run(["bash", "-c", f"set -o pipefail; ulimit -S -f 8; {shlex.quote(hec.path)} run {' '.join(named)} "
                            f"-- sh -c 'sleep 0.3; exit {STATUS}' 2>&1 | {reader}"],
-                          cwd=hec.folder, capture_output=True, text=True, timeout=60)
+                          cwd=hec.folder, capture_output=True, text=True, timeout=HANGS_S)
     assert done.returncode == STATUS, done.stdout
     assert list(hec.folder.glob("*.hec*")) == []
     if reader == "cat":
@@ -57,7 +57,7 @@ def test_room_gone_in_the_middle(hec):
                         stderr=subprocess.PIPE)
     until(lambda: (hec.folder / "m.hec").exists() and committed(hec.folder / "m.hec"))
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=HANGS_S)
     assert process.returncode == STATUS, stderr
     told = messages_of(stderr)
     assert len(told) == 1 and "the run is reported from memory, and m.hec lacks its end" in told[0], told
@@ -75,7 +75,7 @@ def tiny_disk(hec):
         script = (f"mkdir -p small && mount -t tmpfs -o size={kib}k none small && cd small && {line}; status=$?; "
                   f"cp -r . ../copy; exit $status")
         return subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=hec.folder, capture_output=True, text=True,
-                              timeout=60)
+                              timeout=HANGS_S)
     try:
         possible = run(64, "true").returncode == 0
     except FileNotFoundError:
@@ -130,7 +130,7 @@ def as_user(number, command, **options):
     """As a user without rights, also when the test runs as root."""
     if os.geteuid() == 0:
         options["user"], options["extra_groups"] = number, []
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANGS_S, **options)
 
 
 def nobody(command, **options):
@@ -165,7 +165,7 @@ def test_many_runs_at_once_in_one_folder(hec):
     """Each gets a name of its own there."""
     many = 8
     runs = [hec.popen("run", "-q", "--trace", "off", "--", "sh", "-c", "sleep 0.3", stderr=subprocess.PIPE) for _ in range(many)]
-    assert [run.communicate(timeout=60)[1] for run in runs] == [""] * many
+    assert [run.communicate(timeout=HANGS_S)[1] for run in runs] == [""] * many
     names = ["sh.hec"] + [f"sh-{i}.hec" for i in range(2, many + 1)]
     assert sorted(p.name for p in hec.folder.iterdir() if p.name != "state") == sorted(names)
     assert all(hec.report(name)["run"]["complete"] for name in names)
@@ -198,7 +198,7 @@ def test_a_run_in_progress(hec):
     assert report["devices"][0]["energy"]["valid"], report["devices"][0]["energy"]["why"]
     assert hec("run", "-q", "-f", "-o", "k.hec", "--", "true").returncode == 0
 
-    assert first.communicate("end\n", timeout=30)[1] == "" and first.returncode == STATUS
+    assert first.communicate("end\n", timeout=HANGS_S)[1] == "" and first.returncode == STATUS
     report = hec.report("p.hec")
     assert report["run"]["complete"] and not report["run"]["in_progress"] and "train" in report["run"]["command"]
 
@@ -221,7 +221,7 @@ def test_an_earlier_run_stays_until_the_new_one_is_whole(hec):
     first.communicate("end\n")
     assert (hec.folder / "r.hec").read_bytes() == before and not hec.report("r.hec.unfinished")["run"]["complete"]
     second = start()
-    second.communicate("end\n", timeout=30)
+    second.communicate("end\n", timeout=HANGS_S)
     assert second.returncode == STATUS and "read end" in hec.report("r.hec")["run"]["command"]
     assert [path.name for path in hec.folder.glob("r.hec*")] == ["r.hec"]
 
@@ -293,7 +293,7 @@ def test_folders_of_a_killed_hec_are_removed(hec, short_folder):
     assert len(hec_folders(temporary)) == len(own) + 2
     assert hec("run", "-q", "-o", "c.hec", "--", "true", env=env).returncode == 0
     assert len(hec_folders(temporary)) == len(own) + 1, "that of the killed one is gone"
-    lives.communicate("end\n", timeout=30)
+    lives.communicate("end\n", timeout=HANGS_S)
     assert hec_folders(temporary) == own
 
 

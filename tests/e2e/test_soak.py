@@ -21,7 +21,7 @@ import pytest
 import agent_common
 import attacks
 import conftest
-from conftest import BINARY, CLOCK, Hec
+from conftest import BINARY, CLOCK, HANGS_S, Hec
 from test_agent_jobs import TRACE, Keeper, comm, hand_over, ring
 
 HOURS = float(os.environ.get("HEC_SOAK_HOURS", 0))
@@ -209,7 +209,7 @@ def record_again_and_again(socket, folder, until, took):
         number += 1
         begun = time.monotonic()
         done = subprocess.run([BINARY, "record", f"--agent={socket}", "--job", str(os.getpid()), "-s", "0.2", "-o", f"{folder}/v{number}.hec"],
-                              capture_output=True, text=True, timeout=120)
+                              capture_output=True, text=True, timeout=HANGS_S)
         took.append((time.monotonic() - begun - 0.2, done.returncode, done.stderr))
     return keep
 

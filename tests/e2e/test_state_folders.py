@@ -51,7 +51,7 @@ def test_the_power_journal(hec, state, spoil):
 def test_the_agents_sums(hec, state, spoil):
     for path in (state, state.parent):
         spoil(path)
-        done = hec("agent", "--sim", "h200", "--listen", "127.0.0.1:0", "--jobs", "", "--state-dir", state, timeout=60)
+        done = hec("agent", "--sim", "h200", "--listen", "127.0.0.1:0", "--jobs", "", "--state-dir", state)
         assert done.returncode == 77 and "nothing there is trusted or kept" in done.stderr, done.stderr
         os.chown(path, os.geteuid(), os.getegid())
         os.chmod(path, 0o700)

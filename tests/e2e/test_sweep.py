@@ -8,7 +8,7 @@ import time
 import jsonschema
 import pytest
 
-from conftest import BINARY, PROGRAMS, ROOT, schema
+from conftest import BINARY, HANGS_S, PROGRAMS, ROOT, schema
 
 SCHEMA = schema("sweep")
 PROGRAM = PROGRAMS / "cuda_program"
@@ -33,7 +33,7 @@ for n in range(30):
 
 
 def sweep(hec, *words, **options):
-    return hec("sweep", "--seed", 1, "--in-place", *words, timeout=120, **options)
+    return hec("sweep", "--seed", 1, "--in-place", *words, **options)
 
 
 def read(path):
@@ -152,5 +152,5 @@ def test_budget_and_interrupt(hec):
             break
     time.sleep(0.5)
     os.kill(child.pid, signal.SIGINT)
-    out, _ = child.communicate(timeout=60)
+    out, _ = child.communicate(timeout=HANGS_S)
     assert child.returncode == -signal.SIGINT and "it ended before its rounds were done" in " ".join(out.split())

@@ -11,7 +11,7 @@ import time
 import jsonschema
 import pytest
 from agent_common import SANITIZED, Machine
-from conftest import BINARY, Hec, schema
+from conftest import BINARY, HANGS_S, Hec, schema
 
 SCHEMA = schema("top")
 INTERVAL = ("--interval", "0.2")
@@ -55,7 +55,7 @@ class Terminal:
         self.until(lambda shown: "$" in shown)
 
     def __call__(self, *arguments):
-        return subprocess.run(["tmux", "-S", self.socket, *map(str, arguments)], env=self.env, check=True, timeout=20,
+        return subprocess.run(["tmux", "-S", self.socket, *map(str, arguments)], env=self.env, check=True, timeout=HANGS_S,
                               capture_output=True).stdout.decode()
 
     def shown(self, *how):
@@ -71,8 +71,8 @@ class Terminal:
     def is_(self, what):
         return self("display-message", "-p", f"#{{{what}}}").strip()
 
-    def until(self, what, seconds=20):
-        end = time.monotonic() + seconds
+    def until(self, what):
+        end = time.monotonic() + HANGS_S
         while not what(shown := self.shown()):
             assert time.monotonic() < end, shown
             time.sleep(0.02)

@@ -111,7 +111,7 @@ def test_trials_are_compared_by_it(hec):
     (hec.folder / "says.py").write_text(SAYS.replace("1,%d\" % (100 + n % 3)", "%s\" % sys.argv[2]").replace(", flush=True", ""))
     command = ["python3", "says.py", hec.path]
     options = ["--sim", "h200", "--in-place", "--warm-up", 0, "--unit", "tok/s=Step tok/sec: ([0-9,]+)"]
-    done = hec("ab", *options, "--pairs", 2, "-o", "ab.json", "--", *command, 1000, ":::", *command, 2000, timeout=120)
+    done = hec("ab", *options, "--pairs", 2, "-o", "ab.json", "--", *command, 1000, ":::", *command, 2000)
     assert done.returncode == 0, done.stderr
     receipt = json.loads((hec.folder / "ab.json").read_text())
     assert receipt["unit"] == "tok" and receipt["conditions"]["printed"] == [options[-1]]
@@ -121,7 +121,7 @@ def test_trials_are_compared_by_it(hec):
         assert trial["run"]["units"] is None
     assert "saved: B takes 5" in " ".join(done.stdout.split()) or "saved: B takes 4" in " ".join(done.stdout.split()), done.stdout
     assert hec("verify", "ab.json").returncode == 0
-    done = hec("check", "--sim", "h200", "--in-place", "-n", 1, "-b", "ab.json", "--", *command, 1000, timeout=120)
+    done = hec("check", "--sim", "h200", "--in-place", "-n", 1, "-b", "ab.json", "--", *command, 1000)
     assert "tok" in done.stdout and done.returncode in (0, 1), done.stderr
 
 

@@ -12,7 +12,7 @@ import textwrap
 import pytest
 
 from listener import Listener
-from warm_python import WarmPython
+from warm_python import HANGS_S, WarmPython
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -95,7 +95,7 @@ class Observer:
             if isinstance(python, TorchPython) and not cold and not arguments:
                 return WarmPython.of(python, options, self.environment(False)).run(self.folder, environment)
         return subprocess.run(
-            [python, *options, *words, *arguments], env=environment, cwd=self.folder, capture_output=True, text=True, timeout=300,
+            [python, *options, *words, *arguments], env=environment, cwd=self.folder, capture_output=True, text=True, timeout=HANGS_S,
         )  # fmt: skip
 
     def plain(self, python, program, **more):

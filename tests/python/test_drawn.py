@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from warm_python import HANGS_S
+
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench" / "gpu"
 sys.path.insert(0, str(BENCH / "drawn"))
 import grammar
@@ -305,7 +307,7 @@ def test_jobs_of_two_processes(torch_python, tmp_path):
             paths[-1].write_text(writers.source(spec, fixed))
             units.append(spec["batch"] * (1 if spec["loop"] != "ddp" else 2 * spec["parts"]))
     done = subprocess.run([torch_python[0], "-c", f"BENCH = {str(BENCH)!r}\n{ARMS}", json.dumps([str(path) for path in paths])], cwd=tmp_path,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=400)
+                          env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=HANGS_S)
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(ready["units"], turn["steps"], turn["units"]) for ready, turn in answers] == [(each, 4, each) for each in units]

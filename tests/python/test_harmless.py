@@ -21,6 +21,7 @@ import libraries  # noqa: E402
 import playing  # noqa: E402
 import slow  # noqa: E402
 import tables  # noqa: E402
+from warm_python import HANGS_S  # noqa: E402
 
 GOOD = {"status": 0, "stdout": "done\n", "stderr": "", "hung": False, "seconds": 1.0}
 
@@ -192,5 +193,5 @@ def test_forked_children_load_libraries(built, tmp_path, mode):
     hec = os.environ.get("HEC", str(ROOT / "build/bin/hec"))
     command = catalogue.command(catalogue.PROGRAMS["forks"], built, children=150)
     done = subprocess.run([hec, "run", "-q", "-o", tmp_path / "forks.hec", "--sim", "h200", f"--trace={mode}", "--",
-                           *map(str, command)], text=True, capture_output=True, timeout=200)
+                           *map(str, command)], text=True, capture_output=True, timeout=HANGS_S)
     assert (done.stdout, done.stderr, done.returncode) == ("hung 0 of 150\n", "", 0)

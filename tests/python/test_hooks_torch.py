@@ -9,6 +9,7 @@ import textwrap
 import pytest
 
 from conftest import SOURCE
+from warm_python import HANGS_S
 from listener import MODULE, OPTIMIZER
 
 TRAIN = """
@@ -460,7 +461,7 @@ def test_hec_reports_what_they_found(observe, torch_python):
     (observe.folder / "program.py").write_text(textwrap.dedent(program))
     plain = observe.environment(False)
     done = subprocess.run([hec, "run", "-o", "run.hec", "--", torch_python[0], "program.py"], env=plain,
-                          cwd=observe.folder, capture_output=True, text=True, timeout=300)  # fmt: skip
+                          cwd=observe.folder, capture_output=True, text=True, timeout=HANGS_S)  # fmt: skip
     assert done.returncode == 0, done.stderr
     report = subprocess.run([hec, "report", "--json", "run.hec"], cwd=observe.folder, capture_output=True, text=True)
     report = json.loads(report.stdout)

@@ -9,6 +9,7 @@ import textwrap
 import pytest
 
 from listener import BEGIN, END, KNOB, STEP, UNITS, Listener
+from warm_python import HANGS_S
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def run(source, program, libhec=None, socket=None, knobs=None, check=True, argum
             environment[key] = value
     done = subprocess.run(
         [sys.executable, "-W", "error", *arguments, "-c", textwrap.dedent(program)],
-        env=environment, capture_output=True, text=True, timeout=60,
+        env=environment, capture_output=True, text=True, timeout=HANGS_S,
     )  # fmt: skip
     if check:
         assert (done.returncode, done.stderr) == (0, ""), done.stderr

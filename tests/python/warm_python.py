@@ -12,6 +12,7 @@ import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+HANGS_S = 600  # what takes longer hangs: at no load does a test wait so long for what comes
 PROGRAM = "/proc/self/cwd/program.py"  # Python makes of what is relative a path below where it began
 WARM = pathlib.Path(__file__).parent / "warm"
 
@@ -40,7 +41,7 @@ class WarmPython:
         self.socket.close()
         self.process.wait()
 
-    def run(self, folder, environment, timeout=300):
+    def run(self, folder, environment, timeout=HANGS_S):
         """As subprocess.run: the finished process."""
         reads, writes = zip(os.pipe(), os.pipe())
         asked = json.dumps({"folder": str(folder), "environment": environment}).encode()
