@@ -168,6 +168,30 @@ TEST(test_next) {
     }
 }
 
+/* 8 ms of saving in each step of the schedule, of 10 ms. Where the ledger has as much of it the replay answers; where it has far more, or
+ * far less, a state is saved more seldom than a schedule is long. */
+TEST(test_checkpoints_of_the_schedule_and_of_the_run) {
+    static const struct {
+        double schedule_us, ledger;
+        bool replayed;
+    } cases[] = {{8000, 0.8, true}, {8000, 0.5, true}, {8000, 0.05, false},
+                 {0, 0.3, false},   {400, 0.5, false}, {8000, 0, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct program p = {20, 1, 10, 5, 100, .checkpoint = cases[i].schedule_us, .last_wait = true};
+        struct hec_ledger_device steady = {.window_ns = 1000 * MS};
+        struct hec_device_diagnosis device = {.steady = &steady};
+        struct hec_facts facts = {.device = &device, .run_s = 1};
+        struct hec_finding finding = {
+            .cause = HEC_CAUSE_CHECKPOINT, .lever = {.id = HEC_LEVER_ASYNC_CHECKPOINT}, .seconds = {0.1, 0.2, 0.3}};
+        steady.rows[HEC_STATE_CHECKPOINT].seconds = cases[i].ledger;
+        predictor_begin(&p);
+        assert_int_equal(hec_predict(of.predictor, &facts, &finding), 0);
+        if (finding.replayed != cases[i].replayed)
+            fail_msg("%zu: replayed %d", i, finding.replayed);
+        predictor_end();
+    }
+}
+
 /* The best guess stays, more proofs that agree make it narrower, nothing is more than all. */
 TEST(test_proofs) {
     for (int edit = 0; edit < HEC_EDIT_COUNT; edit++)

@@ -25,6 +25,7 @@ struct hec_predictor {
     struct hec_replay_power power;
     double widen;         /* of intervals: power.h */
     double data_s;        /* that the program waited for data in the stretch */
+    double checkpoint_s;  /* that it saved its state in it, at work in between or in calls */
     double link_gb_per_s; /* that pinned copies reach; NAN unknown: the edit's own */
     struct hec_pace pace;
     struct asked *asked; /* by edit; malloc'ed */
@@ -173,8 +174,13 @@ int hec_predictor_begin(struct hec_meter *meter, const struct hec_summary *summa
                  fabs(usual.seconds / p->recorded.recorded_s - 1) <= HEC_REPLAY_TRUST;
     if (sound)
         err = hec_replay_power_find(meter, summary, &p->schedule, &p->recorded, &p->power, why);
-    for (size_t i = 0; i < p->schedule.count; i++)
-        p->data_s += (double)p->schedule.calls[i].data_ns / HEC_NS_PER_S;
+    for (size_t i = 0; i < p->schedule.count; i++) {
+        const struct hec_schedule_call *c = &p->schedule.calls[i];
+        p->data_s += (double)c->data_ns / HEC_NS_PER_S;
+        p->checkpoint_s +=
+            ((double)c->checkpoint_ns + (c->flags & HEC_CALL_IN_CHECKPOINT ? (double)(c->end_ns - c->begin_ns) : 0)) /
+            HEC_NS_PER_S;
+    }
     for (int i = 0; i < summary->device_count; i++)
         if (summary->devices[i].readings.used && p->pace.by == HEC_PACE_OWN)
             p->pace = hec_pace_of(summary, &summary->devices[i]);
@@ -222,15 +228,26 @@ static int predict_compute(const struct hec_predictor *p, const struct hec_facts
                : 0;
 }
 
+static double steady_share(const struct hec_facts *f, enum hec_state state) {
+    const struct hec_ledger_device *steady = f->device->steady;
+    return steady && steady->window_ns > 0 ? steady->rows[state].seconds * 1e9 / (double)steady->window_ns : 0;
+}
+
 /* What stacks tell apart from the program's own code is one with it in a recorded schedule, which has no stacks: so of waiting
  * for data it has less than the ledger. */
 static bool told_by_stacks(const struct hec_predictor *p, const struct hec_facts *f) {
     const struct hec_ledger_device *steady = f->device->steady;
-    double data =
-        steady && steady->window_ns > 0 ? steady->rows[HEC_STATE_DATA].seconds * 1e9 / (double)steady->window_ns : 0;
+    double data = steady_share(f, HEC_STATE_DATA);
     double code = f->device->ledger ? f->device->ledger->rows[HEC_STATE_HOST].seconds : 0;
     return f->device->compiling_s > 0 || f->device->launching_s > code / 2 ||
            (steady && steady->rows[HEC_STATE_REQUESTS].seconds > 0) || p->data_s < data / 2 * p->recorded.recorded_s;
+}
+
+/* A state is saved once in hundreds of steps: a schedule of a second or two has none of it, or one where there are fewer as a rule. The
+ * ledger has all of them. */
+static bool saves_otherwise(const struct hec_predictor *p, const struct hec_facts *f) {
+    double share = steady_share(f, HEC_STATE_CHECKPOINT), here = p->checkpoint_s / p->recorded.recorded_s;
+    return here < share / 2 || (share > 0 && here > 2 * share);
 }
 
 int hec_predict(const struct hec_predictor *p, const struct hec_facts *f, struct hec_finding *finding) {
@@ -238,7 +255,8 @@ int hec_predict(const struct hec_predictor *p, const struct hec_facts *f, struct
         return 0;
     struct answer a = answer_of(p, finding);
     bool code = a.edit == HEC_EDIT_HOST || a.edit == HEC_EDIT_DATA;
-    if (a.edit == HEC_EDIT_COUNT || (code && f && told_by_stacks(p, f)))
+    if (a.edit == HEC_EDIT_COUNT || (code && f && told_by_stacks(p, f)) ||
+        (a.edit == HEC_EDIT_CHECKPOINT && f && saves_otherwise(p, f)))
         return 0;
     return a.edit == HEC_EDIT_COMPUTE ? predict_compute(p, f, finding) : predict_with(p, a, finding);
 }
