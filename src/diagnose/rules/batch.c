@@ -93,6 +93,8 @@ static void save_code(const struct hec_facts *f, const struct hec_waits *w, doub
                       struct hec_finding *out) {
     double best = hec_facts_network(f) ? 1 : unknown;
     hec_waits_save_more(f, w, HEC_CAUSE_HOST, 0, (1 - 1 / times) * best, 1, out);
+    /* It is saved every so many steps as a rule, whatever their batch. */
+    hec_waits_save_more(f, w, HEC_CAUSE_CHECKPOINT, 0, 1 - 1 / times, 1, out);
 }
 
 /* Ranks that share samples out send gradients and weights, as much for many samples as for few. Tensors shared out, and stages, send what
