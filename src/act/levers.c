@@ -19,6 +19,7 @@ enum id {
 #define INFERENCE (UINT64_C(2) << HEC_LEVER_COUNT)
 #define TRAINING (UINT64_C(4) << HEC_LEVER_COUNT)
 #define RANKS (UINT64_C(8) << HEC_LEVER_COUNT)
+#define LIVE (UINT64_C(16) << HEC_LEVER_COUNT)
 static const struct hec_lever_row rows[] = {
 #define HEC_LEVER_ROW(id, name, place, risk, family, value, answers, what, needs, code)                                \
     {name,                                                                                                             \
@@ -31,6 +32,7 @@ static const struct hec_lever_row rows[] = {
      ((answers)&INFERENCE) != 0,                                                                                       \
      ((answers)&TRAINING) != 0,                                                                                        \
      ((answers)&RANKS) != 0,                                                                                           \
+     ((answers)&LIVE) != 0,                                                                                            \
      what,                                                                                                             \
      needs,                                                                                                            \
      code},
@@ -43,8 +45,9 @@ static const struct hec_lever_row rows[] = {
 #undef INFERENCE
 #undef TRAINING
 #undef RANKS
+#undef LIVE
 #undef ALWAYS
-_Static_assert(HEC_LEVER_COUNT < 60, "bits of answers");
+_Static_assert(HEC_LEVER_COUNT < 59, "bits of answers");
 
 static const struct {
     enum id id;

@@ -35,6 +35,7 @@ struct hec_lever_row {
     bool always;                     /* worth a trial without a finding */
     bool inference, training;        /* nothing to do in a program that trains; in one that does not */
     bool ranks;                      /* nothing to do in a job of one rank */
+    bool live;                       /* switched while the program runs, between two steps */
     const char *what, *needs, *code; /* code: what to paste; the name of the value stands in it for that */
 };
 

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AMPERE 8 /* the first compute capability with TF32 and bf16 */
+#define LIVE_BLOCK_S 2.0 /* counters move every 0.1 s */
+#define LIVE_SHARE 0.7   /* of the time for the search, at most */
+#define LIVE_LEAST 2     /* levers: one alone is as soon tried */
+#define AMPERE 8         /* the first compute capability with TF32 and bf16 */
 
 /* ---- what the program is ---- */
 
@@ -205,7 +208,7 @@ static bool fails_quality(const struct run *run, struct hec_reason *why) {
     struct hec_experiment_trial *list = calloc(out->count + 1, sizeof *list);
     int count = 0;
     for (size_t i = 0; list && i < out->count; i++)
-        if (out->trials[i].set == 0 && out->trials[i].trial.fate == HEC_SEARCH_RAN)
+        if (hec_searched_base(&out->trials[i]))
             list[count++] = out->trials[i].measured;
     if (!list)
         return false;
@@ -279,7 +282,11 @@ static void judge(struct run *run, const struct hec_trial_end *end, bool by_step
 
 /* A trial that failed before its energy was known is charged at the power of the command as it is, which does more. */
 static void charge(struct hec_search_outcome *out, const struct hec_trial_block *whole, double seconds) {
-    const struct hec_trial_block *base = &out->trials[0].measured.run;
+    struct hec_trial_block unknown = {NAN, NAN, NAN, NAN};
+    const struct hec_trial_block *base = &unknown;
+    for (size_t i = 0; i < out->count && base == &unknown; i++)
+        if (hec_searched_base(&out->trials[i]))
+            base = &out->trials[i].measured.run;
     double joules = isfinite(whole->joules) ? whole->joules : base->joules / base->seconds * seconds;
     out->joules += joules;
     out->seconds += seconds;
@@ -312,11 +319,115 @@ static int one(struct run *run, uint32_t set, struct hec_trial_end *end, struct 
     return HEC_OK;
 }
 
+/* ---- in a program that goes on ---- */
+
+struct lived {
+    struct run *run;
+    struct hec_search_lived seen;
+};
+
+static int measure_live(void *context, const struct hec_session *session, const struct hec_session_result *result,
+                        struct hec_why *why) {
+    struct lived *lived = context;
+    const struct hec_search_watch *watch = lived->run->watch;
+    int err = watch->measure_live(watch->context, session, result, &lived->seen, why);
+    return result->exit_status && !result->stopped ? HEC_OK : err;
+}
+
+static void text_of(void *context, uint32_t set, char *text) {
+    const struct run *run = context;
+    struct hec_lever_set levers;
+    char whole[HEC_LEVERS_TEXT];
+    hec_candidates_set(&run->search->candidates, set, &levers);
+    hec_lever_set_text(&levers, whole);
+    snprintf(text, HEC_ORDERS_WANTED_MAX, "%s", whole);
+}
+
+static uint32_t live_bits(const struct hec_candidates *candidates) {
+    uint32_t bits = 0;
+    for (int i = 0; i < candidates->count; i++)
+        bits |= candidates->list[i].use.row->live ? UINT32_C(1) << i : 0;
+    return bits;
+}
+
+/* A block of the program, as a trial. A lever that did nothing in it, or failed, did so in each of its sets. */
+static int add_block(struct run *run, struct hec_search_trial row, const struct hec_search_lived *seen,
+                     struct hec_why *why) {
+    struct hec_search_outcome *out = run->out;
+    struct hec_lever_set levers;
+    if (!hec_list_room(out->trials, out->count, out->capacity, 16))
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory for the table of trials");
+    if (row.set & seen->failed)
+        row.fate = HEC_SEARCH_FAILED;
+    else if (row.fate == HEC_SEARCH_RAN && row.set & seen->idle)
+        row.fate = HEC_SEARCH_IDLE;
+    const struct hec_trial_block unknown = {NAN, NAN, NAN, NAN};
+    struct hec_searched *block = &out->trials[out->count++];
+    *block = (struct hec_searched){.set = row.set, .trial = row, .measured = {.steady = unknown, .run = unknown}};
+    block->timed = !run->search->devices;
+    if (row.fate == HEC_SEARCH_FAILED)
+        block->why = HEC_BECAUSE(TRIAL_RUNNING);
+    hec_candidates_set(&run->search->candidates, row.set, &levers);
+    run->watch->after(run->watch->context, &levers, block);
+    return HEC_OK;
+}
+
+/* Levers are switched in one program, as long as there is something to try and time for it. Where that does not work out, nothing is lost
+ * but the time: what is not known then is tried in processes of its own. */
+static int search_live(struct run *run, struct hec_trial_end *end, struct hec_why *why) {
+    const struct hec_search *search = run->search;
+    struct hec_session_options *session = hec_trials_session(run->trials), before = *session;
+    struct hec_live_plan plan = {
+        .search = {.slowdown_most = search->slowdown_most, .saving_least = search->saving_least, .part = 1},
+        .devices = search->devices,
+        .block_s = LIVE_BLOCK_S,
+        .text = text_of,
+        .context = run};
+    uint32_t bits = live_bits(&search->candidates);
+    struct hec_lever_set levers;
+    struct hec_live_search *live;
+    struct lived lived = {.run = run, .seen = {.joules = NAN}};
+    int64_t now_ns = hec_clock_mono_ns(), most_ns = (int64_t)(LIVE_SHARE * (double)(search->until_ns - now_ns));
+    hec_candidates_plan(&search->candidates, &plan.search);
+    plan.search.closed = ~bits;
+    plan.until_ns = now_ns + most_ns;
+    int count, err = hec_live_search_begin(&plan, &live, why);
+    if (err < 0)
+        return err;
+    hec_candidates_set(&search->candidates, bits, &levers);
+    session->orders = hec_live_search_orders(live);
+    session->through = hec_live_search_through;
+    session->through_context = live;
+    session->stop = (struct hec_stop){.after_ns = most_ns, .enough = hec_live_search_enough(live)};
+    run->watch->begin_live(run->watch->context, levers.count);
+    err = hec_trials_run(run->trials, search->command, &levers, measure_live, &lived, end, why);
+    *session = before;
+    const struct hec_search_trial *rows = hec_live_search_rows(live, &count);
+    for (int i = 0; i < count && err >= 0 && !end->asked; i++)
+        err = add_block(run, rows[i], &lived.seen, why);
+    hec_live_search_free(live);
+    charge(run->out, &(struct hec_trial_block){.joules = lived.seen.joules, .seconds = lived.seen.seconds},
+           end->seconds);
+    return err;
+}
+
+bool hec_searched_base(const struct hec_searched *trial) {
+    return trial->set == 0 && trial->trial.part == 0 && trial->trial.fate == HEC_SEARCH_RAN;
+}
+
 struct hec_search_trial *hec_search_table(const struct hec_search_outcome *outcome) {
     struct hec_search_trial *table = calloc(outcome->count + 1, sizeof *table);
     for (size_t i = 0; table && i < outcome->count; i++)
         table[i] = outcome->trials[i].trial;
     return table;
+}
+
+/* Whether the set had a process of its own. */
+static bool in_process(const struct hec_search_outcome *out, uint32_t set) {
+    for (size_t i = 0; i < out->count; i++)
+        if (out->trials[i].set == set && out->trials[i].trial.part == 0)
+            return true;
+    return false;
 }
 
 int hec_search_run(struct hec_trials *trials, const struct hec_search *search, const struct hec_search_watch *watch,
@@ -327,6 +438,11 @@ int hec_search_run(struct hec_trials *trials, const struct hec_search *search, c
     double longest_s = 0;
     *out = (struct hec_search_outcome){0};
     hec_candidates_plan(&search->candidates, &plan);
+    if (search->live && __builtin_popcount(live_bits(&search->candidates)) >= LIVE_LEAST) {
+        int err = search_live(&run, end, why);
+        if (err < 0 || (out->asked = end->asked) != 0)
+            return err;
+    }
     for (int err = HEC_OK; !step.done;) {
         struct hec_search_trial *table = hec_search_table(out);
         if (!table)
@@ -334,6 +450,8 @@ int hec_search_run(struct hec_trials *trials, const struct hec_search *search, c
         out->spent = out->count && hec_clock_mono_ns() + (int64_t)(longest_s * HEC_NS_PER_S) > search->until_ns;
         step = hec_search_next(&plan, table, (int)out->count, out->spent || out->asked);
         free(table);
+        if (step.done && step.set && !out->asked && !in_process(out, step.set)) /* found in a program that went on */
+            step = (struct hec_search_step){.set = in_process(out, 0) ? step.set : 0};
         if (step.done)
             break;
         if ((err = one(&run, step.set, end, why)) < 0)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "act/levers.h"
+#include "act/live.h"
 #include "act/trials.h"
 #include "diagnose/result.h"
 #include "prove/experiment.h"
@@ -43,9 +44,11 @@ struct hec_search {
     double margin;        /* of the quality gate; 0: HEC_QUALITY_MARGIN */
     int64_t loss_steps;   /* as in hec_experiment_plan */
     int64_t until_ns;     /* monotonic: no trial begins that is not expected to end before */
+    uint64_t devices;     /* bits of those that the program uses */
+    bool live;            /* it has steps, and is one process: its levers may be switched while it runs */
 };
 
-/* One trial, the base's too. */
+/* One trial, the base's too; or a block of a program that went on (trial.part), of which only the trial is known. */
 struct hec_searched {
     uint32_t set; /* bits of candidates */
     struct hec_search_trial trial;
@@ -61,7 +64,17 @@ struct hec_search_seen {
     char text[HEC_REASON_TEXT]; /* what they saw */
 };
 
+/* What a program in which levers were switched came to. */
+struct hec_search_lived {
+    double seconds, joules; /* joules NAN: not measured */
+    uint32_t idle, failed;  /* candidates that did nothing, that failed */
+};
+
 struct hec_search_watch {
+    /* Levers are switched in one program; what it came to. Blocks are given to `after` as trials are. */
+    void (*begin_live)(void *context, int levers);
+    int (*measure_live)(void *context, const struct hec_session *session, const struct hec_session_result *result,
+                        struct hec_search_lived *out, struct hec_why *why);
     /* A trial of this set begins. */
     void (*begin)(void *context, const struct hec_lever_set *set, int trials);
     int (*measure)(void *context, const struct hec_session *session, const struct hec_session_result *result,
@@ -84,6 +97,9 @@ struct hec_search_outcome {
 int hec_search_run(struct hec_trials *trials, const struct hec_search *search, const struct hec_search_watch *watch,
                    struct hec_search_outcome *out, struct hec_trial_end *end, struct hec_why *why);
 void hec_search_free(struct hec_search_outcome *outcome);
+
+/* It ran as it is, in a process of its own: its trial is measured. */
+bool hec_searched_base(const struct hec_searched *trial);
 
 /* The table of the search, as prove/search.h reads it: free it. NULL: no memory. */
 struct hec_search_trial *hec_search_table(const struct hec_search_outcome *outcome);

@@ -34,6 +34,7 @@ static json_t *json_of(const struct hec_lever_row *row) {
     json_object_set_new(object, "name", json_string(row->name));
     json_object_set_new(object, "for", json_string(hec_lever_place_name(row->place)));
     json_object_set_new(object, "risk", json_string(hec_lever_risk_name(row->risk)));
+    json_object_set_new(object, "live", json_boolean(row->live));
     json_object_set_new(object, "excludes", row->family[0] ? json_string(row->family) : json_null());
     json_object_set_new(object, "value", row->value[0] ? json_string(row->value) : json_null());
     json_object_set_new(object, "what", json_string(row->what));

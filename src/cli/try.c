@@ -163,6 +163,16 @@ static void add_step(char *text, size_t size, const struct hec_summary *s) {
                  100 * step->best, 100 * step->low, 100 * step->high);
 }
 
+/* A program of one process that calls modules of PyTorch: its levers can be switched between two steps. */
+static void find_live(struct try *t) {
+    const struct hec_summary *first = &t->run.measure.summary;
+    bool steps = first->steps.source == HEC_STEP_OPTIMIZER || first->steps.source == HEC_STEP_MODULE;
+    t->search.live = steps && first->pytorch[0] && first->job.size < 2 && !hec_args_has(&t->run.args, HEC_OPT_RESTART);
+    for (int i = 0; i < first->device_count; i++)
+        if (first->devices[i].readings.used && first->devices[i].readings.device.index < HEC_DEVICE_MAX)
+            t->search.devices |= UINT64_C(1) << first->devices[i].readings.device.index;
+}
+
 static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why *why) {
     struct hec_session_options *session = hec_trials_session(t->trials);
     hec_progress_now(&t->run.progress, "first trial, traced");
@@ -186,6 +196,7 @@ static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why 
         snprintf(t->pytorch, sizeof t->pytorch, "%s", t->run.measure.summary.pytorch);
     }
     t->foreign = hec_candidates_foreign(&t->run.measure.summary);
+    find_live(t);
     return choose_end(t, !end->stopped, why);
 }
 
@@ -211,10 +222,36 @@ static int measure(void *context, const struct hec_session *session, const struc
     return err;
 }
 
+static void begin_live(void *context, int levers) {
+    struct try *t = context;
+    char line[96];
+    snprintf(line, sizeof line, "%d levers, switched in one program that goes on", levers);
+    hec_progress_now(&t->run.progress, line);
+}
+
+static int measure_live(void *context, const struct hec_session *session, const struct hec_session_result *result,
+                        struct hec_search_lived *out, struct hec_why *why) {
+    struct try *t = context;
+    struct hec_experiment_trial trial;
+    int64_t steps;
+    int err = hec_trial_measure(&t->run.measure, session, result, 0, &trial, &steps, why);
+    out->seconds = trial.run.seconds;
+    out->joules = trial.run.joules;
+    if (err == HEC_OK)
+        hec_try_lived(&t->run.measure.summary, &t->search.candidates, out);
+    hec_progress_end(&t->run.progress);
+    return err;
+}
+
 static void after(void *context, const struct hec_lever_set *set, const struct hec_searched *trial) {
     struct try *t = context;
     char text[HEC_LEVERS_TEXT], why[HEC_REASON_SIZE];
     const char *said = HEC_SAY(&trial->why);
+    int blocks = 0;
+    for (size_t i = 0; i < t->found.count && trial->trial.part; i++)
+        blocks += t->found.trials[i].set == trial->set && t->found.trials[i].trial.part;
+    if (trial->trial.part && (!set->count || blocks != (trial->trial.fate == HEC_SEARCH_RAN ? HEC_SEARCH_BLOCKS : 1)))
+        return; /* of a set's blocks one line is enough */
     struct hec_search_trial *table = hec_search_table(&t->found);
     hec_progress_end(&t->run.progress);
     hec_lever_set_text(set, text);
@@ -237,7 +274,7 @@ static void after(void *context, const struct hec_lever_set *set, const struct h
 }
 
 static int search(struct try *t, struct hec_trial_end *end, struct hec_why *why) {
-    struct hec_search_watch watch = {begin, measure, after, t};
+    struct hec_search_watch watch = {begin_live, measure_live, begin, measure, after, t};
     t->search.until_ns = t->begin_ns + (int64_t)(SEARCH_SHARE * t->budget_s * HEC_NS_PER_S);
     int err = hec_search_run(t->trials, &t->search, &watch, &t->found, end, why);
     const struct hec_searched *last = t->found.count ? &t->found.trials[t->found.count - 1] : NULL;
@@ -263,7 +300,7 @@ static void plan(struct try *t) {
     double pair_s = 0;
     int base = 0;
     for (size_t i = 0; i < t->found.count; i++)
-        if (t->found.trials[i].set == 0) {
+        if (hec_searched_base(&t->found.trials[i])) {
             pair_s += 2 * (t->found.trials[i].measured.run.seconds + (isfinite(t->step_s) ? PROOF_S - SEARCH_S : 0));
             base++;
         }
@@ -313,7 +350,7 @@ static int keep_nothing(struct try *t) {
     struct hec_why why = {""};
     int count = 0;
     for (size_t i = 0; list && i < t->found.count; i++)
-        if (t->found.trials[i].set == 0 && t->found.trials[i].trial.fate == HEC_SEARCH_RAN) {
+        if (hec_searched_base(&t->found.trials[i])) {
             list[count] = t->found.trials[i].measured;
             list[count].pair = count;
             count++;

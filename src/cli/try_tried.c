@@ -19,6 +19,17 @@ void hec_try_seen(const struct hec_summary *trial, struct hec_search_seen *out) 
     }
 }
 
+void hec_try_lived(const struct hec_summary *trial, const struct hec_candidates *candidates,
+                   struct hec_search_lived *out) {
+    for (int i = 0; i < trial->lever_count; i++)
+        for (int c = 0; c < candidates->count; c++)
+            if (strcmp(candidates->list[c].use.row->name, trial->levers[i].name) == 0) {
+                enum hec_attest attest = trial->levers[i].attest;
+                out->failed |= attest == HEC_ATTEST_FAILED ? UINT32_C(1) << c : 0;
+                out->idle |= attest == HEC_ATTEST_NOTHING || attest == HEC_ATTEST_ALREADY ? UINT32_C(1) << c : 0;
+            }
+}
+
 /* ---- rows ---- */
 
 /* Of the sets that ran before this one first did, the base among them: the least cost by the base's. */

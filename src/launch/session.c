@@ -302,6 +302,11 @@ static int start_observing(struct hec_session *s, struct hec_why *why) {
     if (options->through)
         s->sink = options->through(options->through_context, s->sink);
     prepare_rings(s);
+    if (options->orders && s->folder.path[0]) {
+        if ((err = hec_orders_open(s->folder.path, options->orders, why)) < 0)
+            return err;
+        hec_environ_set(&s->env, HEC_ORDERS_ENV, options->orders->path);
+    }
     if (options->knobs && options->knobs[0])
         hec_environ_set(&s->env, HEC_MARKS_ENV_KNOBS, options->knobs);
     if (options->tied && hec_supervisor_mark())
@@ -423,6 +428,8 @@ int hec_session_open_run(const struct hec_session *s, struct hec_reader **out, s
 
 void hec_session_close(struct hec_session *s) {
     hec_simulation_end(s->simulation);
+    if (s->options.orders)
+        hec_orders_close(s->options.orders);
     hec_scratch_remove(&s->folder);
     hec_run_file_free(&s->file);
     hec_environ_free(&s->env);

@@ -17,6 +17,7 @@
 #include "base/trace.h"
 #include "launch/child.h"
 #include "launch/layer.h"
+#include "launch/orders.h"
 #include "launch/run_file.h"
 #include "launch/stopper.h"
 #include "model/printed.h"
@@ -47,6 +48,7 @@ struct hec_session_options {
     const struct hec_printed_unit *printed; /* units that the command prints; NULL: none */
     int printed_count;
     int64_t gpm_window_ns;         /* of the hardware counters; 0: as short as the CPU share allows */
+    struct hec_orders *orders;     /* opened for levers that are switched while the command runs; NULL: none are */
     struct hec_stop stop;          /* when to end the command; all 0: it ends by itself */
     bool wait_for_all;             /* until the last descendant has ended, not only the command */
     const struct hec_layer *layer; /* what the command writes goes there (launch/layer.h); NULL: none */

@@ -69,7 +69,8 @@ void hec_stopper_step(struct hec_stopper *s, pid_t pid, enum hec_step_source sou
         s->counted[s->count++] = (struct counted){.pid = pid};
     if (i < s->count && (unsigned)source < HEC_STEP_SOURCE_COUNT) {
         s->counted[i].steps[source]++;
-        if (s->stop.steps && !s->enough && steps_of(&s->counted[i], s->stop.by) >= s->stop.steps) {
+        if (!s->enough && ((s->stop.steps && steps_of(&s->counted[i], s->stop.by) >= s->stop.steps) ||
+                           (s->stop.enough && atomic_load(s->stop.enough)))) {
             s->enough = true;
             pthread_cond_signal(&s->wake);
         }

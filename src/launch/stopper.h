@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "model/trace.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -13,7 +14,8 @@ struct hec_stop {
     enum hec_step_source
         by;           /* the worst of these that counts: a program that will train may evaluate before; NONE: any */
     int64_t after_ns; /* since its start; 0: no limit */
-    int64_t grace_ns; /* from SIGTERM to SIGKILL; 0: 10 s */
+    const atomic_bool *enough; /* once it is true the next step is the last; NULL: nobody says so */
+    int64_t grace_ns;          /* from SIGTERM to SIGKILL; 0: 10 s */
 };
 
 enum hec_stopped { HEC_STOPPED_NOT, HEC_STOPPED_STEPS, HEC_STOPPED_TIME };

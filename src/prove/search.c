@@ -13,16 +13,16 @@ static double log_of(const struct hec_search_trial *t, enum figure figure) {
 
 /* ---- against the base ---- */
 
-static bool is_base(const struct hec_search_trial *t, enum figure figure) {
-    return t->set == 0 && isfinite(log_of(t, figure));
+static bool is_base(const struct hec_search_trial *t, enum figure figure, int part) {
+    return t->set == 0 && t->part == part && isfinite(log_of(t, figure));
 }
 
 /* The base as it was when trial `at` ran: between its neighbours in time. */
 static double base_at(const struct hec_search_trial *trials, int count, int at, enum figure figure) {
-    int before = at, after = at;
-    while (before >= 0 && !is_base(&trials[before], figure))
+    int before = at, after = at, part = trials[at].part;
+    while (before >= 0 && !is_base(&trials[before], figure, part))
         before--;
-    while (after < count && !is_base(&trials[after], figure))
+    while (after < count && !is_base(&trials[after], figure, part))
         after++;
     double left = before >= 0 ? log_of(&trials[before], figure) : NAN;
     double right = after < count ? log_of(&trials[after], figure) : NAN;
@@ -31,20 +31,31 @@ static double base_at(const struct hec_search_trial *trials, int count, int at, 
     return left + (right - left) * (at - before) / (after - before);
 }
 
-/* Standard deviation of a trial of the base; *freedom 0: not known. */
-static double spread(const struct hec_search_trial *trials, int count, enum figure figure, int *freedom) {
+/* Sum of squares around the mean of a part's trials of the base; *freedom 0: not known. */
+static double squares_of(const struct hec_search_trial *trials, int count, enum figure figure, int part, int *freedom) {
     double sum = 0, squares = 0;
     int n = 0;
     for (int i = 0; i < count; i++)
-        if (is_base(&trials[i], figure)) {
+        if (is_base(&trials[i], figure, part)) {
             sum += log_of(&trials[i], figure);
             n++;
         }
     for (int i = 0; i < count; i++)
-        if (is_base(&trials[i], figure))
+        if (is_base(&trials[i], figure, part))
             squares += pow(log_of(&trials[i], figure) - sum / n, 2);
     *freedom = n > 1 ? n - 1 : 0;
-    return n > 1 ? sqrt(squares / (n - 1)) : NAN;
+    return squares;
+}
+
+/* Standard deviation of a trial of the base, within its part; *freedom 0: not known. */
+static double spread(const struct hec_search_trial *trials, int count, enum figure figure, int *freedom) {
+    double squares = 0;
+    *freedom = 0;
+    for (int part = 0, more; part < HEC_SEARCH_PARTS; part++) {
+        squares += squares_of(trials, count, figure, part, &more);
+        *freedom += more;
+    }
+    return *freedom ? sqrt(squares / *freedom) : NAN;
 }
 
 /* Mean log of a set's figure by the base's; NAN: none. */
@@ -86,11 +97,13 @@ struct hec_search_ratio hec_search_speed(const struct hec_search_trial *trials, 
 
 /* ---- what follows ---- */
 
+/* What came out worst: a set that ran in one part may fail in the other. */
 static const struct hec_search_trial *find(const struct hec_search_trial *trials, int count, uint32_t set) {
+    const struct hec_search_trial *found = NULL;
     for (int i = 0; i < count; i++)
-        if (trials[i].set == set)
-            return &trials[i];
-    return NULL;
+        if (trials[i].set == set && (!found || trials[i].fate > found->fate))
+            found = &trials[i];
+    return found;
 }
 
 /* Log of its cost by the base's; NAN: it was not tried, failed, or is slower than allowed. */
@@ -137,12 +150,28 @@ static struct hec_search_step end_with(const struct hec_search_plan *plan, const
     return (struct hec_search_step){true, worth ? best : 0};
 }
 
-static struct hec_search_step try_set(const struct hec_search_trial *trials, int count, uint32_t set) {
-    int since = count;
+/* By how much the log of a set's cost has to be lower, to be better: a trial is one figure, a set of blocks the mean of some. */
+static double gain_of(const struct hec_search_trial *trials, int count, int part) {
+    int freedom;
+    double squares = squares_of(trials, count, COST, part, &freedom);
+    double floor = part && freedom ? HEC_SEARCH_NOISE * sqrt(squares / freedom / HEC_SEARCH_BLOCKS) : 0;
+    return fmax(HEC_SEARCH_GAIN, floor);
+}
+
+static int known(const struct hec_search_trial *trials, int count, uint32_t set) {
+    int n = 0;
     for (int i = 0; i < count; i++)
-        if (trials[i].set == 0)
+        n += trials[i].set == set ? (trials[i].part && trials[i].fate == HEC_SEARCH_RAN ? 1 : HEC_SEARCH_BLOCKS) : 0;
+    return n;
+}
+
+static struct hec_search_step try_set(const struct hec_search_plan *plan, const struct hec_search_trial *trials,
+                                      int count, uint32_t set) {
+    int every = plan->part ? HEC_SEARCH_BLOCKS : HEC_SEARCH_BASE_EVERY, since = every;
+    for (int i = 0; i < count; i++)
+        if (trials[i].set == 0 && trials[i].part == plan->part)
             since = count - 1 - i;
-    return (struct hec_search_step){.set = since >= HEC_SEARCH_BASE_EVERY || count == 0 ? 0 : set};
+    return (struct hec_search_step){.set = since >= every ? 0 : set};
 }
 
 struct hec_search_step hec_search_next(const struct hec_search_plan *plan, const struct hec_search_trial *trials,
@@ -155,13 +184,14 @@ struct hec_search_step hec_search_next(const struct hec_search_plan *plan, const
         grew = false;
         for (int c = 0; c < plan->candidates; c++) {
             uint32_t with = joined(plan, set, c);
-            if (with == set || (out & UINT32_C(1) << c) || (!replace && (plan->excludes[c] & set)))
+            if (with == set || ((out | plan->closed) & UINT32_C(1) << c) || (!replace && (plan->excludes[c] & set)))
                 continue;
-            if (!find(trials, count, with))
-                return try_set(trials, count, with);
+            if (known(trials, count, with) < HEC_SEARCH_BLOCKS)
+                return try_set(plan, trials, count, with);
             if (is_out(plan, trials, count, set, with))
                 out |= UINT32_C(1) << c;
-            else if (effect_of(plan, trials, count, with) < effect_of(plan, trials, count, set) - HEC_SEARCH_GAIN) {
+            else if (effect_of(plan, trials, count, with) <
+                     effect_of(plan, trials, count, set) - gain_of(trials, count, find(trials, count, with)->part)) {
                 set = with;
                 grew = true;
             }

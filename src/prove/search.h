@@ -12,10 +12,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define HEC_SEARCH_PARTS 2
 #define HEC_SEARCH_MOST 16 /* candidates: bits of a set */
 #define HEC_SEARCH_BASE_EVERY 4
 #define HEC_SEARCH_GAIN                                                                                                \
     0.005 /* of joules by unit: half of what one trial is known to, at the noise of a real card (docs/prove.md) */
+#define HEC_SEARCH_NOISE                                                                                               \
+    2 /* blocks of a running program are short: a set is better by so many times what two of them differ by */
+#define HEC_SEARCH_BLOCKS 2   /* of each set, with one of the base after every two */
 #define HEC_SEARCH_WORSE 0.15 /* a layout or a compiler may cost that, and pay beside half precision */
 
 enum hec_search_fate {
@@ -29,11 +33,14 @@ struct hec_search_trial {
     enum hec_search_fate fate;
     double cost;  /* joules by unit, or what stands for them: less is better; NAN: not known */
     double speed; /* units a second, or what stands for them; NAN: not known */
+    int part; /* of HEC_SEARCH_PARTS. 0: a process of its own; 1: a block of one program that went on. Each is compared with the base of its own part */
 };
 
 struct hec_search_plan {
     int candidates;
     uint32_t excludes[HEC_SEARCH_MOST]; /* the others that it cannot be with */
+    uint32_t closed;                    /* candidates that are not tried */
+    int part;                           /* of the trials that follow */
     double slowdown_most;               /* 0.05: the speed may fall by so much */
     double saving_least;                /* 0.02: a best set that saves less is none */
 };

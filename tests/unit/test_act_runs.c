@@ -447,7 +447,8 @@ static void search_after(void *context, const struct hec_lever_set *set, const s
 }
 
 static int run_search(void) {
-    static const struct hec_search_watch watch = {search_begin, search_measure, search_after, &one_watch};
+    static const struct hec_search_watch watch = {
+        .begin = search_begin, .measure = search_measure, .after = search_after, .context = &one_watch};
     struct hec_why why = {""};
     told[0] = '\0';
     made = 0;

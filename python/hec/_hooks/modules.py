@@ -35,6 +35,8 @@ calls = 0  # of outermost modules
 # Of levers: each is called as around(module, call, args, kwargs), where call(args, kwargs) goes on inwards. The first is the
 # outermost of them.
 arounds: "list[Callable[[Any, Callable[[tuple, dict], Any], tuple, dict], Any]]" = []
+# Of levers: called before each call, when nothing of it has begun; None: no lever asks.
+before_call: "Optional[Callable[[], None]]" = None
 
 _local = threading.local()  # .inside: an outermost module is being called
 _is_compiling: Callable[[], bool] = core.is_compiling
@@ -73,6 +75,8 @@ class RootCall:
         inner = self.compiled or module._call_impl
         if getattr(_local, "inside", False) or not core.installed:
             return inner(*args, **kwargs)
+        if before_call is not None:
+            before_call()
         _local.inside = True
         start_ns = core.now_ns()
         grad = core.torch.is_grad_enabled()

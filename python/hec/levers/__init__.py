@@ -6,6 +6,8 @@ Loaded as the module ``_hec_levers`` by HEC's hooks, never imported by a program
     FRAMEWORK           "torch", "jax" or "tensorflow": whose import it waits for
     def apply(lever)    puts it in; lever is a core.Lever, whose value is what followed "=" ("": it chooses)
     def revert()        takes it out again: the framework is as if it had never been there
+    LIVE                True: it can be put in and taken out between two steps (live.py)
+    def switch(on)      of such a one that keeps something while it is off (compiled code); else apply() and revert() are enough
 
 A lever says whether it took effect by what it saw happen, not by what it set: ``lever.on("3 optimizers")`` when it changed something
 that the program uses, ``lever.already(...)`` when the program has it, ``lever.nothing(...)`` why it can do nothing here,
@@ -17,6 +19,7 @@ import sys
 from importlib import import_module
 from typing import Any, Dict, List, Tuple
 
+from . import live
 from .core import Lever, hooks
 
 _started: "Dict[str, Tuple[Lever, Any]]" = {}
@@ -42,13 +45,15 @@ def start(framework: str) -> None:
         if framework == "torch":
             hooks.guard("torch.compile", lambda: hooks.keep_from_compiling(__name__))
         try:
-            module.apply(lever)
+            if not live.arms(lever, module):
+                module.apply(lever)
         except Exception as error:
             lever.broke(error, module.revert)
 
 
 def revert() -> None:
     """Take all of them out again, the last first."""
+    live.off()
     for lever, module in reversed(list(_started.values())):
         try:
             module.revert()

@@ -7,6 +7,7 @@ from typing import Any, List, Optional
 from . import calls, core, watch
 
 FRAMEWORK = "torch"
+LIVE = True
 BACKENDS = {"math": 0, "flash": 1, "efficient": 2, "cudnn": 3}
 _before: "List[int]" = []
 _put: "Optional[calls.Calls]" = None

@@ -6,6 +6,7 @@ from typing import Any, Optional
 from . import calls, core, tensors, watch
 
 FRAMEWORK = "torch"
+LIVE = True
 _put: "Optional[calls.Calls]" = None
 
 

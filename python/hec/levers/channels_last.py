@@ -7,6 +7,7 @@ from typing import Any, List, Optional
 from . import calls, core, tensors, watch
 
 FRAMEWORK = "torch"
+LIVE = True
 _put: "Optional[calls.Calls]" = None
 _lever: "Optional[core.Lever]" = None
 _changed: "List[weakref.ref[Any]]" = []  # filters
@@ -28,6 +29,8 @@ def revert() -> None:
     core.optimizers.leave_steps(_before_step)
     _patched.remove()
     _order([weight for weight in (ref() for ref in _changed) if weight is not None], core.hooks.torch.contiguous_format)
+    for optimizer in list(_stepped):
+        _order_state(optimizer)
     _changed.clear()
     _stepped.clear()
 
@@ -129,17 +132,21 @@ def _before_step(optimizer: Any) -> None:
     if optimizer in _stepped or not _changed:
         return
     try:
-        mine = {id(ref()) for ref in _changed}
-        for weight, state in optimizer.state.items():
-            if id(weight) in mine:
-                for name, value in state.items():
-                    if isinstance(value, core.hooks.torch.Tensor) and value.shape == weight.shape:
-                        if value.stride() != weight.stride() and _is_last(weight):
-                            state[name] = value.contiguous(memory_format=core.hooks.torch.channels_last)
+        _order_state(optimizer)
         _stepped.add(optimizer)
     except Exception as error:
         if _lever is not None:
             _lever.broke(error, revert)
+
+
+def _order_state(optimizer: Any) -> None:
+    torch = core.hooks.torch
+    mine = {id(ref()) for ref in _changed}
+    for weight, state in optimizer.state.items():
+        if id(weight) in mine:
+            for name, value in state.items():
+                if isinstance(value, torch.Tensor) and value.shape == weight.shape and value.stride() != weight.stride():
+                    state[name] = torch.empty_like(weight, dtype=value.dtype, device=value.device).copy_(value)
 
 
 def _make_parallel(inner: Any) -> Any:

@@ -12,16 +12,27 @@ from typing import Any, Dict, List, Optional
 from . import calls, core
 
 FRAMEWORK = "torch"
+LIVE = True
 COMPILED_MAX = 8  # calls of a module in which something was compiled: with and without gradients, a last batch ...
 LIBRARIES = r"torch\.(_inductor|_dynamo|_functorch|fx)\b"
 
-_put: "Optional[calls.Calls]" = None
-_filter: "Optional[tuple]" = None
+_mine: "Optional[Compiling]" = None
 
 
 def apply(lever: core.Lever) -> None:
+    global _mine
     # the random numbers of dropout are those that the program has without it
-    put(lever, {"fallback_random": True})
+    _mine = Compiling(lever, {"fallback_random": True})
+
+
+def revert() -> None:
+    if _mine is not None:
+        _mine.take()
+
+
+def switch(on: bool) -> None:
+    if _mine is not None:
+        _mine.put.awake = on
 
 
 def _attest(lever: core.Lever, module: Any, words: str) -> None:
@@ -43,23 +54,22 @@ class Around:
         return result
 
 
-def put(lever: core.Lever, options: "Dict[str, Any]", attest: Any = _attest, around: Any = Around) -> None:
-    """Also for cuda_graphs: attest says what it saw."""
-    global _put, _filter
-    _put = calls.Calls(lever, 90, lambda module: _fit(lever, module, options, attest, around))
-    if _put.put():
-        before = list(warnings.filters)
-        warnings.filterwarnings("ignore", module=LIBRARIES)  # of what could be faster still: `-W error` would end the program
-        _filter = next((entry for entry in warnings.filters if entry not in before), None)
+class Compiling:
+    """One lever's, put in. Also for cuda_graphs: attest says what it saw."""
 
+    def __init__(self, lever: core.Lever, options: "Dict[str, Any]", attest: Any = _attest, around: Any = Around) -> None:
+        self.filter: "Optional[tuple]" = None
+        self.put = calls.Calls(lever, 90, lambda module: _fit(lever, module, self.put, options, attest, around))
+        if self.put.put():
+            before = list(warnings.filters)
+            warnings.filterwarnings("ignore", module=LIBRARIES)  # of what could be faster still: `-W error` would end the program
+            self.filter = next((entry for entry in warnings.filters if entry not in before), None)
 
-def revert() -> None:
-    global _filter
-    if _put is not None:
-        _put.take()
-    if _filter is not None and _filter in warnings.filters:
-        warnings.filters.remove(_filter)  # type: ignore[attr-defined]
-    _filter = None
+    def take(self) -> None:
+        self.put.take()
+        if self.filter is not None and self.filter in warnings.filters:
+            warnings.filters.remove(self.filter)  # type: ignore[attr-defined]
+        self.filter = None
 
 
 class Compiler:
@@ -105,7 +115,7 @@ def _function(module: Any) -> Any:
     return types.FunctionType(code, globals(), "forward", None, forward.__closure__)
 
 
-def _fit(lever: core.Lever, module: Any, options: "Dict[str, Any]", attest: Any, around: Any) -> "Optional[calls.Run]":
+def _fit(lever: core.Lever, module: Any, put: "calls.Calls", options: "Dict[str, Any]", attest: Any, around: Any) -> "Optional[calls.Run]":
     torch = core.hooks.torch
     if calls.is_compiled(module):
         lever.already("the program compiles the module, or a part of it")
@@ -133,8 +143,7 @@ def _fit(lever: core.Lever, module: Any, options: "Dict[str, Any]", attest: Any,
             seconds += time.monotonic() - started
         words = "graphs: %d, compiled in %d of %d calls, %.1f s" % (compiler.graphs, compiled_in, count, seconds)
         if compiler.faults or compiled_in > COMPILED_MAX or not compiler.graphs:
-            if _put is not None:
-                _put.forget(module)
+            put.forget(module)
             (lever.failed if compiler.graphs else lever.nothing)(compiler.faults[0] if compiler.faults else words)
         elif compiler.graphs != graphs or core.seldom(count):
             attest(lever, module, words)

@@ -4,19 +4,29 @@ The graphs write the same memory in each call. What is to outlast a call is copi
 itself (a mask, a cache), and gradients to which a second backward pass is added."""
 
 import sys
-from typing import Any
+from typing import Any, Optional
 
 from . import compile as compiler
 from . import core, tensors
 
 FRAMEWORK = "torch"
+LIVE = True
+_mine: "Optional[compiler.Compiling]" = None
 
 
 def apply(lever: core.Lever) -> None:
-    compiler.put(lever, {"fallback_random": True, "triton.cudagraphs": True}, _attest, Memory)
+    global _mine
+    _mine = compiler.Compiling(lever, {"fallback_random": True, "triton.cudagraphs": True}, _attest, Memory)
 
 
-revert = compiler.revert
+def revert() -> None:
+    if _mine is not None:
+        _mine.take()
+
+
+def switch(on: bool) -> None:
+    if _mine is not None:
+        _mine.put.awake = on
 
 
 def manager_of(device: Any) -> Any:

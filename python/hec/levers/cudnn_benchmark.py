@@ -6,6 +6,7 @@ from typing import Any, Optional
 from . import calls, core
 
 FRAMEWORK = "torch"
+LIVE = True
 _set = False
 _lever: "Optional[core.Lever]" = None
 _put: "Optional[calls.Calls]" = None

@@ -9,6 +9,7 @@ from typing import Any, Optional
 from . import core
 
 FRAMEWORK = "torch"
+LIVE = True
 CLASSES = {"SGD": "_fused_sgd_", "Adam": "_fused_adam_", "AdamW": "_fused_adamw_"}
 CHECKED = 3  # steps of an optimizer that are looked at, and then those whose number is a power of two
 

@@ -8,6 +8,7 @@ from typing import Any, Optional
 from . import calls, core, tensors
 
 FRAMEWORK = "torch"
+LIVE = True
 _put: "Optional[calls.Calls]" = None
 _patched: "Optional[core.Patches]" = None
 

@@ -7,6 +7,7 @@ from . import core
 from .tally import Tally
 
 FRAMEWORK = "torch"
+LIVE = True
 _FREE = 0.1  # of the device's memory; below that the program's call does what it says
 
 _tally: Any = None

@@ -9,6 +9,7 @@ from typing import Any, Dict, Optional
 from . import core
 
 FRAMEWORK = "torch"
+LIVE = True
 _lever: "Optional[core.Lever]" = None
 _dropped: "Dict[int, weakref.ref[Any]]" = {}  # weights whose gradient the program believes to be zeros
 _stepping = False  # a closure of the program may ask for zeros in the middle of a step

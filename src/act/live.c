@@ -1,0 +1,268 @@
+#include "act/live.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SETTLE_STEPS 3 /* after a switch: memory is allocated anew, code is compiled */
+#define STEPS_LEAST 4
+#define EDGES_LEAST 2
+#define WARM_STEPS 8 /* before the first block */
+#define LONG_TIMES 10
+#define LONG_S                                                                                                         \
+    0.5 /* a step that takes so long, and so many times those before it, is none of the block's: the block begins anew */
+#define LONG_MOST 2    /* times in a block; more are the program's way */
+#define PATIENCE_S 100 /* from an order to the end of its block: compilers take that long */
+#define NAMES 64       /* phases that answer orders: the newest */
+
+struct edges { /* of a device's counter, in a block */
+    int64_t value_mj, first_ns, last_ns;
+    double first_j, last_j;
+    int count;
+};
+
+struct hec_live_search {
+    struct hec_live_plan plan;
+    struct hec_orders orders;
+    struct hec_sink sink;
+    const struct hec_sink *to;
+    pthread_mutex_t lock; /* of what follows */
+    atomic_bool enough;
+    struct {
+        uint32_t id;
+        uint64_t order;
+    } names[NAMES];
+    uint32_t set; /* of the order at hand */
+    bool carried_out, trains;
+    int64_t ordered_ns, warm;
+    int settle, anew;         /* steps to be left out; times that the block began anew */
+    int64_t begin_ns, end_ns; /* of the block's steps */
+    double steps, units;
+    struct edges edges[HEC_DEVICE_MAX];
+    struct hec_search_trial rows[HEC_LIVE_ROWS_MOST];
+    int count;
+};
+
+/* ---- orders ---- */
+
+static void begin_block(struct hec_live_search *l, int64_t t_ns) {
+    l->begin_ns = l->end_ns = t_ns;
+    l->steps = l->units = 0;
+    for (int d = 0; d < HEC_DEVICE_MAX; d++)
+        l->edges[d].count = 0;
+}
+
+static void order(struct hec_live_search *l, uint32_t set, int64_t now_ns) {
+    char text[HEC_ORDERS_WANTED_MAX] = "";
+    l->plan.text(l->plan.context, set, text);
+    l->set = set;
+    l->carried_out = false;
+    l->ordered_ns = now_ns;
+    if (hec_orders_give(&l->orders, text) < 0)
+        atomic_store(&l->enough, true);
+}
+
+static void decide(struct hec_live_search *l, int64_t now_ns) {
+    struct hec_search_step next = hec_search_next(&l->plan.search, l->rows, l->count, false);
+    bool late = hec_clock_mono_ns() > l->plan.until_ns;
+    if (next.done || late || l->count == HEC_LIVE_ROWS_MOST)
+        atomic_store(&l->enough, true);
+    else
+        order(l, next.set, now_ns);
+}
+
+static void add_row(struct hec_live_search *l, enum hec_search_fate fate, double cost, double speed) {
+    l->rows[l->count++] =
+        (struct hec_search_trial){.set = l->set, .fate = fate, .cost = cost, .speed = speed, .part = 1};
+    if (l->plan.row)
+        l->plan.row(l->plan.context, l->rows, l->count);
+}
+
+/* ---- blocks ---- */
+
+static bool counted(const struct hec_live_search *l, int device) {
+    return device >= 0 && device < HEC_DEVICE_MAX && l->plan.devices & UINT64_C(1) << device;
+}
+
+/* Watts between the first and the last edge of each device's counter; NAN: one has too few. */
+static double watts_of(const struct hec_live_search *l) {
+    double watts = l->plan.devices ? 0 : NAN;
+    for (int d = 0; d < HEC_DEVICE_MAX; d++) {
+        const struct edges *e = &l->edges[d];
+        if (counted(l, d))
+            watts += e->count >= EDGES_LEAST
+                         ? (e->last_j - e->first_j) * HEC_NS_PER_S / (double)(e->last_ns - e->first_ns)
+                         : NAN;
+    }
+    return watts;
+}
+
+static void end_block(struct hec_live_search *l) {
+    double seconds = (double)(l->end_ns - l->begin_ns) / HEC_NS_PER_S;
+    double speed = (l->units > 0 ? l->units : l->steps) / seconds, watts = watts_of(l);
+    add_row(l, HEC_SEARCH_RAN, isfinite(watts) ? watts / speed : 1 / speed, speed);
+    decide(l, l->end_ns);
+}
+
+static void take_step(struct hec_live_search *l, const struct hec_activity *step) {
+    if (step->detail != HEC_STEP_OPTIMIZER && (l->trains || step->detail != HEC_STEP_MODULE))
+        return;
+    if (step->detail == HEC_STEP_OPTIMIZER && !l->trains) {
+        l->trains = true;
+        l->warm = 0;
+    }
+    int64_t t_ns = step->end_ns;
+    if (!l->orders.number) {
+        if (++l->warm >= WARM_STEPS)
+            decide(l, t_ns);
+        return;
+    }
+    if (!l->carried_out || t_ns < l->begin_ns)
+        return;
+    if (l->settle > 0) {
+        l->settle--;
+        begin_block(l, t_ns);
+        return;
+    }
+    double took_s = (double)(t_ns - l->end_ns) / HEC_NS_PER_S,
+           so_far_s = (double)(l->end_ns - l->begin_ns) / HEC_NS_PER_S;
+    if (l->anew < LONG_MOST && took_s > LONG_S && l->steps > 0 && took_s > LONG_TIMES * so_far_s / l->steps) {
+        l->anew++;
+        begin_block(l, t_ns);
+        return;
+    }
+    l->steps++;
+    l->units += isfinite(step->amount) && step->amount > 0 ? step->amount : NAN;
+    l->end_ns = t_ns;
+    if (l->steps >= STEPS_LEAST && so_far_s + took_s >= l->plan.block_s && (isfinite(watts_of(l)) || !l->plan.devices))
+        end_block(l);
+}
+
+static void take_phase(struct hec_live_search *l, const struct hec_activity *phase) {
+    for (int i = 0; i < NAMES; i++)
+        if (phase->name && l->names[i].id == phase->name && l->names[i].order == l->orders.number) {
+            l->carried_out = true;
+            l->settle = SETTLE_STEPS;
+            l->anew = 0;
+            begin_block(l, phase->end_ns);
+        }
+}
+
+/* An order whose block never ends: a lever that fails again and again, or slows the program down without measure. One that is not even
+ * carried out says nothing of its levers: the program has no boundary, or has stopped. */
+static void check_patience(struct hec_live_search *l, int64_t t_ns) {
+    if (!l->orders.number || atomic_load(&l->enough) || (double)(t_ns - l->ordered_ns) < PATIENCE_S * 1e9)
+        return;
+    bool blames = l->carried_out && l->set && l->count < HEC_LIVE_ROWS_MOST;
+    if (blames) {
+        add_row(l, HEC_SEARCH_FAILED, NAN, NAN);
+        decide(l, t_ns);
+    } else {
+        atomic_store(&l->enough, true);
+    }
+}
+
+/* ---- the sink ---- */
+
+#define HEC_SINK(result, name, parameters, ...)                                                                        \
+    static result pass_##name parameters {                                                                             \
+        const struct hec_sink *to = ((struct hec_live_search *)context)->to;                                           \
+        return to->name(to->context, __VA_ARGS__);                                                                     \
+    }
+#include "model/sink.def"
+#undef HEC_SINK
+
+static void live_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns, int64_t value) {
+    struct hec_live_search *l = context;
+    pass_sample(context, metric, subject, t_ns, value);
+    if (metric != HEC_GPU_ENERGY || !counted(l, subject))
+        return;
+    pthread_mutex_lock(&l->lock);
+    struct edges *e = &l->edges[subject];
+    if (value != e->value_mj && t_ns >= l->begin_ns) {
+        if (!e->count++) {
+            e->first_ns = t_ns;
+            e->first_j = (double)value * 1e-3;
+        }
+        e->last_ns = t_ns;
+        e->last_j = (double)value * 1e-3;
+    }
+    e->value_mj = value;
+    check_patience(l, t_ns);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static uint32_t live_name(void *context, const char *text) {
+    struct hec_live_search *l = context;
+    uint32_t id = pass_trace_name(context, text);
+    uint64_t answered = hec_orders_answer(text);
+    if (!answered)
+        return id;
+    pthread_mutex_lock(&l->lock);
+    l->names[answered % NAMES].id = id;
+    l->names[answered % NAMES].order = answered;
+    pthread_mutex_unlock(&l->lock);
+    return id;
+}
+
+static void live_activities(void *context, const struct hec_activity *activities, size_t count) {
+    struct hec_live_search *l = context;
+    pass_trace_activities(context, activities, count);
+    pthread_mutex_lock(&l->lock);
+    for (size_t i = 0; i < count && !atomic_load(&l->enough); i++) {
+        if (activities[i].kind == HEC_ACTIVITY_STEP)
+            take_step(l, &activities[i]);
+        else if (activities[i].kind == HEC_ACTIVITY_PHASE)
+            take_phase(l, &activities[i]);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- the whole ---- */
+
+int hec_live_search_begin(const struct hec_live_plan *plan, struct hec_live_search **out, struct hec_why *why) {
+    struct hec_live_search *l = *out = calloc(1, sizeof *l);
+    if (!l)
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory for a search in the running program");
+    l->plan = *plan;
+    pthread_mutex_init(&l->lock, NULL);
+    return HEC_OK;
+}
+
+struct hec_orders *hec_live_search_orders(struct hec_live_search *live) {
+    return &live->orders;
+}
+
+const atomic_bool *hec_live_search_enough(const struct hec_live_search *live) {
+    return &live->enough;
+}
+
+const struct hec_sink *hec_live_search_through(void *context, const struct hec_sink *to) {
+    struct hec_live_search *l = context;
+    l->to = to;
+    l->sink = (struct hec_sink){
+        .context = l,
+#define HEC_SINK(result, name, ...) .name = pass_##name,
+#include "model/sink.def"
+#undef HEC_SINK
+    };
+    l->sink.sample = live_sample;
+    l->sink.trace_name = live_name;
+    l->sink.trace_activities = live_activities;
+    return &l->sink;
+}
+
+const struct hec_search_trial *hec_live_search_rows(struct hec_live_search *live, int *count) {
+    *count = live->count;
+    return live->rows;
+}
+
+void hec_live_search_free(struct hec_live_search *live) {
+    if (!live)
+        return;
+    pthread_mutex_destroy(&live->lock);
+    free(live);
+}

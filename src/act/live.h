@@ -1,0 +1,41 @@
+/* A search inside one running program: levers are armed in it, and hec_search_next says which of them are to be on next, block after block.
+ * A block is what is measured between two switches: so many seconds of whole steps, and the joules of the devices between edges of their
+ * counters in it. It sits in the sink of a session as what passes everything on.
+ *
+ *     hec_live_search_begin(&plan, &live, &why)
+ *     options.orders, .stop.enough, .through: as the functions below say
+ *     the session runs
+ *     rows = hec_live_search_rows(live, &count); hec_live_search_free(live) */
+#pragma once
+
+#include "base/error.h"
+#include "launch/orders.h"
+#include "model/run.h"
+#include "prove/search.h"
+
+#include <stdatomic.h>
+
+#define HEC_LIVE_ROWS_MOST 256
+
+struct hec_live_plan {
+    struct hec_search_plan search;
+    uint64_t devices; /* bits of those that the program uses */
+    double block_s;   /* of a block, at least */
+    int64_t until_ns; /* monotonic: no block begins later */
+    /* The levers of a set, as in HEC_LEVERS: into text of HEC_ORDERS_WANTED_MAX. */
+    void (*text)(void *context, uint32_t set, char *text);
+    /* A block is known, or failed; from the session's threads, one at a time. NULL: nobody listens. */
+    void (*row)(void *context, const struct hec_search_trial *rows, int count);
+    void *context;
+};
+
+struct hec_live_search;
+
+int hec_live_search_begin(const struct hec_live_plan *plan, struct hec_live_search **out, struct hec_why *why);
+/* For hec_session_options: orders; stop.enough; through, with the search as its context. */
+struct hec_orders *hec_live_search_orders(struct hec_live_search *live);
+const atomic_bool *hec_live_search_enough(const struct hec_live_search *live);
+const struct hec_sink *hec_live_search_through(void *live, const struct hec_sink *to);
+/* After the session: the blocks in their order, those of the base among them, of part 1. */
+const struct hec_search_trial *hec_live_search_rows(struct hec_live_search *live, int *count);
+void hec_live_search_free(struct hec_live_search *live);

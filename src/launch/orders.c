@@ -1,0 +1,59 @@
+#include "launch/orders.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int hec_orders_open(const char *folder, struct hec_orders *out, struct hec_why *why) {
+    *out = (struct hec_orders){.path = ""};
+    if (snprintf(out->path, sizeof out->path, "%s/orders", folder) >= (int)sizeof out->path)
+        return hec_fail(why, HEC_ERR_LIMIT, "the path of orders for levers is too long");
+    int fd = open(out->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return hec_fail(why, hec_err_from_errno(errno), "cannot make %s: %s", out->path, strerror(errno));
+    void *page = posix_fallocate(fd, 0, HEC_ORDERS_SIZE) == 0
+                     ? mmap(NULL, HEC_ORDERS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                     : MAP_FAILED;
+    close(fd);
+    if (page == MAP_FAILED) {
+        unlink(out->path);
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory for orders for levers");
+    }
+    out->page = page;
+    return HEC_OK;
+}
+
+void hec_orders_close(struct hec_orders *orders) {
+    if (!orders->page)
+        return;
+    munmap(orders->page, HEC_ORDERS_SIZE);
+    unlink(orders->path);
+    *orders = (struct hec_orders){.path = ""};
+}
+
+/* The number is written last, and before it one that is no order's: who reads it before and after the levers sees a change of them. */
+int hec_orders_give(struct hec_orders *orders, const char *levers) {
+    size_t length = strlen(levers);
+    if (!orders->page || length >= HEC_ORDERS_WANTED_MAX)
+        return HEC_ERR_LIMIT;
+    uint64_t *number = (uint64_t *)(void *)orders->page;
+    __atomic_store_n(number, 0, __ATOMIC_SEQ_CST);
+    memcpy(orders->page + HEC_ORDERS_WANTED, levers, length + 1);
+    __atomic_store_n(number, ++orders->number, __ATOMIC_SEQ_CST);
+    return HEC_OK;
+}
+
+uint64_t hec_orders_answer(const char *phase) {
+    char *end;
+    if (strncmp(phase, HEC_ORDERS_ANSWER, sizeof HEC_ORDERS_ANSWER - 1) != 0)
+        return 0;
+    errno = 0;
+    const char *digits = phase + sizeof HEC_ORDERS_ANSWER - 1;
+    uint64_t number = strtoull(digits, &end, 10);
+    return *digits >= '0' && *digits <= '9' && !*end && !errno ? number : 0;
+}

@@ -1,0 +1,273 @@
+/* A search inside one program, played: a program that carries orders out between two steps, and a device whose counter moves every
+ * 0.1 s. */
+#include "act/live.h"
+#include "base/clock.h"
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MS INT64_C(1000000)
+#define CANDIDATES 4
+#define ENDS_NS (600 * HEC_NS_PER_S)
+
+struct world {
+    double speed[CANDIDATES], watts[CANDIDATES]; /* factors of each candidate, on */
+    double noise;
+    bool answers;      /* it carries orders out */
+    uint32_t breaks;   /* a set with one of these never comes to a step again */
+    double compiles_s; /* the first step after a switch to a set with candidate 0 */
+    double hiccups_s;  /* one step in 173 takes so long */
+    bool trains;       /* calls of modules come before the optimizer's steps */
+    bool counted;      /* there is a counter */
+};
+
+/* ---- what the program does ---- */
+
+static struct hec_sink nowhere;
+static char phase_name[64];
+static uint32_t phases;
+static int passed;
+
+static uint32_t keep_name(void *context, const char *text) {
+    (void)context;
+    snprintf(phase_name, sizeof phase_name, "%s", text);
+    return ++phases;
+}
+static void keep_activities(void *context, const struct hec_activity *activities, size_t count) {
+    (void)context, (void)activities;
+    passed += (int)count;
+}
+static void keep_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns, int64_t value) {
+    (void)context, (void)metric, (void)subject, (void)t_ns, (void)value;
+    passed++;
+}
+
+static void text_of(void *context, uint32_t set, char *text) {
+    (void)context;
+    for (int c = 0; c < CANDIDATES; c++)
+        if (set & 1u << c)
+            sprintf(text + strlen(text), "%slever%d", *text ? "," : "", c);
+}
+
+static double noise_of(const struct world *w) {
+    return exp(w->noise * (2.0 * rand() / RAND_MAX - 1)); // NOLINT(cert-msc30-c,cert-msc50-cpp): the same each time
+}
+
+/* The table of a search in it; NULL: none began. The caller frees the search. */
+static const struct hec_search_trial *play(const struct world *w, struct hec_live_search **live, int *count) {
+    struct hec_live_plan plan = {
+        .search = {.candidates = CANDIDATES, .slowdown_most = 0.05, .saving_least = 0.02, .part = 1},
+        .devices = w->counted ? 1 : 0,
+        .block_s = 2,
+        .until_ns = INT64_MAX,
+        .text = text_of};
+    struct hec_why why = {""};
+    char folder[] = "/tmp/live-XXXXXX";
+    assert_int_equal(hec_live_search_begin(&plan, live, &why), HEC_OK);
+    assert_non_null(mkdtemp(folder));
+    struct hec_orders *orders = hec_live_search_orders(*live);
+    assert_int_equal(hec_orders_open(folder, orders, &why), HEC_OK);
+    nowhere = (struct hec_sink){.trace_name = keep_name, .trace_activities = keep_activities, .sample = keep_sample};
+    const struct hec_sink *sink = hec_live_search_through(*live, &nowhere);
+    srand(1);
+    int64_t now = HEC_NS_PER_S, sampled = now;
+    double joules = 5, shown = 5, on_speed = 1, on_watts = 1;
+    uint64_t done = 0;
+    uint32_t set = 0;
+    bool fresh = false;
+    for (int step = 0; now < ENDS_NS && !atomic_load(hec_live_search_enough(*live)); step++) {
+        double took_s = 0.02 / on_speed * noise_of(w);
+        took_s += fresh && set & 1 ? w->compiles_s : 0;
+        took_s += step % 173 == 99 ? w->hiccups_s : 0;
+        took_s = set & w->breaks ? 1e9 : took_s;
+        fresh = false;
+        for (int64_t end = now + (int64_t)(took_s * 1e9); sampled + 20 * MS <= end && sampled < ENDS_NS;
+             sampled += 20 * MS) {
+            joules += 300 * on_watts * 0.02;
+            shown = sampled / MS % 100 < 20 ? joules : shown; /* read every 20 ms, it moves every 100 */
+            if (w->counted)
+                sink->sample(sink->context, HEC_GPU_ENERGY, 0, sampled, (int64_t)(shown * 1e3));
+        }
+        now += (int64_t)fmin(took_s * 1e9, (double)ENDS_NS);
+        struct hec_activity a = {.end_ns = now, .kind = HEC_ACTIVITY_STEP, .detail = HEC_STEP_MODULE, .amount = 32};
+        if (w->trains)
+            a.detail = HEC_STEP_OPTIMIZER;
+        if (step < 5)
+            a.detail = HEC_STEP_MODULE;
+        sink->trace_activities(sink->context, &a, 1);
+        uint64_t number;
+        memcpy(&number, orders->page, sizeof number);
+        if (!w->answers || number == done)
+            continue;
+        char name[32];
+        done = number;
+        snprintf(name, sizeof name, HEC_ORDERS_ANSWER "%llu", (unsigned long long)number);
+        struct hec_activity phase = {.start_ns = now,
+                                     .end_ns = now + MS,
+                                     .kind = HEC_ACTIVITY_PHASE,
+                                     .name = sink->trace_name(sink->context, name)};
+        sink->trace_activities(sink->context, &phase, 1);
+        fresh = true;
+        set = 0;
+        on_speed = on_watts = 1;
+        for (int c = 0; c < CANDIDATES; c++) {
+            char word[16];
+            snprintf(word, sizeof word, "lever%d", c);
+            if (strstr((const char *)orders->page + HEC_ORDERS_WANTED, word)) {
+                set |= 1u << c;
+                on_speed *= w->speed[c];
+                on_watts *= w->watts[c];
+            }
+        }
+    }
+    hec_orders_close(orders);
+    rmdir(folder);
+    return hec_live_search_rows(*live, count);
+}
+
+/* What the search came to; unless it is spent, all was tried. */
+static uint32_t best_of(const struct hec_search_trial *rows, int count, bool spent) {
+    struct hec_search_plan plan = {.candidates = CANDIDATES, .slowdown_most = 0.05, .saving_least = 0.02, .part = 1};
+    struct hec_search_step end = hec_search_next(&plan, rows, count, spent);
+    assert_true(end.done);
+    return end.set;
+}
+
+/* Of blocks: all of part 1, the base first and after every two others, each set twice. */
+TEST(a_search_finds_what_pays_together) {
+    static const struct world w = {.speed = {1.5, 1.2, 1, 0.8},
+                                   .watts = {1.1, 1, 1, 1},
+                                   .noise = 0.02,
+                                   .answers = true,
+                                   .trains = true,
+                                   .counted = true};
+    struct hec_live_search *live;
+    int count, base = 0;
+    const struct hec_search_trial *rows = play(&w, &live, &count);
+    assert_int_equal(best_of(rows, count, false), 3);
+    assert_int_equal(rows[0].set, 0);
+    for (int i = 0; i < count; i++) {
+        double speed = 32 / 0.02, watts = 300;
+        for (int c = 0; c < CANDIDATES; c++) {
+            speed *= rows[i].set & 1u << c ? w.speed[c] : 1;
+            watts *= rows[i].set & 1u << c ? w.watts[c] : 1;
+        }
+        assert_int_equal(rows[i].part, 1);
+        assert_int_equal(rows[i].fate, HEC_SEARCH_RAN);
+        assert_near(rows[i].speed / speed, 1, 0.01);
+        assert_near(rows[i].cost * speed / watts, 1, 0.02);
+        base += rows[i].set == 0;
+    }
+    assert_true(base >= count / 3 && count < 40);
+    assert_true(passed > 1000);
+    hec_live_search_free(live);
+}
+
+/* Code that is compiled, and a step that takes long now and then, are no block's. */
+TEST(blocks_leave_out_what_is_no_step) {
+    static const struct world w = {.speed = {1.5, 1, 1, 1},
+                                   .watts = {1, 1, 1, 1},
+                                   .noise = 0.02,
+                                   .answers = true,
+                                   .compiles_s = 30,
+                                   .hiccups_s = 1,
+                                   .trains = true,
+                                   .counted = true};
+    struct hec_live_search *live;
+    int count;
+    const struct hec_search_trial *rows = play(&w, &live, &count);
+    assert_int_equal(best_of(rows, count, false), 1);
+    for (int i = 0; i < count; i++)
+        assert_near(rows[i].speed / (rows[i].set & 1 ? 1.5 : 1) / (32 / 0.02), 1, 0.02);
+    hec_live_search_free(live);
+}
+
+/* Nothing helps: no noise is taken for a saving, and the search ends by itself. */
+TEST(nothing_is_found_where_there_is_nothing) {
+    for (int i = 0; i < 3; i++) {
+        struct world w = {.speed = {1, 1, 1, 1},
+                          .watts = {1, 1, 1, 1},
+                          .noise = 0.02 * (i + 1),
+                          .answers = true,
+                          .trains = i > 0,
+                          .counted = i < 2};
+        struct hec_live_search *live;
+        int count;
+        const struct hec_search_trial *rows = play(&w, &live, &count);
+        assert_int_equal(best_of(rows, count, false), 0);
+        assert_true(atomic_load(hec_live_search_enough(live)) && count >= 2 * CANDIDATES);
+        hec_live_search_free(live);
+    }
+}
+
+/* A set under which no step ends has failed after a while, and its lever is not asked again. */
+TEST(what_never_ends_has_failed) {
+    static const struct world w = {.speed = {1, 1.3, 1, 1},
+                                   .watts = {1, 1, 1, 1},
+                                   .noise = 0.02,
+                                   .answers = true,
+                                   .breaks = 4,
+                                   .trains = true,
+                                   .counted = true};
+    struct hec_live_search *live;
+    int count, failed = 0;
+    const struct hec_search_trial *rows = play(&w, &live, &count);
+    assert_int_equal(best_of(rows, count, true), 2);
+    for (int i = 0; i < count; i++) {
+        failed += rows[i].fate == HEC_SEARCH_FAILED;
+        assert_int_equal(rows[i].fate == HEC_SEARCH_FAILED, (rows[i].set & 4) != 0);
+    }
+    assert_int_equal(failed, 1);
+    hec_live_search_free(live);
+}
+
+/* A program that carries no order out: nothing is known, and it is not waited for any longer than for a compiler. */
+TEST(nobody_answers) {
+    static const struct world w = {
+        .speed = {2, 1, 1, 1}, .watts = {1, 1, 1, 1}, .noise = 0.02, .trains = true, .counted = true};
+    struct hec_live_search *live;
+    int count;
+    play(&w, &live, &count);
+    assert_int_equal(count, 0);
+    assert_true(atomic_load(hec_live_search_enough(live)));
+    hec_live_search_free(live);
+}
+
+TEST(orders) {
+    static const struct {
+        const char *phase;
+        uint64_t order;
+    } cases[] = {{"switch/1", 1},
+                 {"switch/18446744073709551615", UINT64_MAX},
+                 {"switch/18446744073709551616", 0},
+                 {"switch/", 0},
+                 {"switch/-1", 0},
+                 {"switch/ 1", 0},
+                 {"switch/1x", 0},
+                 {"Switch/1", 0},
+                 {"", 0}};
+    char folder[] = "/tmp/live-XXXXXX", path[PATH_MAX], longest[HEC_ORDERS_WANTED_MAX + 1];
+    struct hec_orders orders, second;
+    struct hec_why why = {""};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(hec_orders_answer(cases[i].phase), cases[i].order);
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(hec_orders_open(folder, &orders, &why), HEC_OK);
+    assert_true(hec_orders_open(folder, &second, &why) < 0 && strstr(why.text, "cannot make"));
+    memset(longest, 'x', sizeof longest);
+    longest[HEC_ORDERS_WANTED_MAX] = '\0';
+    assert_int_equal(hec_orders_give(&orders, longest), HEC_ERR_LIMIT);
+    longest[HEC_ORDERS_WANTED_MAX - 1] = '\0';
+    assert_int_equal(hec_orders_give(&orders, longest), HEC_OK);
+    assert_int_equal(hec_orders_give(&orders, "tf32"), HEC_OK);
+    assert_int_equal(*(uint64_t *)(void *)orders.page, 2);
+    assert_string_equal((char *)orders.page + HEC_ORDERS_WANTED, "tf32");
+    snprintf(path, sizeof path, "%s", orders.path);
+    hec_orders_close(&orders);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(hec_orders_give(&orders, "tf32"), HEC_ERR_LIMIT); /* there is no page any more */
+    hec_orders_close(&orders);
+    assert_int_equal(rmdir(folder), 0);
+}
