@@ -219,6 +219,29 @@ TEST(chains_are_of_one_stream) {
     assert_near(f.chain_mean, 4.5, 1e-12);
 }
 
+/* What CuPy assigns to an array is not fused with what made it; a conversion is. */
+TEST(an_assignment_ends_a_chain) {
+    static const struct {
+        const char *copy;
+        int64_t chains;
+        double mean;
+    } cases[] = {{"cupy_copy__float32_float32", 4, 3},
+                 {"cupy_copy__float32_float16", 1, 16},
+                 {"cupy_copy__float16_float32", 1, 16},
+                 {"cupy_copy__", 1, 16},
+                 {"cupy_copy__int8_int", 1, 16}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        setup(NULL);
+        uint32_t add = fake_tl_kernel(&t, "cupy_add__float32_float32_float32", 256);
+        uint32_t copy = fake_tl_kernel(&t, cases[i].copy, 256);
+        for (int k = 0; k < 16; k++)
+            kernel(stream, k % 4 == 3 ? copy : add, S + k * 100 * US, 20 * US);
+        struct hec_call_facts f = gather(0);
+        assert_int_equal(f.chains, cases[i].chains);
+        assert_near(f.chain_mean, cases[i].mean, 1e-12);
+    }
+}
+
 TEST(the_nodes_of_a_graph_have_one_call) {
     for (int graph = 0; graph < 2; graph++)
         for (int node = 0; node < 5; node++) {

@@ -151,7 +151,7 @@ TEST(test_next) {
                  {{20, 1, 2, 2, 400, .data = 200}, HEC_CAUSE_NONE, NAN}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hec_finding finding = {
-            .cause = HEC_CAUSE_MEMORY, .lever = {.id = HEC_LEVER_FUSE}, .seconds = {0.7, 0.8, 0.9}};
+            .cause = HEC_CAUSE_MEMORY, .lever = {.id = HEC_LEVER_FUSED_ATTENTION}, .seconds = {0.7, 0.8, 0.9}};
         struct hec_findings findings = {.list = &finding, .count = 1, .next = HEC_CAUSE_NONE, .next_seconds = NAN};
         struct hec_ledger_device ledger = {.device = 0};
         struct hec_device_diagnosis device = {.ledger = &ledger};

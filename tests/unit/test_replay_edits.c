@@ -310,6 +310,11 @@ TEST(kernels_by_class) {
     MAKES(COMPUTE, 0.5, gemm, is.operation = 0.5);
     MAKES(COMPUTE, 0.5, comm, );
     MAKES(COMPUTE, 0.5, data, );
+    struct hec_schedule_call *add = kernel(HEC_KERNEL_CLASS_ELEMENTWISE);
+    MAKES(FUSE, 0.25, add, is.operation = is.call = is.code = 0.25);
+    MAKES(FUSE, 0.25, late(add), is.operation = is.call = 0.25); /* the program's own code stays */
+    MAKES(FUSE, 0.25, gemm, );
+    MAKES(FUSE, 0.25, data, );
     MAKES(PRODUCTS, 0.5, gemm, is.operation = 0.5);
     MAKES(PRODUCTS, 0.5, conv, is.operation = 0.5);
     MAKES(PRODUCTS, 0.5, layout, );

@@ -554,6 +554,8 @@ TEST(test_memory_chain) {
     world_counters(0, 0.97, 0.8, 0.0, 0.1, 0.9);
     saves(HEC_CAUSE_MEMORY, 0.8 * 0.5 * (1 - 1 / 5.0));
     near(w.finding.joules.best, 0.88 * 0.5 * (1 - 1 / 5.0));
+    assert_true(answers(&w.finding, HEC_LEVER_FUSE, 0));
+    near(w.finding.edit_value, 1 / 5.0); /* of the kernels, and of their launches */
     assert_true(w.finding.confidence > 0.85);
     world_counters(0, 0.97, 0.8, 0.5, 0.1, 0.3);
     fires(HEC_CAUSE_MEMORY);
@@ -562,6 +564,10 @@ TEST(test_memory_chain) {
     silent(HEC_CAUSE_MEMORY);
     chain(0.5, 5, 4); /* bound by launching */
     silent(HEC_CAUSE_MEMORY);
+    chain(0.5, 5, 100); /* half of those kernels are in no chain */
+    w.of[0].calls.chain_s /= 2;
+    saves(HEC_CAUSE_MEMORY, 0.8 * 0.25 * (1 - 1 / 5.0));
+    near(w.finding.edit_value, 1 - (1 - 1 / 5.0) / 2);
     chain(0.12, 5, 100);
     silent(HEC_CAUSE_MEMORY);
     chain(0.5, NAN, 100);

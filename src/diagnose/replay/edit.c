@@ -238,6 +238,16 @@ APPLY(apply_COMPUTE) {
         change->operation *= value;
 }
 
+/* What is fused is gone with its launch: the host has no more of it than the device. */
+APPLY(apply_FUSE) {
+    if (c->kind != HEC_CALL_KERNEL || c->kernel_class != HEC_KERNEL_CLASS_ELEMENTWISE)
+        return;
+    change->operation *= value;
+    change->call *= value;
+    if (hec_call_code_ns(s, c) < HEC_STATE_BRIEF_NS)
+        change->code *= value;
+}
+
 /* Kernels that leave room take their time with more blocks as well, until the device is full; an optimizer's do not grow, nor does
  * communication, which is of gradients. */
 static double grown(const struct hec_schedule *s, const struct hec_schedule_call *c, double times) {

@@ -7,6 +7,7 @@
 
 struct passes {
     double elementwise, kernels; /* seconds and count of element-wise kernels long enough */
+    double all;                  /* seconds of element-wise kernels, the short ones too */
     double others;               /* count of all other kernels */
     double softmax;              /* seconds, those of losses left out */
     const struct hec_kernel_row *longest;
@@ -34,6 +35,7 @@ static void read_passes(const struct hec_facts *f, struct passes *out) {
             continue;
         if (class == HEC_KERNEL_CLASS_SOFTMAX && !of_loss(k->name))
             out->softmax += k->seconds;
+        out->all += class == HEC_KERNEL_CLASS_ELEMENTWISE ? k->seconds : 0;
         if (class == HEC_KERNEL_CLASS_ELEMENTWISE && k->mean_us >= HEC_MEMORY_LARGE_US) {
             out->elementwise += k->seconds;
             out->kernels += (double)k->count;
@@ -95,8 +97,10 @@ bool hec_judge_memory(const struct hec_facts *f, struct hec_finding *out) {
         out->title = HEC_FACT(ATTENTION_SHARE, softmax);
         hec_finding_add(out, HEC_FACT(SOFTMAX, softmax, f->class_share[HEC_KERNEL_CLASS_ATTENTION]));
         out->lever = HEC_ANSWER(FUSED_ATTENTION);
-    } else
+    } else {
         out->title = HEC_FACT(CHAIN_SHARE, in_chains);
+        out->edit_value = p.all > 0 ? fmax(0, 1 - goes * f->compute_s / p.all) : NAN; /* with their launches */
+    }
     if (fused > 0) {
         hec_finding_add(out, HEC_FACT(CHAINS, in_chains, kernels, !f->device->calls));
         if (p.longest)

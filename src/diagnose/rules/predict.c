@@ -258,6 +258,8 @@ int hec_predict(const struct hec_predictor *p, const struct hec_facts *f, struct
     if (a.edit == HEC_EDIT_COUNT || (code && f && told_by_stacks(p, f)) ||
         (a.edit == HEC_EDIT_CHECKPOINT && f && saves_otherwise(p, f)))
         return 0;
+    if (a.edit == HEC_EDIT_FUSE && isnan(a.value)) /* nobody saw which kernels */
+        return 0;
     return a.edit == HEC_EDIT_COMPUTE ? predict_compute(p, f, finding) : predict_with(p, a, finding);
 }
 

@@ -292,12 +292,23 @@ static void end_chain(struct on_track *on) {
     on->chain = on->chain_ns = 0;
 }
 
+/* CuPy: what was computed goes into an array that is there already, of the same type. What reads that array next may read it elsewhere,
+ * as a stencil does, and no function that is fused assigns to one. */
+static bool assigns(const char *name) {
+    static const char copies[] = "cupy_copy__";
+    const char *from = strncmp(name, copies, sizeof copies - 1) == 0 ? name + sizeof copies - 1 : NULL;
+    const char *to = from ? strchr(from, '_') : NULL;
+    size_t length = to ? (size_t)(to - from) : 0;
+    return to && strlen(to + 1) == length && memcmp(from, to + 1, length) == 0;
+}
+
 static bool point_wise(const struct hec_calls *c, const struct hec_activity *a) {
     if (a->kind != HEC_ACTIVITY_KERNEL)
         return false;
     enum hec_kernel_class class = hec_timeline_kernel_class(c->tables, a->name);
-    return class == HEC_KERNEL_CLASS_ELEMENTWISE || class == HEC_KERNEL_CLASS_COPYING ||
-           class == HEC_KERNEL_CLASS_RANDOM;
+    if (class == HEC_KERNEL_CLASS_COPYING)
+        return !assigns(hec_timeline_name(c->tables, hec_timeline_kernel_name(c->tables, a->name)));
+    return class == HEC_KERNEL_CLASS_ELEMENTWISE || class == HEC_KERNEL_CLASS_RANDOM;
 }
 
 static bool device_counts(struct device *d, const struct hec_activity *a) {
