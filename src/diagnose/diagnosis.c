@@ -195,6 +195,13 @@ static int take_sample(void *context, int device, const struct hec_state_sample 
     return !err && sample->t_ns < steady->from_ns ? hec_source_sample(b->setup_source, device, sample) : err;
 }
 
+static int take_beside(void *context, int device, const struct hec_state_sample *sample) {
+    struct build *b = context;
+    return hec_steady_at(steady_of(b, device), sample->t_ns)
+               ? hec_operations_beside(b->operations, device, sample, hec_source_blame(b->source, sample->frame))
+               : 0;
+}
+
 static int take_calls(void *context, const struct hec_activity *activities, size_t count) {
     hec_calls_activities(context, activities, count);
     return 0;
@@ -203,7 +210,8 @@ static int take_calls(void *context, const struct hec_activity *activities, size
 /* consumers: by stage; the calls, and the states. */
 static int start(struct build *b, const struct hec_pass *pass, bool widens, struct hec_pass_consumer *consumers) {
     bool calls = !widens && !pass->input->brief;
-    const struct hec_state_visitor visitor = {b, take_piece, widens ? NULL : take_sample, works};
+    const struct hec_state_visitor visitor = {b, take_piece, widens ? NULL : take_sample, widens ? NULL : take_beside,
+                                              works};
     b->pass = pass;
     b->ledger = hec_ledger_begin();
     b->steady_ledger = hec_ledger_begin();

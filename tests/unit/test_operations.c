@@ -105,6 +105,38 @@ TEST(operations_of_a_line) {
     end();
 }
 
+/* A number is read at each step, for 1 s of which the device computes: so much of calling what was compiled, and of the program's own code,
+ * would be done meanwhile, and no more than there is. An array that is fetched does not count, nor what is beside the loop. */
+TEST(what_a_read_hides) {
+    static const struct {
+        int launches, codes, reads_beside;
+        double awaited_s;
+    } cases[] = {{40, 20, 10, 1}, {40, 20, 80, 6}, {0, 20, 40, 2}, {40, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint32_t line[3], value = stack(10, JAX "/array.py", "_value", &line[0]), own = stack(50, "", "", &line[1]),
+                          adds = stack(40, JAX "/array_methods.py", "_operator_add", &line[2]);
+        t.frames[value - 1].parent = fake_tl_frame(&t, JAX "/array.py", "__float__", 2);
+        t.frames[t.frames[value - 1].parent - 1].parent = line[0];
+        frames_end();
+        samples(HEC_STATE_SYNC, value, line[0], 100 - cases[i].launches - cases[i].codes);
+        samples(HEC_STATE_LAUNCH, adds, line[2], cases[i].launches);
+        samples(HEC_STATE_HOST, own, own, cases[i].codes);
+        const struct hec_state_sample reads = {.period_ns = 10000000, .frame = value, .state = HEC_STATE_COMPUTE},
+                                      runs = {.period_ns = 10000000, .frame = own, .state = HEC_STATE_COMPUTE};
+        for (int k = 0; k < cases[i].reads_beside; k++)
+            assert_int_equal(hec_operations_beside(operations, 0, &reads, line[0]), 0);
+        assert_int_equal(hec_operations_beside(operations, 0, &runs, own), 0);
+        assert_int_equal(hec_operations_beside(operations, -1, &reads, line[0]), 0);
+        assert_int_equal(hec_operations_beside(operations, 0, &reads, 0), 0);
+        divide();
+        has(HEC_CAUSE_SYNC, 10 * (100 - cases[i].launches - cases[i].codes) / 100.);
+        if (fabs(gaps.list[0].awaited_s - cases[i].awaited_s) > 1e-9)
+            fail_msg("case %zu: %.3f s", i, gaps.list[0].awaited_s);
+        end();
+        begin(NULL);
+    }
+}
+
 /* A program that calls JAX now and then, and one with few samples, are divided by their calls. */
 TEST(operations_of_others) {
     for (int few = 0; few < 2; few++) {

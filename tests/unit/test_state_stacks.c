@@ -213,6 +213,16 @@ static int take_sample(void *context, int index, const struct hec_state_sample *
     return 0;
 }
 
+static char besides[256];
+
+static int take_beside(void *context, int index, const struct hec_state_sample *s) {
+    size_t at = strlen(besides);
+    (void)context, (void)index;
+    assert_int_equal(s->state, HEC_STATE_COMPUTE);
+    snprintf(besides + at, sizeof besides - at, "%s%.0f", at ? ", " : "", (double)s->t_ns / (double)MS);
+    return 0;
+}
+
 static bool works(void *context, int index, int64_t from_ns) {
     (void)context, (void)index;
     assert_true(from_ns > 0 && from_ns < t.input.end_ns);
@@ -221,8 +231,9 @@ static bool works(void *context, int index, int64_t from_ns) {
 
 /* States of 1 ms and more, each with where it begins. */
 static void expect(const char *expected) {
-    const struct hec_state_visitor visitor = {.piece = take_piece, .sample = take_sample, .works = works};
-    text[0] = samples[0] = '\0';
+    const struct hec_state_visitor visitor = {
+        .piece = take_piece, .sample = take_sample, .beside = take_beside, .works = works};
+    text[0] = samples[0] = besides[0] = '\0';
     assert_int_equal(fake_pass_states(&t.input, NULL, &visitor, NULL), 0);
     assert_string_equal(text, expected);
     begin(NULL);
@@ -245,6 +256,27 @@ TEST(no_work_to_do) {
         "startup 0, compute 10, requests 100, host 150, compute 200, requests 300, compute 400, requests 410, compute 420, "
         "host 430, compute 900");
     assert_string_equal(samples, "requests 110, host 150, requests 350, host 700");
+}
+
+/* Each once, however many pieces its stretch is in. */
+TEST(while_the_device_computes) {
+    uint32_t own = STACK("/home/ann/program.py:decode");
+    sample(5, own);
+    kernel(10, 20, thread);
+    kernel(20, 30, thread);
+    kernel(30, 60, thread);
+    sample(35, own);
+    sample(45, own);
+    sample(50, own);
+    sample(60, own);
+    kernel(100, 130, thread);
+    sample(129, own);
+    kernel(130, 200, thread);
+    kernel(300, 400, thread);
+    sample(399, own);
+    expect("startup 0, compute 10, host 60, compute 100, host 200, compute 300, tail 400");
+    assert_string_equal(besides, "35, 45, 50, 129, 399");
+    assert_string_equal(samples, "startup 5, host 60");
 }
 
 TEST(only_of_the_thread_that_launches) {

@@ -196,6 +196,25 @@ static int report_waiting(struct hec_state_device *d, int64_t began_ns, int64_t 
     return err;
 }
 
+/* Those of [start, end) while the device computed. As a rule it is asked of many short pieces between two samples. */
+static int report_beside(struct hec_state_device *d, int64_t start_ns, int64_t end_ns) {
+    const struct hec_host_thread *t = d->sampled;
+    int err = 0;
+    if (!d->visitor->beside || !t || (t == d->beside && end_ns <= d->beside_ns))
+        return 0;
+    size_t i = hec_host_sample_from(t, start_ns);
+    for (; i < t->sample_count && t->samples[i].t_ns < end_ns && !err; i++) {
+        const struct hec_host_sample *s = &t->samples[i];
+        if (traced_at(d, s->t_ns))
+            err = d->visitor->beside(
+                d->visitor->context, d->device,
+                &(struct hec_state_sample){s->t_ns, s->period_ns, s->frame, HEC_STATE_COMPUTE, false});
+    }
+    d->beside = t;
+    d->beside_ns = i < t->sample_count ? t->samples[i].t_ns : end_ns;
+    return err;
+}
+
 /* ---- busy ---- */
 
 static int busy_until(struct hec_state_device *d, int64_t t_ns) {
@@ -213,6 +232,8 @@ static int busy_until(struct hec_state_device *d, int64_t t_ns) {
                             copy ? lane - HEC_STATE_LANE_COPY : HEC_STATE_WAIT_OTHER);
         if (copy && !err)
             err = report_copying(d, d->at_ns, end);
+        if (state == HEC_STATE_COMPUTE && !err)
+            err = report_beside(d, d->at_ns, end);
         d->at_ns = end;
     }
     return err;

@@ -145,6 +145,8 @@ struct hec_state_device {
     struct hec_host_thread *main; /* of the process that used it last; NULL: none known */
     const struct hec_host_thread *sampled;
     size_t sample; /* of sampled: the next */
+    const struct hec_host_thread *beside;
+    int64_t beside_ns; /* no sample of that thread lies between what was asked for last and this */
     uint32_t frame;
     struct hec_stacks *stacks;
     enum hec_stack_meaning meaning; /* of the stretch at hand of rule 13 or 3, by its samples so far */

@@ -62,7 +62,7 @@ struct hec_gap_facts {
         beside_s; /* of what host has: behind launches that nothing waited for. The device would work meanwhile, had it got them */
     double
         awaited_s; /* of what host has: behind waits that are sync's, for as long as the device had hidden those. The device would
-                    * work meanwhile, had the program not waited */
+                    * work meanwhile, had the program not waited. Of JAX also of what launch has (operations.h) */
     double
         operations_s; /* of what launch has: operations that are called one by one and could be compiled as one (operations.h) */
     /* Gaps in which code was loaded or compiled. */

@@ -23,6 +23,7 @@ struct line {
     int32_t line;
     bool compiles;
     double ns[DIVIDED][KIND_COUNT];
+    double beside_ns[KIND_COUNT]; /* while the device computes */
 };
 
 struct hec_operations {
@@ -112,6 +113,17 @@ int hec_operations_sample(struct hec_operations *o, int device, const struct hec
     return 0;
 }
 
+int hec_operations_beside(struct hec_operations *o, int device, const struct hec_state_sample *sample, uint32_t frame) {
+    enum kind kind = kind_of(hec_stacks_meaning(o->stacks, sample->frame), frame == sample->frame);
+    struct line *line;
+    if (!frame || device < 0 || device >= HEC_DEVICE_MAX || kind == KIND_COUNT)
+        return 0;
+    int err = line_of(o, device, &o->stacks->tables->frames[frame], &line);
+    if (!err && line)
+        line->beside_ns[kind] += (double)sample->period_ns;
+    return err;
+}
+
 /* ---- the answer ---- */
 
 static double of_kind(const struct line *l, enum kind kind) {
@@ -142,6 +154,7 @@ static enum hec_cause cause_of(const struct line *l, enum kind kind) {
 
 struct shares {
     double all_ns, jax_ns, fetched_ns, operated_ns; /* operated: operations by themselves */
+    double awaited_ns; /* in which a number is read while the device computes: it would compute all the same */
     double ns[DIVIDED][HEC_CAUSE_COUNT];
 };
 
@@ -159,6 +172,7 @@ static struct shares add_up(const struct hec_operations *o, int device) {
             out.all_ns += ns;
             out.jax_ns += kind <= OPERATES ? ns : 0;
             out.operated_ns += kind == OPERATES && cause == HEC_CAUSE_LAUNCH ? ns : 0;
+            out.awaited_ns += cause == HEC_CAUSE_SYNC ? l->beside_ns[kind] : 0;
         }
         out.fetched_ns += of_kind(l, FETCHES);
     }
@@ -182,6 +196,19 @@ static void divide(const struct shares *by, struct hec_gap_facts *g) {
     g->operations_s = pool * by->operated_ns / by->all_ns;
 }
 
+/* Calling what was compiled, and the program's own code, would go on while the device computes, had the program not waited for that: so
+ * much of them as it reads while the device computes. Calls do not tell that either, as JAX waits in none. */
+static void add_awaited(const struct shares *by, struct hec_gap_facts *g) {
+    double pool = 0, own = 0;
+    for (size_t s = 0; s < DIVIDED; s++) {
+        for (size_t c = 0; c < OWNERS; c++)
+            pool += g->owned_s[divided[s]][owners[c]];
+        own += g->owned_s[divided[s]][HEC_CAUSE_HOST] + g->owned_s[divided[s]][HEC_CAUSE_LAUNCH];
+    }
+    if (by->awaited_ns > 0)
+        g->awaited_s = fmax(g->awaited_s, fmin(own, pool * by->awaited_ns / by->all_ns));
+}
+
 void hec_operations_divide(const struct hec_operations *o, struct hec_gaps *gaps) {
     for (int i = 0; i < gaps->count; i++) {
         int device = gaps->list[i].device;
@@ -190,5 +217,6 @@ void hec_operations_divide(const struct hec_operations *o, struct hec_gaps *gaps
         struct shares by = add_up(o, device);
         if (by.jax_ns >= HEC_OPERATIONS_LEAST * by.all_ns)
             divide(&by, &gaps->list[i]);
+        add_awaited(&by, &gaps->list[i]);
     }
 }

@@ -7,6 +7,7 @@
  *                             operation that is called by itself, and would be part of a larger one under jit
  *   a line at which JAX has compiled, and in no frame below it, is launch: it calls what was compiled
  *   else                      host
+ * Where a number is read the device may still compute: so long the program could do what it does while the device waits.
  * Samples do not depend on what the program does, so that the shares of these are those of the time (source_lines.h). */
 #pragma once
 
@@ -21,6 +22,9 @@ void hec_operations_free(struct hec_operations *operations); /* NULL is fine */
 /* line: the frame of the program in that stack (hec_source_blame), 0 none; steady: in what the gaps are of. 0 or HEC_ERR_NOMEM. */
 int hec_operations_sample(struct hec_operations *operations, int device, const struct hec_state_sample *sample,
                           uint32_t line, bool steady);
+/* The same in what the gaps are of, while the device computes. */
+int hec_operations_beside(struct hec_operations *operations, int device, const struct hec_state_sample *sample,
+                          uint32_t line);
 /* What host, launch, sync and copy own of states host, launch and sync is divided anew, where most samples are JAX's. After
  * hec_gaps_end. */
 void hec_operations_divide(const struct hec_operations *operations, struct hec_gaps *gaps);

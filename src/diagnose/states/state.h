@@ -107,6 +107,8 @@ struct hec_state_visitor {
     /* Of one device disjoint, ascending, without holes; devices alternate. Neighbours differ. */
     int (*piece)(void *context, int device, const struct hec_state_piece *piece);
     int (*sample)(void *context, int device, const struct hec_state_sample *sample);
+    /* One while the device computes. */
+    int (*beside)(void *context, int device, const struct hec_state_sample *sample);
     /* Whether telemetry shows that the device works on after the last activity, which ends then: it has begun something that
      * has not ended, or that no trace shows. Asked once, at the end. NULL: no. */
     bool (*works)(void *context, int device, int64_t from_ns);
