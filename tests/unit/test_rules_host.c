@@ -133,7 +133,7 @@ TEST(test_data) {
     assert_true(SAYS(WAIT_SHARE, 0.5) && SAYS(WAIT, 0.04) && SECOND(WAIT, 0.08));
     assert_int_equal(w.finding.per, HEC_PER_STEP);
     assert_true(ANSWERS(LOADER_WORKERS, 1)); /* 40 ms beside 40 */
-    assert_true(fabs(w.finding.joules.best - 0.9 * 40 * IDLE_W / 20000) < 1e-9);
+    assert_true(fabs(w.finding.joules.best - 40 * IDLE_W / 20000) < 1e-9);
     silent_but(HEC_CAUSE_DATA);
     state(HEC_STATE_DATA, 64);
     finds(HEC_CAUSE_DATA, 64);
@@ -324,12 +324,17 @@ TEST(test_small_batch_that_launches) {
     w.facts.memory_free_share = 0.95;
     double batch = worth(HEC_CAUSE_BATCH);
     assert_true(SAYS(BATCH_SAMPLES, 8) && SECOND(LAUNCHES, 5e-6) && SAYS(MEMORY_FREE, 0.95));
+    double quarters = w.finding.seconds.best;
     assert_true(batch > worth(HEC_CAUSE_LAUNCH));
+    assert_true(w.finding.seconds.best > quarters); /* than four times the batch; of more there is room for 20 */
+    assert_true(is_near(w.finding.confidence, hec_goes_of(HEC_CAUSE_LAUNCH)->confidence * HEC_LAUNCH_FEW_SAMPLES));
     w.summary.steps.samples_per_step = 1; /* inference of what is at hand */
     w.summary.steps.source = HEC_STEP_MODULE;
     batch = worth(HEC_CAUSE_BATCH);
     assert_true(SAYS(BATCH_SAMPLES, 1) && ANSWERS(BATCH_OR_LAUNCH_LESS, 4));
-    assert_true(batch > worth(HEC_CAUSE_LAUNCH));
+    double launch =
+        worth(HEC_CAUSE_LAUNCH); /* which ends all of the wait, and four times the batch three quarters of it */
+    assert_true(batch < launch && batch > 0.75 * launch);
     state(HEC_STATE_REQUESTS, 10); /* a server that waits for requests has none to put together */
     batch = worth(HEC_CAUSE_BATCH);
     assert_true(batch < worth(HEC_CAUSE_LAUNCH) && batch > 0.05);

@@ -160,11 +160,11 @@ TEST(test_checkpoints_of_one_rank) {
     assert_false(world_judge(1, HEC_CAUSE_STRAGGLER));
     assert_true(world_judge(1, HEC_CAUSE_CHECKPOINT));
     assert_true(shows(&w.finding, HEC_EVIDENCE_CHECKPOINT_WAITED, 38) && w.finding.devices == 3);
-    near(w.finding.seconds.best, 0.9 * 0.38);
-    near(w.finding.joules.best, (0.9 * 38 * 120 + 0.95 * 38 * 240) / (2 * RULE_WORLD_RUN_J));
+    near(w.finding.seconds.best, 0.38);
+    near(w.finding.joules.best, (38 * 120 + 0.95 * 38 * 240) / (2 * RULE_WORLD_RUN_J));
     world_state(0, HEC_STATE_COMM, 2, 240); /* nobody waits for it */
     assert_true(world_judge(1, HEC_CAUSE_CHECKPOINT));
-    near(w.finding.joules.best, 0.9 * 38 * 120 / RULE_WORLD_RUN_J);
+    near(w.finding.joules.best, 38 * 120 / RULE_WORLD_RUN_J);
 }
 
 TEST(test_straggler_not_inferred) {

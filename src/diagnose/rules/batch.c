@@ -1,5 +1,6 @@
 /* Batch: kernels follow each other, but each is too small for the device. */
 #include "diagnose/parallelism.h"
+#include "diagnose/rules/batch.h"
 #include "diagnose/rules/compute.h"
 #include "diagnose/rules/pace.h"
 #include "diagnose/rules/waits.h"
@@ -137,6 +138,18 @@ static void save_comm(const struct hec_facts *f, double times, struct hec_findin
     hec_saving_add(&out->joules, hec_saving_scaled((struct hec_saving){joules, joules, joules}, 0, 1 - 1 / times, 1));
 }
 
+/* What a program marks as a unit may be anything. */
+static bool fewest(const struct hec_facts *f) {
+    bool counted = f->steps->source == HEC_STEP_OPTIMIZER || f->steps->source == HEC_STEP_MODULE;
+    return counted && f->steps->samples_per_step <= HEC_BATCH_FEWEST_SAMPLES;
+}
+
+bool hec_batch_at_hand(const struct hec_facts *f) {
+    return fewest(f) && !(f->solver_share > HEC_PRECISION_MOST_SOLVER) &&
+           f->memory_free_share >= HEC_BATCH_LEAST_FREE_LAUNCH &&
+           hec_pace_of(f->summary, f->device).by != HEC_PACE_REQUESTS;
+}
+
 /* Launching is the limit, and each launch does little or is for few samples: more samples a step are for nearly the same launches. Of
  * a server requests must be there to be put together, so that launching less comes first. */
 static bool judge_launches(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples,
@@ -147,13 +160,9 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     bool tiny = c->sm <= HEC_BATCH_SM_FEW || thin >= HEC_BATCH_THIN_SHARE ||
                 (w.launches > 0 && kernel_us <= HEC_KERNEL_TINY_US);
     bool few = samples <= HEC_BATCH_FEW_SAMPLES || thin >= HEC_BATCH_THIN_SHARE;
-    /* What a program marks as a unit may be anything. */
-    bool counted = f->steps->source == HEC_STEP_OPTIMIZER || f->steps->source == HEC_STEP_MODULE;
-    bool fewest = counted && samples <= HEC_BATCH_FEWEST_SAMPLES;
-    if (!(share >= HEC_BATCH_LEAST_LAUNCH) || !(tiny || fewest) || !few ||
+    if (!(share >= HEC_BATCH_LEAST_LAUNCH) || !(tiny || fewest(f)) || !few ||
         !(f->memory_free_share >= HEC_BATCH_LEAST_FREE_LAUNCH))
         return false;
-    bool at_hand = fewest && hec_pace_of(f->summary, f->device).by != HEC_PACE_REQUESTS;
     double times = times_of(f);
     double fill = isfinite(c->sm) ? c->sm / HEC_BATCH_SM_FULL : isfinite(thin) ? 1 - thin : 1;
     /* SMs that stand empty in part of the kernels alone, which nobody saw: how much longer each takes for more samples is not known. */
@@ -168,8 +177,8 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     hec_saving_add(&out->joules, compute.joules);
     out->estimated = true;
     out->edit_value = times;
-    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_LAUNCH,
-                                           at_hand ? HEC_BATCH_CONFIDENCE_AT_HAND : HEC_BATCH_SERVING_CONFIDENCE);
+    out->confidence = hec_waits_confidence(
+        &w, HEC_CAUSE_LAUNCH, hec_batch_at_hand(f) ? HEC_BATCH_CONFIDENCE_AT_HAND : HEC_BATCH_SERVING_CONFIDENCE);
     out->title = isfinite(samples) ? HEC_FACT(BATCH_SAMPLES, samples, tiny) : HEC_FACT(BATCH_BLOCKS, thin);
     out->lever =
         f->steps->source == HEC_STEP_MODULE ? HEC_ANSWER(BATCH_OR_LAUNCH_LESS, times) : HEC_ANSWER(LARGER_BATCH, times);

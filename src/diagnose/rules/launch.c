@@ -1,4 +1,5 @@
 /* Launch: launching takes longer than what is launched. */
+#include "diagnose/rules/batch.h"
 #include "diagnose/rules/buckets.h"
 #include "diagnose/rules/compute.h"
 #include "diagnose/rules/waits.h"
@@ -63,6 +64,9 @@ bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
         compile_operations(f, out);
     if (hec_buckets_gather(f, &b)) /* each ends what compilers and graphs launch at once */
         out->confidence *= HEC_LAUNCH_MANY_COLLECTIVES;
+    if (f->steps->source == HEC_STEP_OPTIMIZER &&
+        hec_batch_at_hand(f)) /* of inference each sample may be somebody's who waits */
+        out->confidence *= HEC_LAUNCH_FEW_SAMPLES;
     if (w.launches > 0)
         hec_finding_add(out, HEC_FACT(LAUNCHES, w.launches, w.compute_s / w.launches));
     if (f->device->timeline && f->device->timeline->kernel.median > 0)
