@@ -98,6 +98,16 @@ static void save_code(const struct hec_facts *f, const struct hec_waits *w, doub
     hec_waits_save_more(f, w, HEC_CAUSE_CHECKPOINT, 0, 1 - 1 / times, 1, out);
 }
 
+/* Of the waits that a larger batch is for no more of, whose most is: another cause's that is more is not before a larger batch then. */
+static enum hec_cause most_of(const struct hec_facts *f, const struct hec_waits *w) {
+    enum hec_cause most = HEC_CAUSE_LAUNCH;
+    if (w->owned_s[HEC_CAUSE_CHECKPOINT] > w->owned_s[most])
+        most = HEC_CAUSE_CHECKPOINT;
+    if (hec_facts_network(f) && w->owned_s[HEC_CAUSE_HOST] > w->owned_s[most])
+        most = HEC_CAUSE_HOST;
+    return most;
+}
+
 /* Ranks that share samples out send gradients and weights, as much for many samples as for few. Tensors shared out, and stages, send what
  * belongs to each sample. But a device that communicates for longer than another one of the job is busy at all waits for that one, and what
  * that one's host takes for a step it takes for a larger batch as well. */
@@ -178,7 +188,7 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     out->estimated = true;
     out->edit_value = times;
     out->confidence = hec_waits_confidence(
-        &w, HEC_CAUSE_LAUNCH, hec_batch_at_hand(f) ? HEC_BATCH_CONFIDENCE_AT_HAND : HEC_BATCH_SERVING_CONFIDENCE);
+        &w, most_of(f, &w), hec_batch_at_hand(f) ? HEC_BATCH_CONFIDENCE_AT_HAND : HEC_BATCH_SERVING_CONFIDENCE);
     out->title = isfinite(samples) ? HEC_FACT(BATCH_SAMPLES, samples, tiny) : HEC_FACT(BATCH_BLOCKS, thin);
     out->lever =
         f->steps->source == HEC_STEP_MODULE ? HEC_ANSWER(BATCH_OR_LAUNCH_LESS, times) : HEC_ANSWER(LARGER_BATCH, times);
