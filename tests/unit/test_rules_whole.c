@@ -463,6 +463,19 @@ TEST(launch) {
     hec_saving_add(&e.joules,
                    (struct hec_saving){0, 40 * 240 / RUN_J * HEC_JIT_FUSES, 40 * 260 / RUN_J * HEC_JIT_FUSES_MOST});
     FINDS(HEC_CAUSE_LAUNCH, e, CLAIM(30), HEC_FACT(LAUNCHES, 100, 4e-4), HEC_FACT(MEDIAN_KERNEL, 5e-6, 0.5));
+    static const struct {
+        double memory, reads, fuses;
+    } passes[] = {{0.9 * HEC_MEMORY_DRAM_IDLE, 0, HEC_JIT_FUSES},
+                  {HEC_MEMORY_DRAM_IDLE, 0, 1 - 1 / HEC_MEMORY_MOST_CHAIN_KERNELS},
+                  {1, 20000, 1 - 1 / 5.0},
+                  {1, 100000, HEC_JIT_FUSES}}; /* 100000 launches */
+    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
+        d->metric[HEC_GPM_DRAM_ACTIVE].mean = 0.5 * passes[i].memory;
+        w.of[0].calls.reads = (int64_t)passes[i].reads;
+        find(HEC_CAUSE_LAUNCH);
+        same_number(w.finding.seconds.best, part.best * 0.3 + 0.4 * passes[i].fuses, "seconds");
+    }
+    w.of[0].calls.reads = 0;
     d->metric[HEC_GPM_TENSOR_ACTIVE].mean = 0.5 * HEC_BATCH_TENSOR_SOME + 0.01;
     find(HEC_CAUSE_LAUNCH);
     assert_false(w.finding.estimated);

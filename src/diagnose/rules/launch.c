@@ -18,15 +18,22 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
 }
 
 /* As one program operations that are called one by one are fused too, unless they are dense products: of the kernels that goes with them
- * anything from nothing to nearly all. */
-static void compile_operations(const struct hec_facts *f, struct hec_finding *out) {
+ * anything from nothing to nearly all. Those that keep memory busy are passes over arrays, one an operation, of which as many become one
+ * as of a chain that was seen (memory.c), or as are launched from one number that is read to the next. */
+static double fuses(const struct hec_compute *c, const struct hec_waits *w) {
+    double passes =
+        w->reads > 0 ? fmin(HEC_MEMORY_MOST_CHAIN_KERNELS, w->launches / w->reads) : HEC_MEMORY_MOST_CHAIN_KERNELS;
+    return c->dram >= HEC_MEMORY_DRAM_IDLE ? fmax(HEC_JIT_FUSES, 1 - 1 / passes) : HEC_JIT_FUSES;
+}
+
+static void compile_operations(const struct hec_facts *f, const struct hec_waits *w, struct hec_finding *out) {
     struct hec_compute c;
     struct hec_finding compute = {.cause = HEC_CAUSE_LAUNCH};
     hec_compute_gather(f, &c);
     out->lever = HEC_ANSWER(JIT);
     if (!(c.tensor <= HEC_BATCH_TENSOR_SOME))
         return;
-    hec_compute_save(&c, 1, (struct hec_saving){0, HEC_JIT_FUSES, HEC_JIT_FUSES_MOST}, 1, &compute);
+    hec_compute_save(&c, 1, (struct hec_saving){0, fuses(&c, w), HEC_JIT_FUSES_MOST}, 1, &compute);
     hec_saving_add(&out->seconds, compute.seconds);
     hec_saving_add(&out->joules, compute.joules);
     out->estimated = true;
@@ -61,7 +68,7 @@ bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
         out->edit_value = fmax(0, 1 - held / goes->best);
     hec_waits_save(f, &w, out->cause, fmin(goes->low, best), best, 1 + fmax(code_s / owned_s, hidden), out);
     if (f->device->gaps && f->device->gaps->operations_s > HEC_OPERATIONS_LEAST * w.owned_s[HEC_CAUSE_LAUNCH])
-        compile_operations(f, out);
+        compile_operations(f, &w, out);
     if (hec_buckets_gather(f, &b)) /* each ends what compilers and graphs launch at once */
         out->confidence *= HEC_LAUNCH_MANY_COLLECTIVES;
     if (f->steps->source == HEC_STEP_OPTIMIZER &&
