@@ -1,5 +1,7 @@
 """Jobs of two ranks with one inefficiency each, for torchrun: `program.py CASE [--fixed] --seconds N` trains as a user's program would;
 `program.py --measure CASE,CASE --turns N` takes turns of each case as it is and fixed, and prints seconds and joules a step of both GPUs.
+Under `hec run --with LEVER`, `program.py CASE --turned` takes turns of the case made with the lever and made without it, in one job, and
+prints the losses of the first steps of both as well.
 
 --tiny: on the CPU, to try the logic (no joules)."""
 import argparse
@@ -20,25 +22,52 @@ from serve import Counter, Ranks  # noqa: E402
 
 CASES = {}  # name -> function(setup): a step
 TURN_S, WARM_STEPS, PROBE_STEPS = 0.7, 6, 10
+LOSS_STEPS, LEARNS_RATE = 20, 0.01  # of each arm of --turned, whose losses are compared
 
 
 class Setup:
-    def __init__(self, fixed, tiny):
-        self.fixed, self.tiny = fixed, tiny
+    """learns: weights and rate by which the loss of a deep model moves, so that equal losses say something."""
+
+    def __init__(self, fixed, tiny, learns=False):
+        self.fixed, self.tiny, self.learns = fixed, tiny, learns
         self.rank, self.last = dist.get_rank(), dist.get_rank() == dist.get_world_size() - 1
         self.device = "cpu" if tiny else "cuda"
 
-    def model(self, width, depth, bias=True, **options):
+    def layers(self, width, depth, bias=True):
         torch.manual_seed(0)
         width, depth = (8, 2) if self.tiny else (width, depth)
-        layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width, bias=bias), nn.ReLU())]
-        model = nn.Sequential(*layers).to(self.device, torch.float32 if self.tiny else torch.bfloat16)
-        model = DistributedDataParallel(model, gradient_as_bucket_view=True, **options)
-        return model, torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9, fused=not self.tiny)
+        layers = [nn.Sequential(nn.Linear(width, width, bias=bias), nn.ReLU()) for _ in range(depth)]
+        for layer in layers if self.learns else ():
+            nn.init.kaiming_normal_(layer[0].weight, nonlinearity="relu")
+        return nn.Sequential(*layers).to(self.device, torch.float32 if self.tiny else torch.bfloat16)
+
+    def model(self, width, depth, bias=True, **options):
+        model = DistributedDataParallel(self.layers(width, depth, bias), gradient_as_bucket_view=True, **options)
+        return model, self.optimizer(model)
+
+    def optimizer(self, model):
+        return torch.optim.SGD(model.parameters(), lr=LEARNS_RATE if self.learns else 1e-4, momentum=0.9, fused=not self.tiny)
+
+    def mesh(self):
+        from torch.distributed.device_mesh import init_device_mesh
+
+        return init_device_mesh(self.device, (dist.get_world_size(),))
 
     def inputs(self, rows, width):
         shape = (4, 8) if self.tiny else (rows, width)
         return torch.randn(*shape, device=self.device, dtype=torch.float32 if self.tiny else torch.bfloat16)
+
+    def step(self, model, optimizer, inputs):
+        """Of a case that has nothing else in it."""
+
+        def step():
+            optimizer.zero_grad()
+            loss = model(inputs).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step
 
 
 def case(function):
@@ -50,14 +79,7 @@ def case(function):
 def healthy(p):
     """Large products, gradients in buckets behind the backward pass."""
     model, optimizer = p.model(4096, 8)
-    inputs = p.inputs(8192, 4096)
-
-    def step():
-        optimizer.zero_grad()
-        model(inputs).square().mean().backward()
-        optimizer.step()
-
-    return step
+    return p.step(model, optimizer, p.inputs(8192, 4096))
 
 
 @case
@@ -79,25 +101,30 @@ def late(p):
 @case
 def sharded(p):
     """Each layer is sharded, and gathered for the forward and for the backward pass; fixed: it stays whole between them."""
-    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    width, depth = (8, 2) if p.tiny else (2048, 24)
-    torch.manual_seed(0)
-    model = nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(depth)])
-    model = model.to(p.device, torch.float32 if p.tiny else torch.bfloat16)
-    mesh = init_device_mesh(p.device, (dist.get_world_size(),))
+    model, mesh = p.layers(2048, 24), p.mesh()
     for part in [*model, model]:
         fully_shard(part, mesh=mesh, reshard_after_forward=not p.fixed)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9, fused=not p.tiny)
-    inputs = p.inputs(1024, width)
+    return p.step(model, p.optimizer(model), p.inputs(1024, 2048))
 
-    def step():
-        optimizer.zero_grad()
-        model(inputs).square().mean().backward()
-        optimizer.step()
 
-    return step
+@case
+def sharded_by_class(p):
+    """The same by FullyShardedDataParallel."""
+    from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+
+    strategy = ShardingStrategy.SHARD_GRAD_OP if p.fixed else ShardingStrategy.FULL_SHARD
+    device = torch.device("cpu") if p.tiny else torch.device("cuda", torch.cuda.current_device())
+
+    def shard(part):
+        return FullyShardedDataParallel(part, sharding_strategy=strategy, device_id=device)
+
+    model = p.layers(2048, 24)
+    for at, part in enumerate(model):
+        model[at] = shard(part)
+    model = shard(model)
+    return p.step(model, p.optimizer(model), p.inputs(1024, 2048))
 
 
 class Samples(torch.utils.data.Dataset):
@@ -171,14 +198,7 @@ def uneven(p):
 def buckets(p):
     """Many small layers, a collective each; fixed: DistributedDataParallel's own buckets."""
     model, optimizer = p.model(512, 200, bias=False, bucket_cap_mb=25 if p.fixed else 0.1)  # planted
-    inputs = p.inputs(2048, 512)
-
-    def step():
-        optimizer.zero_grad()
-        model(inputs).square().mean().backward()
-        optimizer.step()
-
-    return step
+    return p.step(model, optimizer, p.inputs(2048, 512))
 
 
 def finish(tiny):
@@ -203,13 +223,12 @@ def train(name, options):
         dist.all_reduce(most)  # all ranks end at once
     finish(options.tiny)
     seconds = time.perf_counter() - begin
-    if dist.get_rank() == 0:
-        print(json.dumps({"case": name, "fixed": options.fixed, "steps": count, "seconds": seconds}), flush=True)
+    say(case=name, fixed=options.fixed, steps=count, seconds=seconds)
 
 
-def measure(name, options):
+def in_turns(arms, options):
+    """Seconds and joules a step of each arm, in each turn: they change who comes first."""
     ranks = Ranks(dist)
-    arms = [CASES[name](Setup(fixed, options.tiny)) for fixed in (False, True)]
     counter = None if options.tiny else Counter(ranks.rank)
 
     def work(arm, steps):
@@ -225,15 +244,36 @@ def measure(name, options):
     for arm in arms:
         work(arm, WARM_STEPS)
         counts.append(ranks.told(max(5, int(TURN_S / (work(arm, PROBE_STEPS) / PROBE_STEPS)))))
-    for _ in range(options.turns):
-        turn = []
-        for arm, steps in zip(arms, counts):
+    for number in range(options.turns):
+        turn = [None] * len(arms)
+        for at in sorted(range(len(arms)), reverse=number % 2):
+            arm, steps = arms[at], counts[at]
             seconds, joules = counter.of(lambda arm=arm, steps=steps: work(arm, steps)) if counter else (work(arm, steps), None)
             joules = ranks.summed(joules)
-            turn.append([seconds / steps, None if joules is None else joules / steps])
+            turn[at] = [seconds / steps, None if joules is None else joules / steps]
         turns.append(turn)
-    if ranks.rank == 0:
-        print(json.dumps({"measured": name, "turns": turns}), flush=True)
+    return turns
+
+
+def say(**words):
+    if dist.get_rank() == 0:
+        print(json.dumps(words), flush=True)
+
+
+def measure(name, options):
+    say(measured=name, turns=in_turns([CASES[name](Setup(fixed, options.tiny)) for fixed in (False, True)], options))
+
+
+def turned(name, options):
+    """A lever of this kind is in what it made: once it is taken out, that stays, and what is made then is as the program says."""
+    levers, arms, losses = sys.modules["_hec_levers"], [], []
+    for lever in (True, False):
+        if not lever:
+            levers.revert()
+        arms.append(CASES[name](Setup(options.fixed, options.tiny, learns=True)))
+        losses.append([arms[-1]().item() for _ in range(LOSS_STEPS)])
+    losses.reverse()
+    say(turned=name, turns=in_turns(arms[::-1], options), losses=losses)
 
 
 def main():
@@ -242,6 +282,7 @@ def main():
     parser.add_argument("--fixed", action="store_true")
     parser.add_argument("--seconds", type=float, default=7)
     parser.add_argument("--measure", metavar="CASES")
+    parser.add_argument("--turned", action="store_true")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()
@@ -253,6 +294,8 @@ def main():
             measure(name, options)
             if not options.tiny:
                 torch.cuda.empty_cache()
+    elif options.turned:
+        turned(options.case, options)
     else:
         train(options.case, options)
     dist.barrier()
