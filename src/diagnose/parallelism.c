@@ -299,11 +299,15 @@ static double of(const struct mean *mean) {
     return mean->count ? mean->sum / mean->count : NAN;
 }
 
-double hec_sharded_code_s(const struct hec_device_diagnosis *d) {
+static double host_s(const struct hec_device_diagnosis *d) {
     double seconds = 0;
     for (int state = 0; state < HEC_STATE_COUNT; state++)
         seconds += hec_state_sharded((enum hec_state)state) ? d->steady->rows[state].seconds : 0;
-    return d->sharding_share * seconds;
+    return seconds;
+}
+
+double hec_sharded_code_s(const struct hec_device_diagnosis *d) {
+    return d->sharding_share * host_s(d);
 }
 
 double hec_loop_idle_s(const struct hec_device_diagnosis *d) {
@@ -316,7 +320,8 @@ double hec_loop_idle_s(const struct hec_device_diagnosis *d) {
 
 /* A step, as the mean over the devices of which each part of it is known. */
 static void find_step(const struct hec_summary *s, struct hec_parallelism *p) {
-    struct mean comm = {0}, compute = {0}, backward = {0}, joules = {0}, comm_w = {0}, idle_w = {0}, sharding = {0};
+    struct mean comm = {0}, compute = {0}, backward = {0}, joules = {0}, comm_w = {0}, idle_w = {0}, sharding = {0},
+                launching = {0};
     const struct hec_loop *loop = &s->loop;
     double steps = (double)loop->steps;
     p->step_s = loop->known && steps > 0 && loop->seconds[HEC_RUN_LOOP] > 0 ? loop->seconds[HEC_RUN_LOOP] / steps : NAN;
@@ -331,8 +336,10 @@ static void find_step(const struct hec_summary *s, struct hec_parallelism *p) {
         if (!d->steady || (s->job.size > 1 && d->steady->basis > HEC_LEDGER_GLIMPSE))
             continue; /* kernels that communicate were not separated from others */
         double comm_s = d->steady->rows[HEC_STATE_COMM].seconds, all_s = hec_ledger_work(d->steady) + comm_s;
-        if (p->now == HEC_STRATEGY_FSDP)
+        if (p->now == HEC_STRATEGY_FSDP) {
             add(&sharding, p->step_s * hec_sharded_code_s(d) / all_s);
+            add(&launching, p->step_s * (host_s(d) - hec_sharded_code_s(d)) / all_s);
+        }
         add(&comm, p->step_s * comm_s / all_s);
         add(&compute, p->step_s * d->steady->rows[HEC_STATE_COMPUTE].seconds / all_s);
         if (d->parts.steps > 0)
@@ -343,6 +350,7 @@ static void find_step(const struct hec_summary *s, struct hec_parallelism *p) {
     p->comm_s = s->job.size > 1 ? of(&comm) : 0;
     p->compute_s = of(&compute);
     p->sharding_s = sharding.count ? of(&sharding) : 0;
+    p->launching_s = launching.count ? of(&launching) : 0;
     p->backward_assumed = !(of(&backward) > 0);
     p->backward_s = p->backward_assumed ? HEC_PARALLELISM_BACKWARD * p->compute_s : of(&backward);
     p->step_j = of(&joules);
@@ -400,7 +408,8 @@ static double sharded_part(const struct hec_summary *s, const struct hec_paralle
 
 /* Of what is run seconds and joules are measured. What is predicted of it may be less: ranks wait for each other, links are slower than
  * stated. Of another way all of that may stay or go; at best guess it stays, but for as much as is FSDP's own. Where it is more, the other
- * ways have as much less, down to no communication at all. */
+ * ways have as much less, down to no communication at all. Nor do stacks say for what a launch is: all that the device waits for its host
+ * may be for shards, and other launches may take the place of FSDP's code. */
 static void set_measured(const struct hec_summary *s, struct hec_parallelism *p) {
     if (p->now == HEC_STRATEGIES || !p->row[p->now].applies || !isfinite(p->step_s))
         return;
@@ -408,13 +417,15 @@ static void set_measured(const struct hec_summary *s, struct hec_parallelism *p)
     double more_s = p->step_s - run->step_s, stays_s = more_s * (more_s > 0 ? 1 - sharded_part(s, p) : 1);
     for (int i = 0; i < HEC_STRATEGIES && isfinite(more_s); i++) {
         struct hec_strategy_row *r = &p->row[i], was = *r;
-        double least_s = r->step_s - r->open_s;
+        double least_s = r->step_s - r->open_s, longer_s = (1 - HEC_SHARDING_CODE_LOW) * p->sharding_s;
         r->step_s = fmax(least_s, r->step_s + stays_s);
         r->low_s = fmax(least_s, r->low_s + fmin(0, more_s));
         r->high_s = fmax(r->step_s, r->high_s + fmax(0, more_s));
         r->step_j += (r->step_s - was.step_s) * p->comm_w;
-        r->low_j += (r->low_s - was.low_s) * p->comm_w;
-        r->high_j += (r->high_s - was.high_s) * p->comm_w;
+        r->low_j += (r->low_s - was.low_s) * p->comm_w - drawn_j(p->launching_s, p->idle_w);
+        r->high_j += (r->high_s - was.high_s) * p->comm_w + drawn_j(longer_s, p->idle_w);
+        r->low_s -= p->launching_s;
+        r->high_s += longer_s;
     }
     run->low_s = run->step_s = run->high_s = p->step_s;
     run->low_j = run->step_j = run->high_j = p->step_j;

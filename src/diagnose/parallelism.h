@@ -17,7 +17,8 @@
  * Time of a step: that of the run without the communication that nothing hid, plus what would not be hidden. Where the run uses FSDP, the
  * time in which the device waits for FSDP's own code is left out of the other ways. Where it does not, that time is not known, and the
  * row of FSDP lacks it.
- *   low, high         all is hidden but the last piece (bucket, layer); nothing is
+ *   low, high         all is hidden but the last piece (bucket, layer); nothing is. Where the run uses FSDP, for other ways: without all
+ *                     waits for the host; with SHARDING_CODE_LOW of those for FSDP's code
  *   best              hidden as far as the compute is long enough
  *   tensor            each layer reduces what it is given, for N times the samples, twice forward and twice backward (once each with less
  *                     than four matrices), and all waits for it (arXiv 1909.08053, section 3)
@@ -73,7 +74,9 @@ struct hec_parallelism {
     double allocated;                 /* by PyTorch's allocator, at most */
     /* Of a step of the run, and of one device: */
     double step_s, step_j, comm_s, compute_s, backward_s;
-    double sharding_s;     /* in which the device waits for FSDP's own code, by stacks; 0: no FSDP, or no stacks */
+    double sharding_s; /* in which the device waits for FSDP's own code, by stacks; 0: no FSDP, or no stacks */
+    double
+        launching_s; /* in which it waits for its host otherwise, of FSDP: launches for shards are among it; 0: no FSDP */
     bool backward_assumed; /* PARALLELISM_BACKWARD of the compute */
     double comm_w, idle_w;
     bool comm_assumed; /* the middle of idle and busy watts */
