@@ -287,6 +287,33 @@ TEST(test_sharding) {
     near(w.finding.seconds.best, 0.3 + 0.1 * waits + 0.8 * (0.3 - waits - left));
 }
 
+/* No rank's kernels were seen: what SMs are idle while kernels run is taken for communication, in which ranks wait for each other. */
+TEST(test_sharding_of_unseen_kernels) {
+    for (int seen = 0; seen < 3; seen++) {
+        sharded();
+        for (int i = 0; i < 2; i++) {
+            world_state(i, HEC_STATE_COMPUTE, 60, 300);
+            world_state(i, HEC_STATE_COMM, 0, NAN);
+            w.of[i].steady.basis = w.of[i].ledger.basis = HEC_LEDGER_CALLS;
+            world_counters(i, seen == 1 ? 1 : 0.5, 0.3, 0.1, 0, 0.2);
+        }
+        if (seen == 2) /* idle SMs alone are no evidence: of small kernels they are the same */
+            w.devices[0].sharding_share = w.devices[1].sharding_share = 0;
+        if (seen == 2) {
+            silent(HEC_CAUSE_SHARDING);
+            continue;
+        }
+        fires(HEC_CAUSE_SHARDING);
+        assert_true(seen == !shows(&w.finding, HEC_EVIDENCE_SHARD_UNSEEN, 0.3));
+        assert_true(w.finding.estimated || seen);
+        if (seen)
+            near(w.finding.seconds.best, 0.3);
+        else
+            assert_true(w.finding.seconds.best > 0.3 + 0.74 * 0.3 && w.finding.seconds.best < 0.3 + 0.76 * 0.3 &&
+                        w.finding.seconds.high < 0.3 + 0.3 && w.finding.seconds.low < 0.16);
+    }
+}
+
 TEST(test_sharding_that_is_needed) {
     sharded();
     w.summary.sizes.allocated = w.summary.sizes.reserved =

@@ -1,6 +1,7 @@
 /* Sharding: FSDP takes time, and the model would fit on each device. */
 #include "diagnose/rules/sharding.h"
 
+#include "diagnose/rules/compute.h"
 #include "diagnose/rules/waits.h"
 
 #include <math.h>
@@ -34,7 +35,15 @@ static double loop_s(const struct hec_device_diagnosis *d) {
 /* Compute draws more: where both are in one state its watts are of neither. */
 static double comm_watts(const struct hec_device_diagnosis *d, const struct hec_parallelism *p) {
     double watts = d->ledger->rows[comm_state(d)].watts;
-    return comm_state(d) == HEC_STATE_COMPUTE && !p->comm_assumed ? fmin(watts, p->comm_w) : watts;
+    return comm_state(d) == HEC_STATE_COMPUTE ? fmin(watts, p->comm_w) : watts;
+}
+
+/* Where no rank's kernels were seen, communication is a part of what is taken for compute, and no rank says how large a one. Kernels that
+ * communicate leave nearly all SMs idle: what the SMs are idle while kernels run is theirs, as far as those of the model fill them. */
+static double unseen_s(const struct hec_facts *f) {
+    struct hec_compute c;
+    hec_compute_gather(f, &c);
+    return c.sm < 1 ? (1 - c.sm) * f->device->steady->rows[HEC_STATE_COMPUTE].seconds : 0;
 }
 
 /* Devices that this one may wait for: how long they idle at most, and what part of their idling is for FSDP's code. */
@@ -67,17 +76,21 @@ struct comm {
     double moves_s; /* that data parallel training would hide: the bytes take it, or nothing else explains it */
     double waits_s; /* in which this device is ahead of others, */
     double part;    /* and what of that goes with sharding: as much as of what the others idle meanwhile */
+    double by_sms;  /* of both together: what was not seen, but taken from idle SMs; 0: it was seen */
 };
 
 /* A device that is ahead spins until the others have launched as well: what those do meanwhile is what it waits for. What the bytes take is
  * known of the links, so the rest is waiting, as far as the others idle. What ranks lose to one of them is that one's. */
 static struct comm comm_of(const struct hec_facts *f, const struct hec_parallelism *p) {
     enum hec_state state = comm_state(f->device);
-    struct comm comm = {0, 0, 0};
+    struct comm comm = {0, 0, 0, 0};
     double seconds = f->device->steady->rows[state].seconds;
-    if (!(seconds > 0) || !(p->comm_s > 0) || !isfinite(open_s(p)))
+    bool unseen = state == HEC_STATE_COMPUTE && !isfinite(p->comm_s);
+    if (!(seconds > 0) || !(unseen || p->comm_s > 0) || !isfinite(open_s(p)))
         return comm;
-    if (state == HEC_STATE_COMPUTE) /* ranks compute as long as each other; they do not wait as long */
+    if (unseen)
+        seconds = comm.by_sms = unseen_s(f);
+    else if (state == HEC_STATE_COMPUTE) /* ranks compute as long as each other; they do not wait as long */
         seconds = fmax(0, seconds - p->compute_s / p->step_s * loop_s(f->device));
     seconds = fmax(0, seconds - hec_collectives_lost(&f->summary->job.collectives, f->device->readings.device.index));
     double steps = loop_s(f->device) / p->step_s;
@@ -106,12 +119,14 @@ bool hec_judge_sharding(const struct hec_facts *f, struct hec_finding *out) {
     struct comm parts = comm_of(f, &p);
     double code = hec_sharded_code_s(f->device), comm = parts.moves_s + parts.part * parts.waits_s;
     double all = loop_s(f->device);
-    if (!(code + comm >= HEC_SHARDING_LEAST * all))
+    if (!(code + (parts.by_sms > 0 ? 0 : comm) >= HEC_SHARDING_LEAST * all)) /* idle SMs alone are no evidence */
         return false;
     out->title = HEC_FACT(SHARDED, (code + comm) / all);
     if (code > 0)
         hec_finding_add(out, HEC_FACT(SHARD_CODE, code / all * p.step_s, p.step_s));
-    if (comm > 0)
+    if (comm > 0 && parts.by_sms > 0)
+        hec_finding_add(out, HEC_FACT(SHARD_UNSEEN, parts.by_sms / all * p.step_s, p.step_s));
+    else if (comm > 0)
         hec_finding_add(out, HEC_FACT(SHARD_COMM, p.comm_s, p.step_s, open_s(&p)));
     if (parts.waits_s >= HEC_SHARDING_LEAST * all)
         hec_finding_add(out, HEC_FACT(SHARD_WAITS, parts.waits_s / all * p.step_s, parts.part));
@@ -124,6 +139,7 @@ bool hec_judge_sharding(const struct hec_facts *f, struct hec_finding *out) {
                                   (1 - HEC_SHARDING_STAYS) * parts.moves_s, parts.moves_s},
               out);
     save_comm(f, &p, (struct hec_saving){0, parts.part * parts.waits_s, parts.waits_s}, out);
+    out->estimated = out->estimated || parts.by_sms > 0;
     out->states = 1u << HEC_STATE_COMM;
     return true;
 }
