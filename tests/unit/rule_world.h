@@ -86,6 +86,10 @@ static inline void world_state(int device, enum hec_state state, double seconds,
     row->watts = row->watts_low = row->watts_high = watts;
     row->joules = seconds * watts;
     w.of[device].steady = w.of[device].ledger;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) { /* the whole run's alone is priced */
+        struct hec_ledger_row *steady = &w.of[device].steady.rows[i];
+        steady->watts = steady->watts_low = steady->watts_high = steady->joules = NAN;
+    }
 }
 
 static inline void world_device(int at) {

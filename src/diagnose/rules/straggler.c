@@ -171,8 +171,10 @@ bool hec_judge_straggler(const struct hec_facts *f, struct hec_finding *out) {
      * devices goes. */
     double sooner = goes * (late ? waiting - c->lost_s[c->slowest] : all / c->count) / f->run_s;
     double joules = goes * c->lost_j;
-    if (late && e.own_s > e.others_s && isfinite(its[e.state].watts))
-        joules += fmin(e.own_s - e.others_s, goes * waiting) * its[e.state].watts;
+    double idle_w =
+        f->device->ledger ? f->device->ledger->rows[e.state].watts : NAN; /* only the whole run's is priced */
+    if (late && e.own_s > e.others_s && isfinite(idle_w))
+        joules += fmin(e.own_s - e.others_s, goes * waiting) * idle_w;
     joules /= f->summary->joules;
     sooner = fmax(0, sooner);
     out->seconds = hec_saving_scaled((struct hec_saving){sooner, sooner, sooner}, HEC_STRAGGLER_GOES_LOW,
