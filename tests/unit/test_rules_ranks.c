@@ -135,6 +135,41 @@ static void late_code(double own_s, double lead) {
     w.of[1].lines[0].seconds = own_s;
 }
 
+/* Both hosts run the same code. The device that is ahead idles for less of it, and spins for the rest. */
+static void code_of_both(double ahead_s, double comm_s) {
+    half_seen(HEC_STATE_HOST, HEC_CAUSE_HOST, 30, comm_s, 0.1);
+    world_state(0, HEC_STATE_COMPUTE, 20, 600);
+    world_state(1, HEC_STATE_COMPUTE, 20, 600);
+    world_state(0, HEC_STATE_HOST, ahead_s, 120);
+    w.devices[0].gaps = &w.of[0].gaps;
+    w.of[0].gaps.owned_s[HEC_STATE_HOST][HEC_CAUSE_HOST] = ahead_s;
+    w.of[0].steady.traced_ns = w.of[1].steady.traced_ns = w.of[0].steady.window_ns;
+    two_ranks[1].devices = 2;
+}
+
+TEST(test_code_for_which_another_device_spins) {
+    double part = hec_goes_of(HEC_CAUSE_HOST)->part.best;
+    code_of_both(10, 45);
+    fires(HEC_CAUSE_HOST);
+    near(w.finding.seconds.best, part * 0.3); /* a step is shorter by what the slower host takes */
+    near(w.finding.joules.best, part * (10 * 120 + 20 * 240) / RULE_WORLD_RUN_J);
+    assert_true(fact_of(&w.finding, HEC_EVIDENCE_SPUN_FOR_CODE));
+    assert_true(world_judge(1, HEC_CAUSE_HOST));
+    near(w.finding.seconds.best, part * 0.3);
+    assert_false(fact_of(&w.finding, HEC_EVIDENCE_SPUN_FOR_CODE));
+    code_of_both(10, 28); /* it communicates for little longer than the other one is busy: so much surely was spun */
+    fires(HEC_CAUSE_HOST);
+    near(w.finding.seconds.best, part * 0.18);
+    code_of_both(10, 15); /* and no longer */
+    fires(HEC_CAUSE_HOST);
+    near(w.finding.seconds.best, part * 0.1);
+    code_of_both(10, 45); /* no rank of the job */
+    two_ranks[1].devices = 0;
+    w.devices[1].steps.pid = 0;
+    fires(HEC_CAUSE_HOST);
+    near(w.finding.seconds.best, part * 0.1);
+}
+
 /* What it waits beside is of another reason, as the stages of a pipeline wait for each other. */
 TEST(test_straggler_by_its_own_lines) {
     late_code(25, 1);
@@ -304,7 +339,7 @@ TEST(test_sharding_of_unseen_kernels) {
             continue;
         }
         fires(HEC_CAUSE_SHARDING);
-        assert_true(seen == !shows(&w.finding, HEC_EVIDENCE_SHARD_UNSEEN, 0.3));
+        assert_true(seen == !shows(&w.finding, HEC_EVIDENCE_COMM_UNSEEN, 0.3));
         assert_true(w.finding.estimated || seen);
         if (seen)
             near(w.finding.seconds.best, 0.3);
@@ -312,6 +347,33 @@ TEST(test_sharding_of_unseen_kernels) {
             assert_true(w.finding.seconds.best > 0.3 + 0.74 * 0.3 && w.finding.seconds.best < 0.3 + 0.76 * 0.3 &&
                         w.finding.seconds.high < 0.3 + 0.3 && w.finding.seconds.low < 0.16);
     }
+}
+
+/* Four synchronisations a step are counted in the program. How long they take is not: half of what SMs could do is idle. */
+TEST(test_gradient_sync_of_unseen_kernels) {
+    sharded();
+    w.summary.sizes.sharing = HEC_SHARING_DDP;
+    w.summary.job.gradients = (struct hec_gradient_syncs){400, 400, 100, 5e9, 1e5};
+    for (int i = 0; i < 2; i++) {
+        world_state(i, HEC_STATE_COMPUTE, 60, 300);
+        world_state(i, HEC_STATE_COMM, 0, NAN);
+        w.of[i].steady.basis = w.of[i].ledger.basis = HEC_LEDGER_CALLS;
+        world_counters(i, 0.5, 0.3, 0.1, 0, 0.2);
+    }
+    fires(HEC_CAUSE_GRADIENT_SYNC);
+    assert_true(shows(&w.finding, HEC_EVIDENCE_COMM_UNSEEN, 0.3) && w.finding.estimated);
+    near(w.finding.seconds.best, HEC_GRADIENT_SYNC_GOES * 0.75 * 0.3);
+    assert_true(w.finding.seconds.low == 0 && w.finding.seconds.high > w.finding.seconds.best);
+    world_counters(0, 1, 0.3, 0.1, 0, 0.2); /* they have work all the time */
+    silent(HEC_CAUSE_GRADIENT_SYNC);
+    world_counters(0, 0.5, 0.3, 0.1, 0, 0.2);
+    world_state(1, HEC_STATE_COMM, 20, 240); /* of the other rank it was seen: that one says how much it is */
+    w.of[1].steady.basis = w.of[1].ledger.basis = HEC_LEDGER_MEASURED;
+    silent(HEC_CAUSE_GRADIENT_SYNC);
+    world_counters(0, NAN, NAN, NAN, 0, NAN);
+    world_state(1, HEC_STATE_COMM, 0, NAN);
+    w.of[1].steady.basis = HEC_LEDGER_CALLS;
+    silent(HEC_CAUSE_GRADIENT_SYNC);
 }
 
 TEST(test_sharding_that_is_needed) {

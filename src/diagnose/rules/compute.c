@@ -133,6 +133,12 @@ void hec_compute_gather(const struct hec_facts *f, struct hec_compute *out) {
                             : HEC_COMPUTE_REACH_EITHER;
 }
 
+double hec_compute_idle_sms_s(const struct hec_facts *f) {
+    struct hec_compute c;
+    hec_compute_gather(f, &c);
+    return f->device->steady && c.sm < 1 ? (1 - c.sm) * f->device->steady->rows[HEC_STATE_COMPUTE].seconds : 0;
+}
+
 bool hec_compute_seen(const struct hec_facts *f, const struct hec_compute *c) {
     return f->kernels_seen >= HEC_NONE_LEAST_SEEN || c->tensor >= HEC_NONE_LEAST_TENSOR;
 }

@@ -32,6 +32,11 @@ struct hec_saving hec_whole_joules(const struct hec_facts *facts, enum hec_state
  * run's lowest sample, at most the run's mean. NAN unknown. */
 double hec_compute_idle_watts(const struct hec_facts *facts);
 
+/* Of the steady part, what the SMs are idle while kernels run. Where no rank's kernels were seen, communication is a part of what is taken
+ * for compute, and no rank says how large a one. Its kernels leave nearly all SMs idle: so this is theirs, as far as those of the model
+ * fill them. Small kernels leave SMs idle too: alone it is no evidence. 0: unknown. */
+double hec_compute_idle_sms_s(const struct hec_facts *facts);
+
 /* Whether it was seen that the device has dense work: by its kernels, which other rules look at, or by counters. A busy device alone may
  * run anything. */
 bool hec_compute_seen(const struct hec_facts *facts, const struct hec_compute *compute);

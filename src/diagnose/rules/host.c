@@ -1,4 +1,6 @@
 /* Host: the program's own code runs between launches, and the device waits for it. */
+#include "diagnose/parallelism.h"
+#include "diagnose/rules/straggler.h"
 #include "diagnose/rules/waits.h"
 
 #include <math.h>
@@ -25,6 +27,41 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
     return true;
 }
 
+/* A device that is ahead of another one of its job spins in communication where that one idles for its host's code. A step is shorter by
+ * all that the slower host takes, so the device that idles less for such code spins less by the rest. Surely spun is what it communicates
+ * for longer than the other one is busy at all. */
+static double spun_s(const struct hec_facts *f, double own_s) {
+    const struct hec_summary *s = f->summary;
+    double comm_s = f->device->steady ? f->device->steady->rows[HEC_STATE_COMM].seconds : 0, most_s = 0;
+    comm_s -= hec_collectives_lost(&s->job.collectives, f->device->readings.device.index);
+    for (int i = 0; i < s->device_count && s->job.size > 1 && comm_s > 0; i++) {
+        const struct hec_device_diagnosis *d = &s->devices[i];
+        struct hec_facts other;
+        struct hec_waits w;
+        if (d == f->device || !d->steady || hec_rank_of(s->job.ranks, s->job.rank_count, d->readings.device.index) < 0)
+            continue;
+        hec_facts_gather(s, d, &other);
+        hec_waits_gather(&other, &w);
+        double busy_s = hec_ledger_work(d->steady) + hec_ledger_shared(d->steady) - hec_loop_idle_s(d);
+        double more_s = w.owned_s[HEC_CAUSE_HOST] - hec_straggler_code_s(&other) - own_s;
+        most_s = fmax(most_s, fmin(more_s, comm_s - busy_s));
+    }
+    return most_s;
+}
+
+static void save_spun(const struct hec_facts *f, const struct hec_waits *w, struct hec_finding *out) {
+    const struct hec_saving *part = &hec_goes_of(HEC_CAUSE_HOST)->part;
+    double seconds = spun_s(f, w->owned_s[HEC_CAUSE_HOST]);
+    if (!(seconds > 0) || !f->device->ledger)
+        return;
+    double share = seconds / f->run_s, joules = seconds * f->device->ledger->rows[HEC_STATE_COMM].watts / f->run_j;
+    if (w->work > 0)
+        hec_finding_add(out, HEC_FACT(SPUN_FOR_CODE, seconds / w->work));
+    hec_saving_add(&out->seconds, hec_saving_scaled((struct hec_saving){share, share, share}, 0, part->best, 1));
+    if (isfinite(joules))
+        hec_saving_add(&out->joules, hec_saving_scaled((struct hec_saving){joules, joules, joules}, 0, part->best, 1));
+}
+
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
     if (!hec_waits_claim(f, HEC_HOST_LEAST, &w, out))
@@ -35,6 +72,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         held.file = line->file;
         hec_finding_add_of(out, line->function, held);
     }
+    save_spun(f, &w, out);
     hec_waits_report_cores(f, out);
     return true;
 }

@@ -38,14 +38,6 @@ static double comm_watts(const struct hec_device_diagnosis *d, const struct hec_
     return comm_state(d) == HEC_STATE_COMPUTE ? fmin(watts, p->comm_w) : watts;
 }
 
-/* Where no rank's kernels were seen, communication is a part of what is taken for compute, and no rank says how large a one. Kernels that
- * communicate leave nearly all SMs idle: what the SMs are idle while kernels run is theirs, as far as those of the model fill them. */
-static double unseen_s(const struct hec_facts *f) {
-    struct hec_compute c;
-    hec_compute_gather(f, &c);
-    return c.sm < 1 ? (1 - c.sm) * f->device->steady->rows[HEC_STATE_COMPUTE].seconds : 0;
-}
-
 /* Devices that this one may wait for: how long they idle at most, and what part of their idling is for FSDP's code. */
 struct others {
     double idle_s, part; /* part: 1 where no stacks tell */
@@ -89,7 +81,7 @@ static struct comm comm_of(const struct hec_facts *f, const struct hec_paralleli
     if (!(seconds > 0) || !(unseen || p->comm_s > 0) || !isfinite(open_s(p)))
         return comm;
     if (unseen)
-        seconds = comm.by_sms = unseen_s(f);
+        seconds = comm.by_sms = hec_compute_idle_sms_s(f);
     else if (state == HEC_STATE_COMPUTE) /* ranks compute as long as each other; they do not wait as long */
         seconds = fmax(0, seconds - p->compute_s / p->step_s * loop_s(f->device));
     seconds = fmax(0, seconds - hec_collectives_lost(&f->summary->job.collectives, f->device->readings.device.index));
@@ -125,7 +117,7 @@ bool hec_judge_sharding(const struct hec_facts *f, struct hec_finding *out) {
     if (code > 0)
         hec_finding_add(out, HEC_FACT(SHARD_CODE, code / all * p.step_s, p.step_s));
     if (comm > 0 && parts.by_sms > 0)
-        hec_finding_add(out, HEC_FACT(SHARD_UNSEEN, parts.by_sms / all * p.step_s, p.step_s));
+        hec_finding_add(out, HEC_FACT(COMM_UNSEEN, parts.by_sms / all * p.step_s, p.step_s));
     else if (comm > 0)
         hec_finding_add(out, HEC_FACT(SHARD_COMM, p.comm_s, p.step_s, open_s(&p)));
     if (parts.waits_s >= HEC_SHARDING_LEAST * all)
