@@ -398,6 +398,24 @@ TEST(test_sharding_that_is_needed) {
     silent(HEC_CAUSE_SHARDING);
 }
 
+/* FSDP's code is for a step: of many more samples it is no more. */
+TEST(test_batch_beside_sharding) {
+    double best[2];
+    for (int share = 0; share < 2; share++) {
+        sharded();
+        w.devices[0].gaps = &w.of[0].gaps;
+        w.of[0].gaps.owned_s[HEC_STATE_LAUNCH][HEC_CAUSE_LAUNCH] = 30;
+        w.of[0].gaps.owned_s[HEC_STATE_HOST][HEC_CAUSE_HOST] = 10;
+        w.devices[0].sharding_share = w.devices[1].sharding_share = 0.75 * share;
+        w.summary.steps.samples_per_step = 8;
+        world_counters(0, 0.2, 0.1, 0.05, 0, 0.1);
+        w.devices[0].readings.memory_peak_bytes = 5e9;
+        fires(HEC_CAUSE_BATCH);
+        best[share] = w.finding.seconds.best;
+    }
+    near(best[1], best[0]); /* whosever the waits are, they go */
+}
+
 /* What FSDP's code takes is no launch's and no other code's, where sharding is not needed. */
 TEST(test_waits_beside_sharding) {
     sharded();

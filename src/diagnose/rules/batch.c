@@ -3,6 +3,7 @@
 #include "diagnose/rules/batch.h"
 #include "diagnose/rules/compute.h"
 #include "diagnose/rules/pace.h"
+#include "diagnose/rules/sharding.h"
 #include "diagnose/rules/waits.h"
 
 #include <math.h>
@@ -160,6 +161,16 @@ bool hec_batch_at_hand(const struct hec_facts *f) {
            hec_pace_of(f->summary, f->device).by != HEC_PACE_REQUESTS;
 }
 
+/* What FSDP's own code takes it takes for a step, whatever its samples are. Where sharding is not needed it is no part of the waits. */
+static void save_sharding(const struct hec_facts *f, double times, struct hec_finding *out) {
+    struct hec_finding more = {.cause = HEC_CAUSE_BATCH};
+    if (!(hec_sharding_share(f) > 0))
+        return;
+    hec_waits_save_seconds(f, hec_sharded_code_s(f->device), 0, 1 - 1 / times, 1, &more);
+    hec_saving_add(&out->seconds, more.seconds);
+    hec_saving_add(&out->joules, more.joules);
+}
+
 /* Launching is the limit, and each launch does little or is for few samples: more samples a step are for nearly the same launches. Of
  * a server requests must be there to be put together, so that launching less comes first. */
 static bool judge_launches(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples,
@@ -183,6 +194,7 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, HEC_BATCH_LAUNCH_LOW, launches_go(&w, times, fill), 1, out);
     save_code(f, &w, times, 0, out);
     save_comm(f, times, out);
+    save_sharding(f, times, out);
     hec_saving_add(&out->seconds, compute.seconds);
     hec_saving_add(&out->joules, compute.joules);
     out->estimated = true;
@@ -276,6 +288,7 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
     hec_waits_save_more(f, &w, HEC_CAUSE_LAUNCH, 0, 1 - 1 / times, 1, out);
     save_code(f, &w, times, 0, out);
     save_comm(f, times, out);
+    save_sharding(f, times, out);
     out->estimated = true; /* what a larger batch draws is not known */
     if (empty)
         out->edit_value = times;
