@@ -21,7 +21,9 @@
 
 #define BUDGET_S 360.0
 #define SEARCH_SHARE 0.55 /* of the budget at most; the rest is for the proof */
-#define FIRST_S 25.0      /* of the first trial, which does not have to come to its end */
+#define FIRST_S 25.0      /* of the first trial, which does not have to come to its end ... */
+#define FIRST_WORK_S 8.0  /* ... but has to work: so long after its first step, ... */
+#define FIRST_SHARE 0.25  /* ... where that comes within this part of the budget */
 #define SEARCH_S 4.0      /* steady, of a trial of the search; the energy counter is read every 0.1 s ... */
 #define PROOF_S 7.0       /* ... and of the proof, up to twice as long ... */
 #define PROOF_FAST_S 2.5  /* ... so that what is proven runs for so long: losses of its last 0.2 s are not seen */
@@ -31,6 +33,8 @@
 #define SLOWDOWN 0.05
 #define SAVING_LEAST 0.02 /* CUDA graphs saved 1.3 % of a healthy program on an H100: that does not pay for a search */
 #define PAIRS_LEAST 4     /* fewer can show nothing: prove/sequential.h */
+#define START_WORK                                                                                                     \
+    0.5 /* steady seconds for each of start, where the budget has room: a trial that starts for longer costs little more */
 
 struct try {
     struct hec_experiment_run run;
@@ -39,7 +43,10 @@ struct try {
     struct hec_lever_set asked, kept;
     struct hec_trials *trials;
     double budget_s, first_joules, first_seconds;
-    double step_s; /* as the first trial paces it; NAN: trials come to their end */
+    double step_s;            /* as the first trial paces it; NAN: trials come to their end */
+    double start_s;           /* of a trial, before its steps and after them; NAN unknown */
+    double steady_s, proof_s; /* of its steps, in the search and in the proof */
+    bool worked;              /* the first trial took a step, or did what units count */
     enum hec_step_source steps_by;
     int64_t begin_ns;
     bool interrupted, unproven;      /* unproven: the proof ended before its first pair did */
@@ -114,9 +121,57 @@ static int measure_first(void *context, const struct hec_session *session, const
     if (result->exit_status && !result->stopped)
         return HEC_OK;
     int err = hec_trial_measure(&t->run.measure, session, result, 0, &trial, &steps, why);
-    if (err == HEC_OK)
+    if (err == HEC_OK) {
         t->first_joules = trial.run.joules;
+        t->worked = steps > 0 || trial.steady.steps > 0 || trial.steady.units > 0;
+    }
     return err;
+}
+
+/* ---- how long trials are ---- */
+
+/* A trial with a steady part of so many seconds, from its start to its end. */
+static double trial_s(const struct try *t, double steady_s) {
+    if (t->by_seconds || isnan(t->step_s))
+        return t->first_seconds;
+    double steps =
+        t->by_user ? (double)t->run.options.session.stop.steps : fmax(STEPS_LEAST, ceil(steady_s / t->step_s) + 3);
+    return t->start_s + steps * t->step_s;
+}
+
+/* Of the whole, with so many trials of the search. */
+static double needed_s(const struct try *t, int trials) {
+    return spent_s(t) + trials * trial_s(t, SEARCH_S) + 2 * PAIRS_LEAST * trial_s(t, PROOF_S);
+}
+
+/* A start is paid in each trial: where it is long, more steps cost little beside it, as far as the budget has room for them. */
+static double longer(const struct try *t, double least_s) {
+    int trials = t->search.candidates.count + 1;
+    double spare_s = (t->budget_s - needed_s(t, trials)) / (trials + 2 * PAIRS_LEAST);
+    return isfinite(t->start_s) ? fmax(least_s, fmin(START_WORK * t->start_s, least_s + spare_s)) : least_s;
+}
+
+/* To the next ten seconds. */
+static double rounded_s(double seconds) {
+    return 10 * ceil(seconds / 10);
+}
+
+/* What one lever takes, tried and proven, is known before it is tried. */
+static int check_budget(const struct try *t, struct hec_why *why) {
+    double searched_s = spent_s(t) + 2 * trial_s(t, SEARCH_S), one_s = fmax(needed_s(t, 2), searched_s / SEARCH_SHARE);
+    double all_s = fmax(needed_s(t, t->search.candidates.count + 1),
+                        (spent_s(t) + (t->search.candidates.count + 1) * trial_s(t, SEARCH_S)) / SEARCH_SHARE);
+    char text[256];
+    if (!t->search.candidates.count || isnan(t->start_s) || one_s <= t->budget_s)
+        return HEC_OK;
+    snprintf(text, sizeof text,
+             "a trial takes about %.0f s, of which %.0f are its start: to try one lever and to prove it takes about "
+             "%.0f s, all that may help %.0f (--budget-seconds %.0f)",
+             trial_s(t, SEARCH_S), t->start_s, rounded_s(one_s), rounded_s(all_s), t->budget_s);
+    if (searched_s > SEARCH_SHARE * t->budget_s)
+        return hec_fail(why, HEC_ERR_UNSUPPORTED, "the budget is too small: %s", text);
+    fprintf(stderr, "hec: %s\n", text);
+    return HEC_OK;
 }
 
 /* Trials do the same work: so many steps that the steady part takes a while, or, of a short command, all of it. */
@@ -126,8 +181,9 @@ static void set_end(struct try *t, double steady_s) {
     if (isfinite(t->step_s) && !t->by_user) {
         stop->by = t->steps_by;
         stop->steps = (int64_t)fmax(STEPS_LEAST, ceil(steady_s / t->step_s) + 3);
-        seconds = fmin(seconds, (double)stop->steps * t->step_s + 15);
+        seconds = fmin(seconds, (double)stop->steps * t->step_s + fmax(15, t->start_s));
     }
+    stop->working_ns = stop->latest_ns = 0;
     if (!t->by_seconds)
         stop->after_ns = (int64_t)((PATIENCE * seconds + PATIENCE_S) * HEC_NS_PER_S);
     t->run.measure.stop_steps = stop->steps;
@@ -145,13 +201,21 @@ static int choose_end(struct try *t, bool ended, struct hec_why *why) {
     if (isnan(t->step_s) && !ended && !t->by_user)
         return hec_fail(why, HEC_ERR_UNSUPPORTED,
                         "after %.0f s the command has not ended, and no steps are known by which trials could be "
-                        "ended: give --steps N where it only starts slowly, mark steps (docs/marks.md), or give it "
-                        "less to do",
-                        FIRST_S);
+                        "ended: give more --budget-seconds where it only starts slowly (its first step is waited for a "
+                        "quarter of them), mark steps (docs/marks.md), or give it less to do",
+                        t->first_seconds);
+    if (!ended && t->by_seconds && !t->worked)
+        return hec_fail(why, HEC_ERR_IO,
+                        "the command as it is: ended after %.0f s, before its first step: nothing can be compared with "
+                        "it. --seconds count from its start: give more, or none",
+                        t->first_seconds);
     if (ended && ceil(PROOF_S / t->step_s) + 3 >= (double)first->steps.count)
         t->step_s = NAN; /* it is short: trials are the whole of it */
-    set_end(t, SEARCH_S);
-    return HEC_OK;
+    t->start_s = first->loop.known ? first->loop.seconds[HEC_RUN_SETUP] + first->loop.seconds[HEC_RUN_END] : NAN;
+    int err = check_budget(t, why);
+    t->steady_s = longer(t, SEARCH_S);
+    set_end(t, t->steady_s);
+    return err;
 }
 
 /* Trials are compared by their steady steps, the headline is of the whole run. */
@@ -177,8 +241,11 @@ static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why 
     struct hec_session_options *session = hec_trials_session(t->trials);
     hec_progress_now(&t->run.progress, "first trial, traced");
     session->trace = HEC_TRACE_FULL;
-    if (!t->by_user)
+    if (!t->by_user) {
         session->stop.after_ns = (int64_t)(FIRST_S * HEC_NS_PER_S);
+        session->stop.working_ns = (int64_t)(FIRST_WORK_S * HEC_NS_PER_S);
+        session->stop.latest_ns = (int64_t)(FIRST_SHARE * t->budget_s * HEC_NS_PER_S);
+    }
     int err = hec_trials_run(t->trials, t->search.command, NULL, measure_first, t, end, why);
     session->trace = t->run.options.session.trace;
     hec_progress_end(&t->run.progress);
@@ -301,7 +368,8 @@ static void plan(struct try *t) {
     int base = 0;
     for (size_t i = 0; i < t->found.count; i++)
         if (hec_searched_base(&t->found.trials[i])) {
-            pair_s += 2 * (t->found.trials[i].measured.run.seconds + (isfinite(t->step_s) ? PROOF_S - SEARCH_S : 0));
+            pair_s +=
+                2 * (t->found.trials[i].measured.run.seconds + (isfinite(t->step_s) ? t->proof_s - t->steady_s : 0));
             base++;
         }
     pair_s /= base ? base : 1;
@@ -315,14 +383,16 @@ static double proof_s(const struct try *t, uint32_t best) {
     struct hec_search_trial *table = hec_search_table(&t->found);
     double faster = table ? hec_search_speed(table, (int)t->found.count, best).best : NAN;
     free(table);
-    return isfinite(faster) ? fmax(PROOF_S, fmin(2 * PROOF_S, PROOF_FAST_S * faster)) : PROOF_S;
+    double least_s = isfinite(faster) ? fmax(PROOF_S, fmin(2 * PROOF_S, PROOF_FAST_S * faster)) : PROOF_S;
+    return fmax(least_s, t->steady_s);
 }
 
 /* What is proven passes the gate of quality, else it is tried again without its riskiest lever. */
 static int prove(struct try *t, uint32_t *best, struct hec_ab_outcome *outcome) {
     struct hec_experiment_run *run = &t->run;
     run->ab.plan.spent_joules = t->found.joules + t->first_joules;
-    set_end(t, proof_s(t, *best));
+    t->proof_s = proof_s(t, *best);
+    set_end(t, t->proof_s);
     for (;;) {
         run->ab.plan.spent_seconds = spent_s(t);
         hec_candidates_set(&t->search.candidates, *best, &t->kept);

@@ -22,6 +22,8 @@ struct hec_stopper {
     pid_t command;
     int command_fd; /* of the process, so that its number's next bearer is safe; -1: an old kernel */
     int64_t start_ns;
+    int64_t first_ns; /* the first step of the best source; 0: none yet */
+    enum hec_step_source best;
     pthread_t thread;
     bool running;
     pthread_mutex_t lock;
@@ -49,9 +51,11 @@ int hec_stopper_create(const struct hec_stop *stop, struct hec_stopper **out, st
 }
 
 /* The sources in the order in which the analysis goes by them. */
+static const enum hec_step_source order[] = {HEC_STEP_MARKED, HEC_STEP_OPTIMIZER, HEC_STEP_MODULE};
+#define ORDER (sizeof order / sizeof order[0])
+
 static int64_t steps_of(const struct counted *c, enum hec_step_source by) {
-    static const enum hec_step_source order[] = {HEC_STEP_MARKED, HEC_STEP_OPTIMIZER, HEC_STEP_MODULE};
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+    for (size_t i = 0; i < ORDER; i++) {
         if (c->steps[order[i]])
             return c->steps[order[i]];
         if (order[i] == by)
@@ -60,9 +64,24 @@ static int64_t steps_of(const struct counted *c, enum hec_step_source by) {
     return 0;
 }
 
+/* A better source than before: what came until now was no step of it. */
+static void note_first(struct hec_stopper *s, enum hec_step_source source) {
+    size_t was = 0, is = 0;
+    while (was < ORDER && order[was] != s->best)
+        was++;
+    while (is < ORDER && order[is] != source)
+        is++;
+    if (!s->stop.working_ns || is == ORDER || (s->first_ns && is >= was))
+        return;
+    s->best = source;
+    s->first_ns = hec_clock_mono_ns();
+    pthread_cond_signal(&s->wake);
+}
+
 void hec_stopper_step(struct hec_stopper *s, pid_t pid, enum hec_step_source source) {
     int i = 0;
     pthread_mutex_lock(&s->lock);
+    note_first(s, source);
     while (i < s->count && s->counted[i].pid != pid)
         i++;
     if (i == s->count && s->count < PROCESSES_MAX)
@@ -85,21 +104,35 @@ static void send_signal(const struct hec_stopper *s, int number) {
         kill(s->command, number);
 }
 
-/* Until the command has ended, there was enough (where `or_enough`), or the time has come: false then. Locked. */
+/* When its time is over, by what is known now. */
+static int64_t deadline(const struct hec_stopper *s) {
+    int64_t after_ns = s->start_ns + s->stop.after_ns, latest_ns = s->start_ns + s->stop.latest_ns;
+    if (!s->stop.after_ns)
+        return INT64_MAX;
+    if (!s->stop.working_ns || after_ns >= latest_ns)
+        return after_ns;
+    int64_t worked_ns = s->first_ns ? s->first_ns + s->stop.working_ns : latest_ns;
+    return worked_ns < after_ns ? after_ns : worked_ns < latest_ns ? worked_ns : latest_ns;
+}
+
+/* Until the command has ended, there was enough (where `or_enough`), or the time has come: false then. until_ns 0: its deadline, which a
+ * first step may move. Locked. */
 static bool wait_until(struct hec_stopper *s, int64_t until_ns, bool or_enough) {
-    struct timespec until = {until_ns / HEC_NS_PER_S, until_ns % HEC_NS_PER_S};
-    while (!s->ended && !(or_enough && s->enough))
-        if (until_ns == INT64_MAX)
+    while (!s->ended && !(or_enough && s->enough)) {
+        int64_t by_ns = until_ns ? until_ns : deadline(s);
+        struct timespec until = {by_ns / HEC_NS_PER_S, by_ns % HEC_NS_PER_S};
+        if (by_ns == INT64_MAX)
             pthread_cond_wait(&s->wake, &s->lock);
-        else if (pthread_cond_timedwait(&s->wake, &s->lock, &until))
+        else if (pthread_cond_timedwait(&s->wake, &s->lock, &until) && by_ns >= (until_ns ? until_ns : deadline(s)))
             return s->ended || (or_enough && s->enough);
+    }
     return true;
 }
 
 static void *stop_main(void *argument) {
     struct hec_stopper *s = argument;
     pthread_mutex_lock(&s->lock);
-    bool in_time = wait_until(s, s->stop.after_ns ? s->start_ns + s->stop.after_ns : INT64_MAX, true);
+    bool in_time = wait_until(s, 0, true);
     if (!s->ended) {
         s->why = in_time ? HEC_STOPPED_STEPS : HEC_STOPPED_TIME;
         send_signal(s, SIGTERM);

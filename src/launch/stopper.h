@@ -15,7 +15,10 @@ struct hec_stop {
         by;           /* the worst of these that counts: a program that will train may evaluate before; NONE: any */
     int64_t after_ns; /* since its start; 0: no limit */
     const atomic_bool *enough; /* once it is true the next step is the last; NULL: nobody says so */
-    int64_t grace_ns;          /* from SIGTERM to SIGKILL; 0: 10 s */
+    /* Where it starts slowly, after_ns is put off until so long after the first step of its best source, but to no later than latest_ns
+     * since its start; 0: it is not. */
+    int64_t working_ns, latest_ns;
+    int64_t grace_ns; /* from SIGTERM to SIGKILL; 0: 10 s */
 };
 
 enum hec_stopped { HEC_STOPPED_NOT, HEC_STOPPED_STEPS, HEC_STOPPED_TIME };

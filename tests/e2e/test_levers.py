@@ -152,6 +152,21 @@ def test_try_says_why_nothing_is_kept(hec, place):
     assert "before its first step: nothing can be compared with it" in words_of(done.stderr), done.stderr
 
 
+def test_try_of_what_starts_slowly(hec, place):
+    """Its start is paid in each trial: what one lever takes is known after the first one, and said before a second."""
+    slow = ("sh", "-c", f"sleep 4; exec {BINARY} sim fp32 --marks --seconds 1")
+    done = hec("try", "--sim", "h200", *place, "--levers", "tf32_override", "--budget-seconds", 10, "--", *slow)
+    assert done.returncode == 69 and not done.stdout, done.stderr
+    told = re.search(r"the budget is too small: a trial takes about (\d+) s, of which (\d+) are its start: to try one lever and to "
+                     r"prove it takes about (\d+) s", words_of(done.stderr))  # fmt: skip
+    trial, start, needed = map(int, told.groups())
+    assert start >= 4 and trial > start and needed >= 10 * start
+    done = hec("try", "--sim", "h200", *place, "--levers", "tf32_override", "--seconds", 1, "--budget-seconds", 60, "--", *slow)
+    assert done.returncode == 74 and "before its first step: nothing can be compared with it. --seconds count from its start" in words_of(
+        done.stderr)  # fmt: skip
+    assert "first trial, traced" in done.stderr and "as it is: 1" not in done.stderr, "no second one"
+
+
 def test_try_says_how_to_keep(hec, place):
     """The line can be pasted: the simulated device is named, and the receipt's name is one word."""
     done = hec("try", "--sim", "h200", "-o", "the receipt.json", *place, *SAVES, "--seconds", 1, "--budget-seconds", 30, "--", *CAPPED)

@@ -1,5 +1,7 @@
 /* The end of a command after so much work: which steps count. */
 #include "launch/stopper.h"
+
+#include "base/clock.h"
 #include "unit.h"
 
 #include <signal.h>
@@ -48,6 +50,37 @@ TEST(test_calls_of_inference) {
     check(HEC_STEP_NONE, 9, 0, false);
     check(HEC_STEP_NONE, 10, 0, true);
     check(HEC_STEP_MODULE, 10, 0, true);
+}
+
+/* It starts for 0.6 s, and is to work for 0.2 s: what ended it was the time, and its first step came before. */
+static int64_t started_slowly(int64_t after_ns, int64_t working_ns, int64_t latest_ns, bool steps) {
+    const struct hec_stop stop = {.after_ns = after_ns, .working_ns = working_ns, .latest_ns = latest_ns};
+    struct hec_why why;
+    struct hec_stopper *s;
+    int status;
+    pid_t command = sleeper();
+    int64_t start_ns = hec_clock_mono_ns();
+    assert_int_equal(hec_stopper_create(&stop, &s, &why), HEC_OK);
+    assert_int_equal(hec_stopper_begin(s, command, start_ns, &why), HEC_OK);
+    usleep(600000);
+    if (steps)
+        give(s, HEC_STEP_OPTIMIZER, 3);
+    give(s, HEC_STEP_MODULE, 3); /* of a worse source: it moves nothing */
+    assert_int_equal(waitpid(command, &status, 0), command);
+    assert_true(WTERMSIG(status) == SIGTERM);
+    int64_t took_ns = hec_clock_mono_ns() - start_ns;
+    assert_int_equal(hec_stopper_end(s), HEC_STOPPED_TIME);
+    hec_stopper_free(s);
+    return took_ns / 1000000;
+}
+
+TEST(test_a_command_that_starts_slowly) {
+    const int64_t ms = 1000000;
+    assert_true(started_slowly(100 * ms, 200 * ms, 600000 * ms, true) >= 800);
+    assert_true(started_slowly(1000 * ms, 100 * ms, 600000 * ms, true) >= 1000);
+    assert_true(started_slowly(100 * ms, 200 * ms, 1200 * ms, false) >= 800);  /* no optimizer: by what there is */
+    assert_true(started_slowly(100 * ms, 600000 * ms, 700 * ms, true) >= 700); /* it works for too long */
+    assert_true(started_slowly(700 * ms, 200 * ms, 300 * ms, true) >= 700);    /* the latest is no earlier than that */
 }
 
 /* nanoGPT calls its model 400 times to evaluate it before the first step of training. */
