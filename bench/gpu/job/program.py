@@ -22,7 +22,8 @@ from serve import Counter, Ranks  # noqa: E402
 
 CASES = {}  # name -> function(setup): a step
 TURN_S, WARM_STEPS, PROBE_STEPS = 0.7, 6, 10
-LOSS_STEPS, LEARNS_RATE = 20, 0.01  # of each arm of --turned, whose losses are compared
+LOSS_STEPS = 20  # of each arm of --turned, whose losses are compared; it learns no more after them
+LEARNS_RATE = 0.02  # divided by the layers: the losses fall to a part, and none diverges
 
 
 class Setup:
@@ -30,6 +31,7 @@ class Setup:
 
     def __init__(self, fixed, tiny, learns=False):
         self.fixed, self.tiny, self.learns = fixed, tiny, learns
+        self.optimizers = []
         self.rank, self.last = dist.get_rank(), dist.get_rank() == dist.get_world_size() - 1
         self.device = "cpu" if tiny else "cuda"
 
@@ -43,10 +45,16 @@ class Setup:
 
     def model(self, width, depth, bias=True, **options):
         model = DistributedDataParallel(self.layers(width, depth, bias), gradient_as_bucket_view=True, **options)
-        return model, self.optimizer(model)
+        return model, self.optimizer(model, depth)
 
-    def optimizer(self, model):
-        return torch.optim.SGD(model.parameters(), lr=LEARNS_RATE if self.learns else 1e-4, momentum=0.9, fused=not self.tiny)
+    def optimizer(self, model, depth):
+        rate = LEARNS_RATE / depth if self.learns else 1e-4
+        self.optimizers.append(torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, fused=not self.tiny))
+        return self.optimizers[-1]
+
+    def learn_no_more(self):
+        for group in (group for optimizer in self.optimizers for group in optimizer.param_groups):
+            group["lr"] = 0.0
 
     def mesh(self):
         from torch.distributed.device_mesh import init_device_mesh
@@ -106,7 +114,7 @@ def sharded(p):
     model, mesh = p.layers(2048, 24), p.mesh()
     for part in [*model, model]:
         fully_shard(part, mesh=mesh, reshard_after_forward=not p.fixed)
-    return p.step(model, p.optimizer(model), p.inputs(1024, 2048))
+    return p.step(model, p.optimizer(model, 24), p.inputs(1024, 2048))
 
 
 @case
@@ -124,7 +132,7 @@ def sharded_by_class(p):
     for at, part in enumerate(model):
         model[at] = shard(part)
     model = shard(model)
-    return p.step(model, p.optimizer(model), p.inputs(1024, 2048))
+    return p.step(model, p.optimizer(model, 24), p.inputs(1024, 2048))
 
 
 class Samples(torch.utils.data.Dataset):
@@ -270,8 +278,10 @@ def turned(name, options):
     for lever in (True, False):
         if not lever:
             levers.revert()
-        arms.append(CASES[name](Setup(options.fixed, options.tiny, learns=True)))
+        setup = Setup(options.fixed, options.tiny, learns=True)
+        arms.append(CASES[name](setup))
         losses.append([arms[-1]().item() for _ in range(LOSS_STEPS)])
+        setup.learn_no_more()
     losses.reverse()
     say(turned=name, turns=in_turns(arms[::-1], options), losses=losses)
 
