@@ -33,7 +33,9 @@ struct hec_search_trial {
     enum hec_search_fate fate;
     double cost;  /* joules by unit, or what stands for them: less is better; NAN: not known */
     double speed; /* units a second, or what stands for them; NAN: not known */
-    int part; /* of HEC_SEARCH_PARTS. 0: a process of its own; 1: a block of one program that went on. Each is compared with the base of its own part */
+    /* Of HEC_SEARCH_PARTS. 0: a process of its own; 1: a block of one program that went on. Each is compared with the base of its
+     * own part. */
+    int part;
 };
 
 struct hec_search_plan {

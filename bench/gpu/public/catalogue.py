@@ -67,6 +67,8 @@ PROGRAMS = {
     "stencil3d": Program("HeCBench/src/stencil3d-cuda", "./main 512 5000", CUDA, kind="CUDA C++"),
     "ddp": Program("examples/distributed/ddp-tutorial-series", "{python} multigpu.py 100 1000", gpus=2),
     "fsdp2": Program("examples/distributed/FSDP2", "{python} -m torch.distributed.run --standalone --nproc-per-node=2 example.py", gpus=2),
+    "gpt": Program("LLMs-from-scratch/ch05/10_llm-training-speed", "{python} 00_orig.py",
+                   "cp {gathered}/char-rnn/data/tinyshakespeare/input.txt middlemarch.txt", seconds=100),  # no download
     "gpt_ddp": Program("LLMs-from-scratch/ch05/10_llm-training-speed",
                        "{python} -m torch.distributed.run --standalone --nproc-per-node=2 02_opt_multi_gpu_ddp.py",
                        "cp {gathered}/char-rnn/data/tinyshakespeare/input.txt middlemarch.txt", gpus=2, seconds=100),  # no download
