@@ -403,6 +403,8 @@ static int search_live(struct run *run, struct hec_trial_end *end, struct hec_wh
     err = hec_trials_run(run->trials, search->command, &levers, measure_live, &lived, end, why);
     *session = before;
     const struct hec_search_trial *rows = hec_live_search_rows(live, &count);
+    if (err >= 0)
+        run->watch->after_live(run->watch->context, count, end);
     for (int i = 0; i < count && err >= 0 && !end->asked; i++)
         err = add_block(run, rows[i], &lived.seen, why);
     hec_live_search_free(live);

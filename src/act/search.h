@@ -73,6 +73,7 @@ struct hec_search_lived {
 struct hec_search_watch {
     /* Levers are switched in one program; what it came to. Blocks are given to `after` as trials are. */
     void (*begin_live)(void *context, int levers);
+    void (*after_live)(void *context, int blocks, const struct hec_trial_end *end);
     int (*measure_live)(void *context, const struct hec_session *session, const struct hec_session_result *result,
                         struct hec_search_lived *out, struct hec_why *why);
     /* A trial of this set begins. */

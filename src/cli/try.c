@@ -296,6 +296,16 @@ static void begin_live(void *context, int levers) {
     hec_progress_now(&t->run.progress, line);
 }
 
+static void after_live(void *context, int blocks, const struct hec_trial_end *end) {
+    struct try *t = context;
+    hec_progress_end(&t->run.progress);
+    if (hec_trial_failed(end))
+        fprintf(stderr, "hec: the program in which levers were switched failed after %.1f s: exit status %d\n",
+                end->seconds, end->exit_status);
+    else
+        fprintf(stderr, "hec: %d blocks of one program, in %.1f s\n", blocks, end->seconds);
+}
+
 static int measure_live(void *context, const struct hec_session *session, const struct hec_session_result *result,
                         struct hec_search_lived *out, struct hec_why *why) {
     struct try *t = context;
@@ -306,7 +316,6 @@ static int measure_live(void *context, const struct hec_session *session, const 
     out->joules = trial.run.joules;
     if (err == HEC_OK)
         hec_try_lived(&t->run.measure.summary, &t->search.candidates, out);
-    hec_progress_end(&t->run.progress);
     return err;
 }
 
@@ -341,7 +350,7 @@ static void after(void *context, const struct hec_lever_set *set, const struct h
 }
 
 static int search(struct try *t, struct hec_trial_end *end, struct hec_why *why) {
-    struct hec_search_watch watch = {begin_live, measure_live, begin, measure, after, t};
+    struct hec_search_watch watch = {begin_live, after_live, measure_live, begin, measure, after, t};
     t->search.until_ns = t->begin_ns + (int64_t)(SEARCH_SHARE * t->budget_s * HEC_NS_PER_S);
     int err = hec_search_run(t->trials, &t->search, &watch, &t->found, end, why);
     const struct hec_searched *last = t->found.count ? &t->found.trials[t->found.count - 1] : NULL;

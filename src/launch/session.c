@@ -21,7 +21,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define COMMAND_LINE_MAX 4096 /* options come first */
+#define ORDERS_ENERGY_NS (250 * HEC_NS_PER_MS) /* what is done under an order may be over in two seconds */
+#define COMMAND_LINE_MAX 4096                  /* options come first */
 #define ENVIRONMENT_MAX (1 << 20)
 
 /* 'c', 'm': what follows is the program's; 'W', 'X': an argument follows, in the same word or in the next. */
@@ -306,6 +307,7 @@ static int start_observing(struct hec_session *s, struct hec_why *why) {
         if ((err = hec_orders_open(s->folder.path, options->orders, why)) < 0)
             return err;
         hec_environ_set(&s->env, HEC_ORDERS_ENV, options->orders->path);
+        s->observe.energy_every_ns = ORDERS_ENERGY_NS;
     }
     if (options->knobs && options->knobs[0])
         hec_environ_set(&s->env, HEC_MARKS_ENV_KNOBS, options->knobs);

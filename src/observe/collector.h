@@ -48,6 +48,7 @@ struct hec_observe_options {
      * node need (no power history, no search for the counter's pace, nothing kept of processes that are gone). 0: as the
      * figures of one run need it */
     int64_t interval_ns;
+    int64_t energy_every_ns; /* the energy counters are read so often; 0: as seldom as they are known well by */
     /* is shown every row about a traced process that goes to the sink, from the trace's thread; NULL: nobody */
     void (*tracer_seen)(void *context, const struct hec_tracer *tracer);
     void *tracer_context;

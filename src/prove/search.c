@@ -165,6 +165,12 @@ static int known(const struct hec_search_trial *trials, int count, uint32_t set)
     return n;
 }
 
+/* One block says that a set does not help; that it does, two have to. */
+static bool seems_better(const struct hec_search_plan *plan, const struct hec_search_trial *trials, int count,
+                         uint32_t set, uint32_t with) {
+    return effect_of(plan, trials, count, with) < effect_of(plan, trials, count, set) - HEC_SEARCH_GAIN;
+}
+
 static struct hec_search_step try_set(const struct hec_search_plan *plan, const struct hec_search_trial *trials,
                                       int count, uint32_t set) {
     int every = plan->part ? HEC_SEARCH_BLOCKS : HEC_SEARCH_BASE_EVERY, since = every;
@@ -186,7 +192,8 @@ struct hec_search_step hec_search_next(const struct hec_search_plan *plan, const
             uint32_t with = joined(plan, set, c);
             if (with == set || ((out | plan->closed) & UINT32_C(1) << c) || (!replace && (plan->excludes[c] & set)))
                 continue;
-            if (known(trials, count, with) < HEC_SEARCH_BLOCKS)
+            int blocks = known(trials, count, with);
+            if (!blocks || (blocks < HEC_SEARCH_BLOCKS && seems_better(plan, trials, count, set, with)))
                 return try_set(plan, trials, count, with);
             if (is_out(plan, trials, count, set, with))
                 out |= UINT32_C(1) << c;

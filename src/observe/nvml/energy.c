@@ -33,6 +33,8 @@ static void pace(struct nvml_device *device, int64_t cpu_ns) {
     int64_t longest = shortest > HEC_TUNE_ENERGY_INTERVAL_MAX_NS ? shortest : HEC_TUNE_ENERGY_INTERVAL_MAX_NS;
     if (fixed && shortest < nvml_utilization_interval(observer))
         shortest = nvml_utilization_interval(observer); /* joules are divided by it */
+    if (device->observer->options->energy_every_ns)
+        longest = shortest = device->observer->options->energy_every_ns;
     if (interval < shortest)
         interval = shortest;
     if (interval > longest)
