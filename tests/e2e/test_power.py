@@ -63,7 +63,7 @@ def guardian(hec):
     mark = f"HEC_STATE_DIR={os.environ['HEC_STATE_DIR']}".encode()
     for folder in pathlib.Path("/proc").iterdir():
         try:
-            if folder.name.isdigit() and (folder / "comm").read_text() == "hec-power\n" and mark in (folder / "environ").read_bytes():
+            if folder.name.isdigit() and (folder / "comm").read_bytes() == b"hec-power\n" and mark in (folder / "environ").read_bytes():
                 return int(folder.name)
         except OSError:
             continue

@@ -1,4 +1,4 @@
-"""Levers that are switched while the program runs (docs/live.md).
+"""Levers that are switched while the program runs (docs/try.md).
 
 HEC_LIVE names a file of one page that HEC writes: the number of its order, and the set of levers that it wants (launch/orders.h). At the
 next boundary that set takes the place of the one before, and a phase of the timeline says when. Levers with LIVE are armed at the start:
