@@ -20,6 +20,7 @@ struct sim_clock_slot {
     int state;          /* enum sim_clock_state */
     int entering;       /* atomic: it wants the lock, and is not idle however long it waits for that */
     int look;           /* atomic: it may have been woken by other means: see whether it sleeps */
+    int by_signal;      /* it waits in the kernel, where a signal of the clock reaches it */
     uint32_t woken;     /* futex, atomic */
     int signalled;      /* what it waited for was signalled */
     const void *object; /* condition variable of that process that it waits for; NULL: only for the time */
@@ -44,6 +45,7 @@ struct sim_clock {
     int64_t shorts_ns;               /* that have passed since everybody was looked at */
     pid_t alone;                     /* tid of the only thread that was woken since then; 0: there are others. Atomic */
     pid_t watching;                  /* tid of the waiting thread that looks whether all others sleep */
+    uint32_t looks;                  /* so often somebody looked */
     struct sim_clock_slot slots[SIM_CLOCK_SLOTS];
     struct sim_clock_birth births[SIM_CLOCK_BIRTHS];
 };

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -271,16 +272,18 @@ struct polled {
     int result;
 };
 
-static bool poll_once(void *context, int64_t ns) {
+static bool poll_once(void *context, int64_t ns, const sigset_t *mask) {
     struct polled *p = context;
     struct timespec ts = time_of(ns);
-    p->result = (int)syscall(SYS_ppoll, p->files, p->count, &ts, p->mask, p->mask ? _NSIG / 8 : 0);
+    p->result = (int)syscall(SYS_ppoll, p->files, p->count, &ts, mask, mask ? _NSIG / 8 : 0);
+    if (clock_ended(p->result))
+        p->result = 0;
     return p->result != 0;
 }
 
 static int poll_until(struct sim_clock *clock, int64_t until_ns, struct polled p) {
     reads = 0;
-    clock_wait_outside(clock, until_ns, poll_once, &p);
+    clock_wait_outside(clock, until_ns, &(struct clock_outside){poll_once, &p, p.mask, true});
     return p.result;
 }
 
@@ -319,10 +322,12 @@ struct waited {
     int most, result;
 };
 
-static bool epoll_once(void *context, int64_t ns) {
+static bool epoll_once(void *context, int64_t ns, const sigset_t *mask) {
     struct waited *w = context;
-    REAL(epoll_wait);
-    w->result = real(w->epoll, w->events, w->most, (int)((ns + 999999) / 1000000));
+    w->result = (int)syscall(SYS_epoll_pwait, w->epoll, w->events, w->most, (int)((ns + 999999) / 1000000), mask,
+                             mask ? _NSIG / 8 : 0);
+    if (clock_ended(w->result))
+        w->result = 0;
     return w->result != 0;
 }
 
@@ -333,7 +338,8 @@ EXPORT int epoll_wait(int epoll, struct epoll_event *events, int most, int timeo
         return real(epoll, events, most, timeout_ms);
     reads = 0;
     struct waited w = {epoll, events, most, 0};
-    clock_wait_outside(clock, after(timeout_ms * INT64_C(1000000)), epoll_once, &w);
+    clock_wait_outside(clock, after(timeout_ms * INT64_C(1000000)),
+                       &(struct clock_outside){epoll_once, &w, NULL, true});
     return w.result;
 }
 
@@ -342,13 +348,19 @@ struct selected {
     fd_set *sets[3], asked[3];
 };
 
-static bool select_once(void *context, int64_t ns) {
+static bool select_once(void *context, int64_t ns, const sigset_t *mask) {
     struct selected *s = context;
+    struct {
+        const sigset_t *mask;
+        size_t size;
+    } in = {mask, _NSIG / 8};
     struct timespec ts = time_of(ns);
     for (int i = 0; i < 3; i++)
         if (s->sets[i])
             *s->sets[i] = s->asked[i];
-    s->result = (int)syscall(SYS_pselect6, s->count, s->sets[0], s->sets[1], s->sets[2], &ts, NULL);
+    s->result = (int)syscall(SYS_pselect6, s->count, s->sets[0], s->sets[1], s->sets[2], &ts, mask ? &in : NULL);
+    if (clock_ended(s->result))
+        s->result = 0;
     return s->result != 0;
 }
 
@@ -363,7 +375,8 @@ EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *
     for (int i = 0; i < 3; i++)
         if (s.sets[i])
             s.asked[i] = *s.sets[i];
-    clock_wait_outside(clock, after(timeout->tv_sec * NS_PER_S + timeout->tv_usec * INT64_C(1000)), select_once, &s);
+    clock_wait_outside(clock, after(timeout->tv_sec * NS_PER_S + timeout->tv_usec * INT64_C(1000)),
+                       &(struct clock_outside){select_once, &s, NULL, true});
     return s.result;
 }
 
@@ -373,7 +386,8 @@ struct locked {
     int result;
 };
 
-static bool lock_once(void *context, int64_t ns) {
+static bool lock_once(void *context, int64_t ns, const sigset_t *mask) {
+    (void)mask;
     struct locked *l = context;
     struct timespec until = time_of(clock_real(CLOCK_MONOTONIC) + ns);
     if (l->mutex) {
@@ -389,7 +403,7 @@ static bool lock_once(void *context, int64_t ns) {
 /* An error number. */
 static int lock_until(struct sim_clock *clock, const struct timespec *until, struct locked l) {
     reads = 0;
-    clock_wait_outside(clock, instant(until), lock_once, &l);
+    clock_wait_outside(clock, instant(until), &(struct clock_outside){.there = lock_once, .context = &l});
     return l.result;
 }
 
@@ -425,7 +439,8 @@ struct joined {
     int result;
 };
 
-static bool join_once(void *context, int64_t ns) {
+static bool join_once(void *context, int64_t ns, const sigset_t *mask) {
+    (void)mask;
     struct joined *j = context;
     struct timespec until = time_of(clock_real(CLOCK_REALTIME) + ns);
     REAL(pthread_timedjoin_np);
@@ -440,7 +455,7 @@ EXPORT int pthread_timedjoin_np(pthread_t thread, void **value, const struct tim
         return real(thread, value, until);
     reads = 0;
     struct joined j = {thread, value, ETIMEDOUT};
-    clock_wait_outside(clock, instant(until), join_once, &j);
+    clock_wait_outside(clock, instant(until), &(struct clock_outside){.there = join_once, .context = &j});
     return j.result;
 }
 
@@ -452,7 +467,8 @@ struct awaited {
     int result;
 };
 
-static bool signal_once(void *context, int64_t ns) {
+static bool signal_once(void *context, int64_t ns, const sigset_t *mask) {
+    (void)mask;
     struct awaited *a = context;
     struct timespec ts = time_of(ns);
     REAL(sigtimedwait);
@@ -467,7 +483,7 @@ EXPORT int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct times
         return real(set, info, timeout);
     reads = 0;
     struct awaited a = {set, info, -1};
-    clock_wait_outside(clock, after(ns_of(timeout)), signal_once, &a);
+    clock_wait_outside(clock, after(ns_of(timeout)), &(struct clock_outside){.there = signal_once, .context = &a});
     if (a.result < 0 && errno != EINTR)
         errno = EAGAIN;
     return a.result;
@@ -495,6 +511,14 @@ EXPORT int pthread_kill(pthread_t thread, int number) {
     REAL(pthread_kill);
     signal_to(getpid());
     return real(thread, number);
+}
+
+/* ---- priorities ---- */
+
+/* Computing takes no time, so that a process which is nice is so to nobody: it only keeps time waiting for it on a busy machine. */
+EXPORT int setpriority(__priority_which_t which, id_t who, int priority) {
+    REAL(setpriority);
+    return clock_current() ? 0 : real(which, who, priority);
 }
 
 /* ---- births ---- */

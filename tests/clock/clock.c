@@ -31,7 +31,9 @@
 #define WATCH_MOST_NS 500000
 #define OTHERS_NS 5000000 /* the others see whether there still is one */
 #define TURNS 4           /* so many times */
-#define SLICE_NS 1000000  /* of a wait outside */
+#define SLICE_NS 1000000  /* of a wait outside that no signal ends */
+#define LONG_NS 50000000  /* of one that a signal ends: where who moves the clock may not send it */
+#define WAKES 64          /* that signal: SIGRTMAX, which nothing here uses */
 /* What a call of the driver costs passes without a look at the others, so much of it between two looks at most: a program that
  * launches a hundred thousand times would wait for that. */
 #define SHORT_NS 100000
@@ -43,6 +45,7 @@ static int64_t shift_ns; /* atomic: of this process's clock beside the real one,
 static _Thread_local struct sim_clock_slot *mine;
 static _Thread_local struct sim_clock *mine_of;
 static bool blind; /* this process is not told about others */
+static _Thread_local volatile sig_atomic_t ended;
 
 struct sim_clock *clock_current(void) {
     return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
@@ -172,11 +175,17 @@ static void leave(struct sim_clock *clock, struct sim_clock_slot *slot) {
     __atomic_store_n(&slot->entering, 0, __ATOMIC_SEQ_CST);
 }
 
+/* False: it may not be. */
+static bool rouse(const struct sim_clock_slot *slot) {
+    return slot->by_signal ? syscall(SYS_tgkill, slot->pid, slot->tid, WAKES) == 0
+                           : syscall(SYS_futex, &slot->woken, FUTEX_WAKE, INT_MAX, NULL, NULL, 0) >= 0;
+}
+
 static void wake(struct sim_clock_slot *slot, bool signalled) {
     slot->state = SIM_CLOCK_RUNS;
     slot->signalled = signalled;
     __atomic_store_n(&slot->woken, 1, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, &slot->woken, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    rouse(slot);
 }
 
 /* ---- does it sleep? ---- */
@@ -278,19 +287,56 @@ static bool pass(struct sim_clock *clock, const struct sim_clock_slot *slot, int
     return true;
 }
 
-/* Something that only the kernel knows of: waits so long at most (real time), and says whether it is there. */
-struct outside {
-    bool (*there)(void *context, int64_t ns);
-    void *context;
-};
+/* ---- waits that the kernel ends ---- */
+
+/* A thread that looked again and again whether its time has come would be awake each time until it gets a processor, and time would stand
+ * still until then: on a busy machine most of the time. So it sleeps, and who moves the clock sends it a signal. That signal is let in
+ * while it sleeps alone, and is gone when the wait is over. */
+static void end_wait(int number) {
+    (void)number;
+    ended = 1;
+}
+
+bool clock_ended(int result) {
+    bool by_clock = result < 0 && errno == EINTR && ended;
+    ended = 0;
+    return by_clock;
+}
+
+/* Whether that signal does nothing else in this process. */
+static bool may_be_woken(void) {
+    struct sigaction now;
+    if (sigaction(WAKES, NULL, &now) != 0)
+        return false;
+    if (now.sa_handler == SIG_DFL && !(now.sa_flags & SA_SIGINFO))
+        return sigaction(WAKES, &(struct sigaction){.sa_handler = end_wait, .sa_flags = SA_RESTART}, NULL) == 0;
+    return now.sa_handler == end_wait;
+}
+
+static void shut_out(sigset_t *before) {
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, WAKES);
+    pthread_sigmask(SIG_BLOCK, &one, before);
+}
+
+/* Nobody sends one any more. */
+static void forget_signal(const sigset_t *before) {
+    struct timespec none = {0, 0};
+    uint64_t one = UINT64_C(1) << (WAKES - 1);
+    while (syscall(SYS_rt_sigtimedwait, &one, NULL, &none, sizeof one) == WAKES) {
+    }
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
 
 /* Locked; the caller waits. Time moves if nobody is awake, unless what the caller waits for is there. Whether that is so. */
-static bool move(struct sim_clock *clock, const struct outside *outside) {
+static bool move(struct sim_clock *clock, const struct clock_outside *outside) {
     int64_t earliest = earliest_of(clock);
+    clock->looks++;
     if (earliest == INT64_MAX)
         return false;
     bool sleep = all_sleep(clock);
-    if (outside && outside->there(outside->context, 0))
+    if (outside && outside->there(outside->context, 0, outside->mask))
         return true;
     if ((outside || !sleep) && !all_sleep(clock))
         return false;
@@ -310,42 +356,53 @@ static bool move(struct sim_clock *clock, const struct outside *outside) {
     return false;
 }
 
-/* Whether this one, that waits, is the one to look; where there is none, or it may be dead, it becomes that. One that cannot look has one
- * of the process that made the world do it. */
-static bool watches(struct sim_clock *clock, const struct sim_clock_slot *slot, int turn) {
-    for (uint32_t i = 0; i < clock->used && !blind && turn % TURNS != TURNS - 1; i++)
-        if (clock->slots[i].tid == clock->watching && clock->slots[i].state == SIM_CLOCK_WAITS)
-            return &clock->slots[i] == slot;
+/* Whether this one, that waits, is the one to look; where there is none, or it may be dead, as nobody has looked since *seen, it becomes
+ * that. One that sleeps on the clock does it rather than one that the kernel may wake. One that cannot look has one of the process that
+ * made the world do it. */
+static bool watches(struct sim_clock *clock, const struct sim_clock_slot *slot, int turn, uint32_t *seen) {
+    bool by_turn = turn % TURNS == TURNS - 1 && clock->looks == *seen;
+    if (turn % TURNS == 0)
+        *seen = clock->looks;
+    for (uint32_t i = 0; i < clock->used && !blind && !by_turn; i++) {
+        const struct sim_clock_slot *other = &clock->slots[i];
+        if (other->tid == clock->watching && other->state == SIM_CLOCK_WAITS &&
+            (other == slot || slot->by_signal || !other->by_signal))
+            return other == slot;
+    }
     clock->watching = blind ? 0 : slot->tid;
     for (uint32_t i = 0; i < clock->used && blind; i++)
         if (clock->slots[i].pid == clock->maker && clock->slots[i].state == SIM_CLOCK_WAITS)
-            return syscall(SYS_futex, &clock->slots[i].woken, FUTEX_WAKE, 1, NULL, NULL, 0) < 0;
+            return !rouse(&clock->slots[i]);
     return !blind;
 }
 
-static void begin(struct sim_clock_slot *slot, int64_t until_ns, const void *object, bool look) {
+static void begin(struct sim_clock_slot *slot, int64_t until_ns, const void *object,
+                  const struct clock_outside *outside) {
+    slot->by_signal = outside && outside->lets_signals_in;
     slot->until_ns = until_ns;
     slot->object = object;
     slot->signalled = 0;
     slot->woken = 0;
-    slot->look = look;
+    slot->look = outside != NULL;
     slot->ran = 0;
     slot->state = SIM_CLOCK_WAITS;
 }
 
 /* Until another wakes it or the time comes. Locked before and after. */
-static enum clock_wait sleep_in(struct sim_clock *clock, struct sim_clock_slot *slot, const struct outside *outside) {
-    int64_t pause = WATCH_FIRST_NS;
+static enum clock_wait sleep_in(struct sim_clock *clock, struct sim_clock_slot *slot,
+                                const struct clock_outside *outside) {
+    int64_t pause = WATCH_FIRST_NS, slice = outside && outside->lets_signals_in ? LONG_NS : SLICE_NS;
     bool interrupted = false, there = false;
+    uint32_t seen = 0;
     for (int turn = 0; slot->state == SIM_CLOCK_WAITS && !interrupted && !there; turn++) {
-        bool watching = watches(clock, slot, turn);
+        bool watching = watches(clock, slot, turn, &seen);
         if (watching || (pause == WATCH_FIRST_NS && !blind))
             there = move(clock, outside);
         if (slot->state != SIM_CLOCK_WAITS || there)
             break;
         leave(clock, slot);
         if (outside) {
-            there = outside->there(outside->context, watching ? pause : SLICE_NS);
+            there = outside->there(outside->context, watching ? pause : slice, outside->mask);
         } else {
             struct timespec timeout = {0, watching ? pause : OTHERS_NS};
             interrupted = syscall(SYS_futex, &slot->woken, FUTEX_WAIT, 0, &timeout, NULL, 0) != 0 && errno == EINTR;
@@ -355,6 +412,7 @@ static enum clock_wait sleep_in(struct sim_clock *clock, struct sim_clock_slot *
     }
     bool woken = slot->state != SIM_CLOCK_WAITS;
     slot->state = SIM_CLOCK_RUNS;
+    slot->by_signal = 0;
     slot->object = NULL;
     if (clock_current() != clock)
         return CLOCK_STOPPED;
@@ -368,7 +426,7 @@ enum clock_wait clock_wait(struct sim_clock *clock, int64_t until_ns, const void
     if (until_ns < clock->now_ns)
         until_ns = clock->now_ns;
     if (object || !pass(clock, slot, until_ns)) {
-        begin(slot, until_ns, object, false);
+        begin(slot, until_ns, object, NULL);
         if (mutex)
             pthread_mutex_unlock(mutex);
         how = sleep_in(clock, slot, NULL);
@@ -378,13 +436,24 @@ enum clock_wait clock_wait(struct sim_clock *clock, int64_t until_ns, const void
     return how;
 }
 
-bool clock_wait_outside(struct sim_clock *clock, int64_t until_ns, bool (*there)(void *context, int64_t ns),
-                        void *context) {
+bool clock_wait_outside(struct sim_clock *clock, int64_t until_ns, const struct clock_outside *asked) {
+    struct clock_outside outside = *asked;
+    sigset_t before, in;
+    outside.lets_signals_in = asked->lets_signals_in && may_be_woken();
+    if (outside.lets_signals_in) {
+        shut_out(&before);
+        in = asked->mask ? *asked->mask : before;
+        sigdelset(&in, WAKES);
+        outside.mask = &in;
+    }
     struct sim_clock_slot *slot = enter_awake(clock);
-    begin(slot, until_ns, NULL, true);
-    enum clock_wait how = sleep_in(clock, slot, &(struct outside){there, context});
+    begin(slot, until_ns, NULL, &outside);
+    enum clock_wait how = sleep_in(clock, slot, &outside);
     int errnum = errno;
     leave(clock, slot);
+    if (outside.lets_signals_in)
+        forget_signal(&before);
+    ended = 0;
     errno = errnum;
     return how == CLOCK_SIGNALLED;
 }

@@ -1,6 +1,5 @@
 """What any user of a node may do to its agent: a row an attack, as a function that does it once, alone (test_attacks.py) and beside all
-others (test_soak.py; in simulated time without those in ALONE). It runs as that user, in a process of its own, and returns what is to
-stay open until the attacker is killed."""
+others (test_soak.py). It runs as that user, in a process of its own, and returns what is to stay open until the attacker is killed."""
 import array
 import contextlib
 import ctypes
@@ -21,24 +20,12 @@ MAGIC, MARKS, TRACE, REQUEST, REQUEST_MAGIC = 0x31474E4952434548, 1, 2, 3, 0x315
 ABI = int(re.search(r"HEC_RING_ABI (\d+)", (pathlib.Path(__file__).parents[2] / "src/base/ring.h").read_text())[1])
 SEAL, SHRINK, GROW, WRITE, FUTURE = 1, 2, 4, 8, 16
 ATTACKS = {}
-ALONE = {}  # of these, why they are not in the soak in simulated time
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def attack(function):
     ATTACKS[function.__name__] = function
     return function
-
-
-SLOWER = "two visits of 300 s took 21 s with two of these four, 10 s without; with all four simulated hours pass at a fifth of the speed"
-WINDOWS = "with both that ask so, simulated time may go too slowly, why is not known: two visits of 300 s took 41 s, or were not done in 60 s"
-
-
-def alone(why):
-    def take(function):
-        ALONE[function.__name__] = why
-        return attack(function)
-    return take
 
 
 def connect(place):
@@ -322,7 +309,7 @@ def half_a_request(place):
 
 # ---- more than a share ----
 
-@alone(SLOWER)
+@attack
 def ring_after_ring_of_one_process(place):
     fd, held = memory(), []
     for number in range(300):
@@ -331,18 +318,18 @@ def ring_after_ring_of_one_process(place):
     return held
 
 
-@alone(WINDOWS)
+@attack
 def jobs_of_others_by_their_tags(place):
     held = [send(place, memory(), message=hello(tag=tag)) for tag in range(20, 40)]
     return held + [request(place, b"run-%d-%d" % (uid, tag), 300.0) for uid in (0, 7002) for tag in (20, 21, 22)]
 
 
-@alone(SLOWER)
+@attack
 def lists_in_a_loop(place):
     return [request(place, b"", close=number % 2 == 0) for number in range(100)]
 
 
-@alone(WINDOWS)
+@attack
 def asks_for_a_window_and_goes(place):
     held = [send(place, memory(), message=hello(tag=3))]
     for _ in range(20):
@@ -351,7 +338,7 @@ def asks_for_a_window_and_goes(place):
     return held
 
 
-@alone(SLOWER)
+@attack
 def one_connection_of_many_processes(place):
     peer = send(place, memory())
     for _ in range(30):
@@ -361,7 +348,7 @@ def one_connection_of_many_processes(place):
     return [peer]
 
 
-@alone(SLOWER)
+@attack
 def a_job_of_many_processes_of_others(place):
     """Its connections are handed from process to process, which end."""
     held = []
@@ -447,7 +434,7 @@ def serve_but_never_close(device):
                 os.write(device, struct.pack("<IiQ", 16 + len(answers[what]), 0, unique) + answers[what])
 
 
-@alone("simulated time goes too slowly beside it, why is not known: two visits of 300 s took 107 and 343 s, with all others 41 s")
+@attack
 def a_file_of_a_user_who_answers_for_it(place):
     """A user may mount a file system in a namespace of his own, and say when a close of its file returns: never. Not even a kill ends
     that, but the end of who serves it."""

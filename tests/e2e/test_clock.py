@@ -116,3 +116,41 @@ def test_every_figure_is_the_same_at_any_load(hec):
                 *(device[key] for key in ("energy", "power_w", "utilisation", "ledger", "modules", "active_to_seconds"))]
 
     assert play("idle.hec", "exec sleep 100") == play("busy.hec", "while :; do :; done")
+
+
+# While one thread computes and time stands still, one waits for a pipe and one sleeps: prints how often each was awake; then when a signal
+# came into a wait of the first kind, how long that lasted, and what it left of signals.
+WAITERS = """
+import ctypes, json, os, select, signal, threading, time
+kernel = ctypes.CDLL(None).syscall
+def processor():
+    ts = (ctypes.c_long * 2)()
+    kernel(228, 3, ts)  # clock_gettime(CLOCK_THREAD_CPUTIME_ID)
+    return ts[0] + ts[1] / 1e9
+def awake(thread):
+    with open(f"/proc/self/task/{thread.native_id}/status") as file:
+        return sum(int(line.split()[1]) for line in file if "ctxt_switches" in line)
+on = select.poll()
+on.register(os.pipe()[0], select.POLLIN)
+waits, sleeps = [threading.Thread(target=what, args=(by,), daemon=True) for what, by in ((on.poll, 10 ** 6), (time.sleep, 1000))]
+waits.start(), sleeps.start()
+time.sleep(1)
+before, until = [awake(waits), awake(sleeps)], processor() + 1
+while processor() < until:
+    sum(range(1000))
+told = {"waits": awake(waits) - before[0], "sleeps": awake(sleeps) - before[1]}
+came, begun = [], time.monotonic()
+signal.signal(signal.SIGUSR1, lambda *_: came.append(time.monotonic() - begun))
+threading.Thread(target=lambda: (time.sleep(1), os.kill(os.getpid(), signal.SIGUSR1))).start()
+select.select([], [], [], 3)
+left = signal.pthread_sigmask(signal.SIG_BLOCK, []) | signal.sigpending()
+print(json.dumps({**told, "came": came, "lasted": time.monotonic() - begun, "left": len(left)}), flush=True)
+os._exit(0)
+"""
+
+
+def test_who_waits_for_a_descriptor_sleeps(hec):
+    """It would keep time still whenever it looked and had to wait for a processor: minutes on a busy machine."""
+    done = json.loads(hec.ok("run", "-q", "-o", "x.hec", "--sim", "h200", "--", sys.executable, "-c", WAITERS).stdout)
+    assert done.pop("waits") < done.pop("sleeps") and [round(at, 3) for at in done.pop("came")] == [1]
+    assert round(done.pop("lasted"), 3) == 3 and done == {"left": 0}

@@ -1,8 +1,7 @@
 """All attacks of attacks.py at once against an agent that watches 8 GPUs at work. First in simulated time: agent and machine go by the
 virtual clock, the attackers do not; all come, go after a second of real time, and come again after half a simulated hour: nothing is
-lost, nothing grows. Those of the table ALONE make simulated time slow, and do not come then. Then in real time, with all: how long
-others wait, with the agent started as its unit for systemd starts it. HEC_SOAK_HOURS: of simulated time; with it, the waits are judged
-too (`make soak`)."""
+lost, nothing grows. Then in real time: how long others wait, with the agent started as its unit for systemd starts it.
+HEC_SOAK_HOURS: of simulated time; with it, the waits are judged too (`make soak`)."""
 import contextlib
 import math
 import multiprocessing
@@ -107,10 +106,9 @@ def seconds_of(page):
 def visits(agent, folder):
     """What the agent had open, and what it says of its GPUs, after each time the attackers came and went, and before."""
     first = last = agent.page()
-    together = [name for name in attacks.ATTACKS if name not in attacks.ALONE]
     assert seconds_of(first) > 0
     for visit in range(1, VISITS + 1):
-        with Attackers(agent, folder, together) as attackers:
+        with Attackers(agent, folder, list(attacks.ATTACKS)) as attackers:
             attackers.until_all_came()
             time.sleep(1)
             under_attack = size_of(agent, folder)
