@@ -60,18 +60,25 @@ static int become(const char *name, struct hec_why *why) {
     return HEC_OK;
 }
 
-/* Root's files can still be read, among them RAPL's counters and the socket of the kubelet. The one right that is left lets it
- * see what a process of its own user with more rights (a container's root) has open and in its environment; those of other users' processes
- * are files of mode 0400 and 0500, which it does not open. */
+/* Root's files can still be read, among them RAPL's counters and the socket of the kubelet. The one right that root's agent keeps lets it
+ * see what a process of root with more rights (a container's root) has open and in its environment; those of other users' processes are
+ * files of mode 0400 and 0500, which it does not open. So it is of use to root alone: an agent of another user keeps none. */
+#define KEPT_BY_ROOT CAP_SYS_PTRACE
+
+/* What no program that it starts can get again; before it becomes another user, who may not drop anything. */
+static void bound_capabilities(const char *name) {
+    const struct passwd *user = name ? getpwnam(name) : NULL;
+    for (int i = 0; i < 64; i++)
+        if (i != KEPT_BY_ROOT || (user && user->pw_uid != 0))
+            prctl(PR_CAPBSET_DROP, i, 0, 0, 0); /* without the right to drop it there was none to use */
+}
+
 static int drop_capabilities(struct hec_why *why) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct data[2] = {{0}};
     if (syscall(SYS_capget, &header, data) != 0)
         return hec_fail(why, HEC_ERR_FAILED, "cannot see its own rights: %s", strerror(errno));
-    unsigned left = data[0].permitted & 1u << CAP_SYS_PTRACE;
-    for (int i = 0; i < 64; i++)
-        if (i != CAP_SYS_PTRACE)
-            prctl(PR_CAPBSET_DROP, i, 0, 0, 0); /* without the right to drop it there was none to use */
+    unsigned left = geteuid() == 0 ? data[0].permitted & 1u << KEPT_BY_ROOT : 0;
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     memset(data, 0, sizeof data);
     data[0].permitted = data[0].effective = left;
@@ -128,6 +135,7 @@ static int filter_calls(const struct sandbox_options *options, struct hec_why *w
 /* For this thread and those that it starts: call it before there are others, and when everything that it writes is open. */
 static int sandbox_enter(const struct sandbox_options *options, struct hec_why *why) {
     write_nowhere();
+    bound_capabilities(options->user);
     int err = options->user ? become(options->user, why) : HEC_OK;
     if (err == HEC_OK)
         err = drop_capabilities(why);

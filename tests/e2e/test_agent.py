@@ -1,6 +1,7 @@
 """The node agent on the simulated GPU: what it serves, what its counters do when it or a device goes and comes back."""
 import base64
 import contextlib
+import ctypes
 import gzip
 import hashlib
 import http.client
@@ -13,6 +14,7 @@ import resource
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import time
 
@@ -573,12 +575,16 @@ def test_reload(started, hec):
     assert page("bob")[0] == 200, "known, although ann was wrong just now"
 
 
+def status_of(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)
+
+
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer needs the rights")
 def test_gives_up_rights(started):
-    """No new rights, no new programs, no capability but to read what processes say of themselves, and no file to write."""
+    """No new rights, no new programs, no capability but to read what root's processes say of themselves, and no file to write."""
     agent = started("--sim", "h200", "--state-dir", "kept")
-    with open(f"/proc/{agent.process.pid}/status", encoding="ascii") as file:
-        status = dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)
+    status = status_of(agent.process.pid)
     assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
     assert int(status["CapEff"], 16) | int(status["CapPrm"], 16) in (0, 1 << 19)
     if os.geteuid() == 0:
@@ -587,6 +593,29 @@ def test_gives_up_rights(started):
             options = {line.split()[4]: line.split()[5] for line in file}
         assert options["/"].split(",")[0] == "ro"
     agent.until(lambda page: page.one("hec_agent_state_saved") == 1)
+
+
+def as_another_user_who_may_trace():
+    """As systemd starts a service with User= and AmbientCapabilities=CAP_SYS_PTRACE."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(8, 1, 0, 0, 0)  # PR_SET_KEEPCAPS
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+    right = struct.pack("<6I", *[1 << 19] * 3, 0, 0, 0)
+    assert libc.capset(struct.pack("<Ii", 0x20080522, 0), right) == 0 and libc.prctl(47, 2, 19, 0, 0) == 0  # PR_CAP_AMBIENT_RAISE
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or SANITIZED, reason="only root becomes another user")
+@pytest.mark.parametrize("words, before", [(("--user", "nobody"), None), (("--user", "nobody"), as_another_user_who_may_trace),
+                                           ((), as_another_user_who_may_trace)], ids=["root", "ambient", "ambient alone"])
+def test_another_user_has_no_right_at_all(started, words, before):
+    """The right to trace would open nothing of others to an agent that is not root's: it keeps none, nor may it get one."""
+    agent = started("--sim", "h200", *words, preexec_fn=before)
+    agent.until_ready()
+    status = status_of(agent.process.pid)
+    assert set(status["Uid"].split()) == {"65534"}
+    assert [name for name in ("CapInh", "CapPrm", "CapEff", "CapAmb") if int(status[name], 16)] == []
+    assert status["NoNewPrivs"] == "1" and (before or int(status["CapBnd"], 16) == 0)
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or SANITIZED, reason="only root becomes another user")
