@@ -310,10 +310,91 @@ TEST(without_secrets) {
     }
 }
 
+/* Ten of each kind that were thought of later: no text of theirs is left, and what stands beside it is. */
+TEST(more_secrets_of_each_kind) {
+    static const struct {
+        const char *value, *kept;
+    } rows[] = {
+        /* addresses */
+        {"x https://bob:ge/geheim@host/y", "x https://[withheld]@host/y"},
+        {"x https://bob:geheim#1@host", "x https://[withheld]@host"},
+        {"x https://bob:geheim?@host", "x https://[withheld]@host"},
+        {"x=https%3A%2F%2Fbob:geheim%40host/x", "x=https%3A%2F%2F[withheld]%40host/x"},
+        {"x=https%3a%2f%2fgeheim9%40host/x", "x=https%3a%2f%2f[withheld]%40host/x"},
+        {"jdbc:oracle:thin:bob/geheim@h:1521/x", "jdbc:oracle:thin:[withheld]@h:1521/x"},
+        {"https://hooks.zapier.com/hooks/catch/1/geheim99", "https://hooks.zapier.com/hooks/catch/[withheld]"},
+        {"redis://:geheim@h:6379/0", "redis://[withheld]@h:6379/0"},
+        {"https://a.blob.core.windows.net/c?sv=2020&sig=geheim99%3D&se=2",
+         "https://a.blob.core.windows.net/c?sv=2020&sig=[withheld]&se=2"},
+        {"https://h/x#access_token=geheim99", "https://h/x#access_token=[withheld]"},
+        {"http://host:8080/a@b?c=d#e docker://ubuntu:22.04", "http://host:8080/a@b?c=d#e docker://ubuntu:22.04"},
+        /* git remotes */
+        {"https://oauth2:geheim@gitlab.com/a/b.git", "https://[withheld]@gitlab.com/a/b.git"},
+        {"https://x-access-token:geheim99@github.com/a/b", "https://[withheld]@github.com/a/b"},
+        {"https://geheim99@github.com/a/b", "https://[withheld]@github.com/a/b"},
+        {"ssh://bob:geheim99@host:22/a", "ssh://[withheld]@host:22/a"},
+        {"git+https://geheim99@github.com/a/b", "git+https://[withheld]@github.com/a/b"},
+        {"git+ssh://bob:geheim99@host/a", "git+ssh://[withheld]@host/a"},
+        {"https://gitlab-ci-token:geheim/1@gitlab.com/a", "https://[withheld]@gitlab.com/a"},
+        {"https://bob:p%40geheim@dev.azure.com/o/p/_git/r", "https://[withheld]@dev.azure.com/o/p/_git/r"},
+        {"bob:geheim99@host:a/b.git", "[withheld]@host:a/b.git"},
+        {"https://bob:geheim@[2001:db8::1]:8443/a", "https://[withheld]@[2001:db8::1]:8443/a"},
+        {"ssh://git@host:2222/a/b.git git@host:a/b.git", "ssh://git@host:2222/a/b.git git@host:a/b.git"},
+        /* words of programs */
+        {"wandb login geheim99", "wandb login [withheld]"},
+        {"wandb login --relogin geheim99", "wandb login --relogin [withheld]"},
+        {"wandb login && python3 train.py", "wandb login && python3 train.py"},
+        {"vault login geheim99", "vault login [withheld]"},
+        {"mysqladmin -u root password geheim", "mysqladmin -u root password [withheld]"},
+        {"aws configure set aws_secret_access_key geheim", "aws configure set aws_secret_access_key [withheld]"},
+        {"aws configure set aws_session_token geheim", "aws configure set aws_session_token [withheld]"},
+        {"machine h login bob password geheim", "machine h login bob password [withheld]"},
+        {"ssh-keygen -t ed25519 -N 'ge heim' -f x", "ssh-keygen -t ed25519 -N '[withheld]' -f x"},
+        {"curl -b session=geheim x", "curl -b [withheld] x"},
+        {"echo geheim | kinit bob", "echo [withheld] | kinit bob"},
+        {"printf geheim | cryptsetup open x y", "printf [withheld] | cryptsetup open x y"},
+        /* names */
+        {"x --mnemonic 'geheim geheim'", "x --mnemonic '[withheld]'"},
+        {"x --seed-phrase 'geheim geheim'", "x --seed-phrase '[withheld]'"},
+        {"x --hftoken geheim99", "x --hftoken [withheld]"},
+        {"x --apiToken=geheim99", "x --apiToken=[withheld]"},
+        {"x --authtoken geheim99", "x --authtoken [withheld]"},
+        {"x --kennwort geheim", "x --kennwort [withheld]"},
+        {"x --mot-de-passe geheim", "x --mot-de-passe [withheld]"},
+        {"x --senha=geheim", "x --senha=[withheld]"},
+        {"x SESSION_ID=geheim99", "x SESSION_ID=[withheld]"},
+        {"x --session-id geheim99", "x --session-id [withheld]"},
+        {"x --csrf geheim99", "x --csrf [withheld]"},
+        {"x --seed 42 --session 3 --pad-token x", "x --seed 42 --session 3 --pad-token x"},
+        /* code */
+        {"{'password' => 'ge heim'}", "{'password' => '[withheld]'}"},
+        {":password => \"geheim\"", ":password => \"[withheld]\""},
+        {"x password=>geheim", "x password=>[withheld]"},
+        {"<password>geheim</password>", "<password>[withheld]</password>"},
+        {"<x><apiKey>geheim99</apiKey></x>", "<x><apiKey>[withheld]</apiKey></x>"},
+        {"wandb={api_key: geheim99, x: 1}", "wandb={api_key: [withheld]"},
+        {"++wandb.key=geheim99", "++wandb.key=[withheld]"},
+        {"-Djavax.net.ssl.keyStorePassword=geheim", "-Djavax.net.ssl.keyStorePassword=[withheld]"},
+        {"openai.api_key = 'geheim99'", "openai.api_key = '[withheld]'"},
+        {"environ.update(HF_TOKEN='geheim99')", "environ.update(HF_TOKEN='[withheld]')"},
+        {"if password > 3 and keys<4: x >= 5", "if password > 3 and keys<4: x >= 5"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int withheld = 0;
+        char *kept = hec_receipt_without_secrets(rows[i].value, &withheld);
+        if (strcmp(kept, rows[i].kept) != 0)
+            fail_msg("%s\n became %s\n not    %s", rows[i].value, kept, rows[i].kept);
+        assert_int_equal(withheld > 0, strcmp(rows[i].value, rows[i].kept) != 0);
+        free(kept);
+    }
+}
+
 TEST(names_of_secrets) {
     static const char *const secret[] = {
-        "SLURM_JWT=abcdefgh", "HF_TOKEN=x",   "CUDA_PASS=hunter22", "NCCL_PWD=x",         "VLLM_API_KEY=k",
-        "TORCH_COOKIE=c",     "OMP_BEARER=b", "XLA_DSN=d",          "TF_USE_SIGNATURE=s", "PYTHON_REGISTRY_PAT=p"};
+        "SLURM_JWT=abcdefgh", "HF_TOKEN=x",        "CUDA_PASS=hunter22", "NCCL_PWD=x",         "VLLM_API_KEY=k",
+        "TORCH_COOKIE=c",     "OMP_BEARER=b",      "XLA_DSN=d",          "TF_USE_SIGNATURE=s", "PYTHON_REGISTRY_PAT=p",
+        "NCCL_SESSION_ID=x",  "HF_HFTOKEN=x",      "TORCH_CSRF=x",       "TF_MNEMONIC=x",      "CUDA_KENNWORT=x",
+        "OMP_SENHA=x",        "XLA_CREDENTIALS=x", "SLURM_OTP=1234",     "VLLM_APITOKEN=x",    "NCCL_SEED_PHRASE=x"};
     static const char *const kept[] = {"OMP_NUM_THREADS=4", "PYTHONPATH=/a:/b",   "TOKENIZERS_PARALLELISM=false",
                                        "SLURM_JOB_ID=77",   "LD_LIBRARY_PATH=/c", "TORCH_COMPILE_DEBUG=1"};
     for (int side = 0; side < 2; side++)

@@ -164,13 +164,16 @@ static bool is_letters(const char *text, size_t length) {
     return letters == length;
 }
 
-static size_t row_value(struct hec_receipt_reading *reading, const char *word, size_t length, size_t whole,
+static size_t row_value(struct hec_receipt_reading *reading, const char *word, size_t length, size_t whole, bool starts,
                         const char **value) {
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         size_t size = strlen(options[i].option), found;
-        bool is_next = reading->before_length == size && strncmp(reading->before, options[i].option, size) == 0;
-        bool is_here = length > size && strncmp(word, options[i].option, size) == 0;
-        if (!(reading->programs >> i & 1) || !(is_next || is_here) || (is_here && size > 2 && word[size] != '='))
+        bool is_word_itself = options[i].option[0] != '-',
+             is_next =
+                 reading->before_length == size && !starts && strncmp(reading->before, options[i].option, size) == 0;
+        bool is_here = !is_word_itself && length > size && strncmp(word, options[i].option, size) == 0;
+        if (!(reading->programs >> i & 1) || !(is_next || is_here) || (is_word_itself && word[0] == '-') ||
+            (is_here && size > 2 && word[size] != '='))
             continue;
         const char *from = is_here ? word + size + (word[size] == '=') : word;
         *value = from;
@@ -189,7 +192,7 @@ size_t hec_receipt_option_value(struct hec_receipt_reading *reading, const char 
                                 bool starts, const char **value) {
     const char *before = reading->before, *equals = memchr(word, '=', length);
     bool unknown = reading->program == HEC_RECEIPT_UNKNOWN && !starts;
-    size_t found = row_value(reading, word, length, whole, value);
+    size_t found = row_value(reading, word, length, whole, starts, value);
     if (!found && before[0] == '-' && is_login(before, reading->before_length))
         found = after_user(word, whole, ":%", value);
     if (!found && word[0] == '-' && equals && is_login(word, (size_t)(equals - word)))

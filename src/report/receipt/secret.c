@@ -119,11 +119,21 @@ static size_t token_at(const char *text) {
     return is_random(text, length) ? length + strspn(text + length, NAME_CHARACTERS "+/_=-") : 0;
 }
 
-/* "user:password@", and after "://" "token@" too: so many characters; 0: there is none, or no more than a name in small letters. */
+/* Before the last "@" of so many characters, which an address may write as "%40". */
+static size_t before_at(const char *text, size_t size, bool in_url) {
+    size_t length = 0;
+    for (size_t i = 0; i < size; i++)
+        length = text[i] == '@' || (in_url && strncmp(text + i, "%40", 3) == 0) ? i : length;
+    return length;
+}
+
+/* "user:password@", and after "://" "token@" too: so many characters; 0: there is none, or no more than a name in small letters. What
+ * follows a colon in an address is a port, or a password, where "/", "?" and "#" may stand too. */
 static size_t user_at(const char *text, bool in_url) {
-    size_t host = strcspn(text, "/?# \t\n\"'"), length = 0;
-    for (size_t i = 0; i < host; i++)
-        length = text[i] == '@' ? i : length;
+    size_t host = strcspn(text, "/?# \t\n\"'"), length = before_at(text, host, in_url),
+           port = strcspn(text, ":/?#@ \t\n\"'") + 1;
+    if (in_url && length == 0 && port < host && strspn(text + port, "0123456789") < host - port)
+        return before_at(text, strcspn(text, " \t\n\"'"), true);
     if (!in_url && (!memchr(text, ':', length) || text[0] == ':' || strncmp(text + length, "@sha256:", 8) == 0))
         return 0;
     return length > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz") < length ? length : 0;
@@ -144,8 +154,9 @@ static bool starts_at(const struct hec_receipt_reading *reading, const char *val
 }
 
 /* The value of a name that says so, within a text, such as a command for a shell, a header or JSON: name=value, "name": "value",
- * --name value. So many characters of it, and where it begins; 0: there is none. */
-static size_t value_at(const char *text, bool option, const char **value) {
+ * name => value, <name>value<, --name value. So many characters of it, and where it begins; 0: there is none. */
+static size_t value_at(const char *text, char before, const char **value) {
+    bool option = before == '-';
     static const char *const schemes[] = {"Bearer ", "Basic ", "Token ", "token "};
     size_t name = strspn(text, NAME_CHARACTERS "_-.");
     const char *at = text + name;
@@ -153,11 +164,12 @@ static size_t value_at(const char *text, bool option, const char **value) {
     bool quoted = at > text + name;
     at += quoted && *at == ']';
     const char *sign = at + strspn(at, " ");
-    bool assigned = *sign == '=' || *sign == ':' || (quoted && *sign == ','),
+    bool assigned = *sign == '=' || *sign == ':' || (quoted && *sign == ',') || (*sign == '>' && before == '<'),
          header = sign == text + name && sign[0] == ':' && sign[1] == ' ';
     if (name == 0 || (!assigned && !(option && sign > at && *sign != '-')))
         return 0;
     at = sign + assigned;
+    at += *sign == '=' && *at == '>'; /* of a table, in some languages */
     at += strspn(at, " ");
     size_t quotes = strspn(at, "\\\"'");
     at += quotes;
@@ -184,9 +196,10 @@ char *hec_receipt_read_word(struct hec_receipt_reading *reading, const char *val
     const char *named = value, *of_value = value;
     size_t named_length = 0;
     for (const char *at = value; *at;) {
-        bool in_url = at >= value + 3 && strncmp(at - 3, "://", 3) == 0;
+        bool in_url = (at >= value + 3 && strncmp(at - 3, "://", 3) == 0) ||
+                      (at >= value + 9 && strncasecmp(at - 9, "%3A%2F%2F", 9) == 0);
         size_t secret = begins ? token_at(at) : 0, of_name;
-        if (begins && at >= named + named_length && (of_name = value_at(at, at > value && at[-1] == '-', &of_value))) {
+        if (begins && at >= named + named_length && (of_name = value_at(at, at > value ? at[-1] : '\0', &of_value))) {
             named = of_value;
             named_length = of_name;
         }
@@ -206,7 +219,7 @@ char *hec_receipt_read_word(struct hec_receipt_reading *reading, const char *val
             named = of_value;
             named_length = of_name;
         }
-        if (begins && user_at(at, in_url))
+        if ((begins || in_url) && user_at(at, in_url))
             secret = user_at(at, in_url);
         if (at == named && named_length > 0)
             secret = named_length;
