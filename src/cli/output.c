@@ -119,18 +119,27 @@ int hec_output_path(const struct hec_args *args, bool stream, char path[PATH_MAX
     return find(args, given, X_OK, path, why);
 }
 
-/* What may be at a path that is written: nothing, a device, with force a regular file, or a pipe of the user's own. */
+/* A descriptor that hec was given, and may write to. */
+static int check_own(const char *path, struct hec_why *why) {
+    int flags = fcntl(hec_output_own(path), F_GETFL);
+    int errnum = flags < 0 ? errno : (flags & O_ACCMODE) == O_RDONLY ? EBADF : 0;
+    return errnum ? hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", path, strerror(errnum))
+                  : HEC_OK;
+}
+
+/* What may be at a path that is written: nothing, a terminal or what takes all (/dev/null), with force a regular file, or a pipe of the
+ * user's own. */
 static int check_place(const char *path, bool force, struct hec_why *why) {
     struct stat there;
     if (hec_output_own(path) >= 0)
-        return HEC_OK;
+        return check_own(path, why);
     if (lstat(path, &there) != 0)
         return errno == ENOENT
                    ? HEC_OK
                    : hec_fail(why, hec_err_from_errno(errno), "cannot create %.300s: %s", path, strerror(errno));
     if (S_ISDIR(there.st_mode))
         return hec_fail(why, HEC_ERR_USAGE, "%.300s is a directory", path);
-    if (S_ISCHR(there.st_mode))
+    if (hec_output_is_sink(&there))
         return HEC_OK;
     if (!force && !S_ISREG(there.st_mode))
         return hec_fail(why, HEC_ERR_EXISTS, "%.300s exists already, and is no plain file; -f writes into it", path);
@@ -150,15 +159,27 @@ static bool is_replaced(const char *path) {
     return hec_output_own(path) < 0 && (lstat(path, &there) != 0 || S_ISREG(there.st_mode));
 }
 
+/* By making the file that is to take its name, and dropping it: rights alone do not tell (a file system of the kernel's, a full disk). */
+static int check_beside(const char *path, struct hec_why *why) {
+    struct hec_new_file file;
+    int errnum = check_folder(path, W_OK | X_OK);
+    if (!errnum && hec_new_file_open(&file, path, true) < 0)
+        errnum = errno;
+    else if (!errnum)
+        hec_new_file_drop(&file);
+    return errnum ? hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", path, strerror(errnum))
+                  : HEC_OK;
+}
+
 static int check_new(const char *path, bool force, struct hec_why *why) {
-    int err = check_place(path, force, why), errnum;
+    int err = check_place(path, force, why);
     if (err < 0 || hec_output_own(path) >= 0)
         return err;
-    if (!is_replaced(path) && access(path, W_OK) != 0)
-        return hec_fail(why, hec_err_from_errno(errno), "cannot write %.300s: %s", path, strerror(errno));
-    if (is_replaced(path) && (errnum = check_folder(path, W_OK | X_OK)) != 0) /* it is made beside it */
-        return hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", path, strerror(errnum));
-    return HEC_OK;
+    if (is_replaced(path))
+        return check_beside(path, why);
+    return access(path, W_OK) == 0
+               ? HEC_OK
+               : hec_fail(why, hec_err_from_errno(errno), "cannot write %.300s: %s", path, strerror(errno));
 }
 
 int hec_output_new(const struct hec_args *args, const char *path, struct hec_why *why) {

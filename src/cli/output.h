@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 /* The path of --output, or "" when it was not given. Without --force through no link. With it links are followed, also one to a file that
  * does not exist yet: what is written or replaced is the file that a link points at, never the link; a link of another user is refused.
@@ -29,7 +30,7 @@ int hec_output_new(const struct hec_args *args, const char *path, struct hec_why
 int hec_output_check(const struct hec_args *args);
 
 /* A file that a verb writes; all but run files (store/create.h, which keeps the same rules). A plain file is replaced by the whole of it or
- * not at all; a device, a pipe of this user's own and a descriptor that hec was given (/dev/stdout) are written into. Without force nothing
+ * not at all; a terminal, /dev/null, a pipe of this user's own and a descriptor that hec was given (/dev/stdout) are written into. Without force nothing
  * is that was there: HEC_ERR_EXISTS. No link is followed, and a pipe that nobody reads is an error. */
 struct hec_output {
     const char *path; /* the caller's */
@@ -44,7 +45,9 @@ int hec_output_close(struct hec_output *output, bool whole, struct hec_why *why)
 int hec_output_write(const char *path, const struct hec_buf *text, bool force, struct hec_why *why);
 /* The descriptor of hec's own that a path names: "/dev/stdout", "/dev/fd/63"; -1: none. The user has opened it. */
 int hec_output_own(const char *path);
-/* What is there, or with O_CREAT may be, to write into: a file or a pipe of this user, or a device, with O_NONBLOCK: a pipe that nobody
+/* Whether it is a device that nothing is lost in: a terminal, or one that takes all (/dev/null). */
+bool hec_output_is_sink(const struct stat *there);
+/* What is there, or with O_CREAT may be, to write into: a file or a pipe of this user, or such a device, with O_NONBLOCK: a pipe that nobody
  * reads is an error, and another user who reads may stop. -1 with errno, ELOOP for a link. */
 int hec_output_there(const char *path, int flags);
 /* At the end of a plain file, which the environment names; no link is followed, and no pipe waited for. */

@@ -4,6 +4,7 @@ import resource
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 
 import pytest
@@ -67,13 +68,39 @@ def place(world):
     return folder
 
 
+STANDS = ("file", "link", "dangling", "pipe", "socket", "empty", "closed", "shared", "chain", "link to a pipe", "link up", "link to null",
+          "device", "disk")
+
+
 def plant(folder, what):
     """What is at folder/out; a function that says whether all is as it was."""
     out, other = folder / "out", folder / "other"
-    if what in ("file", "link"):
-        (out if what == "file" else other).write_text("mine")
+    if what in ("file", "link", "closed", "shared", "chain", "link up"):
+        (out if what in ("file", "closed") else other).write_text("mine")
+    if what == "closed":
+        out.chmod(0)
+    if what == "empty":
+        out.touch()
+    if what == "shared":
+        os.link(other, out)
     if what in ("link", "dangling"):
         out.symlink_to("other")
+    if what == "chain":
+        for i in range(30):
+            (folder / f"link{i}").symlink_to(f"link{i + 1}" if i < 29 else "other")
+        out.symlink_to("link0")
+    if what == "link to a pipe":
+        os.mkfifo(other)
+        out.symlink_to("other")
+    if what == "link up":
+        out.symlink_to("../place/./other")
+    if what == "link to null":
+        out.symlink_to("/dev/null")
+    if what in ("device", "disk"):
+        if os.geteuid() != 0:
+            out.touch()  # only root makes one
+        else:
+            os.mknod(out, 0o666 | (stat.S_IFCHR if what == "device" else stat.S_IFBLK), os.makedev(1, 8) if what == "device" else os.makedev(7, 250))
     if what == "pipe":
         os.mkfifo(out)
     if what == "socket":
@@ -90,7 +117,7 @@ def state(folder):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_nothing_that_is_there_is_touched(world, place, verb):
-    for what in ("file", "link", "dangling", "pipe", "socket"):
+    for what in STANDS:
         as_it_was = plant(place, what)
         done = world.write(verb, "place/out")
         said = [line for line in done.stderr.splitlines() if not line.startswith("hec: warning: ")]
@@ -145,13 +172,26 @@ def test_places_that_are_none(world, place, verb):
     """One sentence before there is any work, with -f and without; nothing appears."""
     (place / "folder").mkdir()
     (place / "to-folder").symlink_to("folder")
+    (place / "loop").symlink_to("loop")
     before = state(place)
-    for path in ("place/folder", "place/folder/", "place/to-folder", "place/nowhere/x", "r.hec/x", "place/" + "a" * 300, "", "/proc/self/x"):
+    for path in ("place/folder", "place/folder/", "place/to-folder", "place/nowhere/x", "r.hec/x", "place/" + "a" * 300, "", "/proc/self/x",
+                 "place/loop", "place/loop/x", "place/" + "a/" * 2100 + "x", "place/.", "place/folder/..", "/sys/x", "/proc/1/fd/77"):
         for force in ((), ("-f",)):
             done = world.write(verb, path, *force)
             said = [line for line in done.stderr.splitlines() if not line.startswith("hec: warning: ")]
             assert 0 < done.returncode < 124 and len(said) == 1 and not done.stdout, (path, force, done.stderr, done.stdout)
             assert state(place) == before, path
+
+
+@pytest.mark.parametrize("verb", ["run", "gather", "report", "export csv", "ab", "check", "sweep"])
+def test_a_descriptor_that_may_not_be_written(world, verb):
+    """One that is closed, and one that is open for reading: refused before there is any work."""
+    before, after = VERBS[verb]
+    for path in ("/dev/fd/99", "/dev/stdin", "/proc/self/fd/0"):
+        with open(world.folder / "r.hec", "rb") as opened:
+            done = world(verb.split()[0], *before, path, *after, stdin=opened)
+        said = [line for line in done.stderr.splitlines() if not line.startswith("hec: warning: ")]
+        assert 0 < done.returncode < 124 and len(said) == 1 and not done.stdout, (path, done.stderr, done.stdout)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes files of another user")
