@@ -47,12 +47,16 @@ size_t hec_text_character(const unsigned char *text, size_t left) {
 
 /* Characters of Unicode that show nothing and change what is shown around them: they break lines, turn the direction of the
  * text after them (a file that is named "exe.gpj" backwards), or differ although they look alike. Its categories Cf, Zl
- * and Zp, but for the few signs among them that are seen. */
+ * and Zp, but for the few signs among them that are seen; what it says may be ignored when it is shown
+ * (Default_Ignorable_Code_Point: fillers, selectors of variants), but for the two selectors that stand behind a sign to have it in
+ * colour or not; and the empty pattern of Braille. */
 static const struct {
     uint32_t first, last;
 } invisible[] = {
-    {0x00ad, 0x00ad}, {0x061c, 0x061c}, {0x180e, 0x180e},   {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f},
-    {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe007f},
+    {0x00ad, 0x00ad},   {0x034f, 0x034f},   {0x061c, 0x061c},   {0x115f, 0x1160},   {0x17b4, 0x17b5},
+    {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f},   {0x2800, 0x2800},
+    {0x3164, 0x3164},   {0xfe00, 0xfe0d},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},   {0xfff0, 0xfffb},
+    {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
 };
 
 static uint32_t code_of(const unsigned char *character, size_t bytes) {

@@ -9,7 +9,12 @@ import pytest
 from conftest import GOLDEN, HANGS_S
 
 ATTACKS = ["\x1b]0;owned\x07\x1b[2J\x1b[31m", "\u202eabc\u2066", "\u200b\ufeff\u2028", "\x9b31m\x85", "\r\nhec: forged\n", "\x00\x01\x7f",
-           "<img src=x onerror=alert(1)> [a](http://b) @all `x` |"]
+           "<img src=x onerror=alert(1)> [a](http://b) @all `x` |",
+           "\x1b]8;;http://e/\x1b\\link\x1b]8;;\x1b\\", "\x1bP1$r0m\x1b\\\x1b_G1\x1b\\\x1b^x\x1b\\", "\x9d0;t\x9c\x90q\x9c", "\x1b[6n\x1b[c\x1b[?1049h\x05",
+           "\x0b\x0c\x08\x08\x07", "\U000e0041\U000e0042\U000e007f", "\u115f\u1160\u3164\uffa0\u2800", "\u034f\u17b4\u180b\ufe00\U000e0100",
+           "\u00ad\u061c\u180e\ufff9x\ufffa\ufffb", "\u2066\u2067\u2068\u2069\u202a\u202d", "\x1b%G\x1b(0\x0e\x0f\x1b#8\x1bc"]
+# beside Unicode's categories of what shows nothing: fillers, selectors, what may be ignored
+BLANK = {*range(0x180b, 0x1810), *range(0xfe00, 0xfe0e), *range(0xe0000, 0xe1000), 0x34f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0}
 META = {"command", "hostname", "os", "cpu", "driver", "kernel", "user", "python"}
 OUTPUTS = [("report", "r.hec"), ("report", "-v", "r.hec"), ("report", "--md", "r.hec"), ("report", "--json", "r.hec"),
            ("report", "--html", "r.hec"), ("compare", "--unlike", "r.hec", "s.hec"), ("compare", "--unlike", "s.hec", "r.hec"),
@@ -37,7 +42,7 @@ def spoil(path):
 
 
 def controls(text):
-    return {c for c in text.replace("\r\n", "\n") if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c not in "\n\t"}
+    return {c for c in text.replace("\r\n", "\n") if (unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") or ord(c) in BLANK) and c not in "\n\t"}
 
 
 def assert_harmless(what, *texts):

@@ -78,6 +78,10 @@ TEST(test_clean) {
     CLEAN("\u202a\u202b\u202c\u202d\u2066\u2067\u2068\u2069|", "????????|");
     CLEAN("\u061c\u200b\u200d\u200e\u200f\u2060\ufeff\u00ad", "????????");
     CLEAN("\u2028|\u2029|\U000e0041|\U0001d173", "?|?|?|?");
+    /* fillers, an empty pattern, selectors of variants, but for those of colour behind a sign */
+    CLEAN("\u115f\u1160\u3164\uffa0|\u2800|\u034f\u17b4\u17b5", "????|?|???");
+    CLEAN("\u180b\u180f\ufe00\ufe0d|\U000e0100\U000e01ef\U000e0fff|\ufff0", "????|???|?");
+    CLEAN("\u26a0\ufe0f \u2714\ufe0e", "\u26a0\ufe0f \u2714\ufe0e");
     CLEAN("\u05d0\u0627\u2027\u202f\u2070\U0001f600", "\u05d0\u0627\u2027\u202f\u2070\U0001f600");
     assert_string_equal(hec_format_clean(small, sizeof small, "12345\xe2\x82\xac", true), "12345");
     assert_string_equal(hec_format_clean(small, sizeof small, "123456789", true), "1234567");
