@@ -1,5 +1,6 @@
 /* Is what hec reads and believes, and where it keeps that, safe from other users? Nobody but this user and root owns it or may write to it,
- * nor to a folder above it, where a sticky bit will do. A group of the owner's own (of the same number) is no other user. */
+ * nor to a folder above it, where a sticky bit will do, nor to a link that leads there. A group of the owner's own (of the same number) is
+ * no other user, but whom a list of rights names is. */
 #pragma once
 
 #include "base/error.h"

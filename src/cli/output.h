@@ -30,8 +30,8 @@ int hec_output_new(const struct hec_args *args, const char *path, struct hec_why
 int hec_output_check(const struct hec_args *args);
 
 /* A file that a verb writes; all but run files (store/create.h, which keeps the same rules). A plain file is replaced by the whole of it or
- * not at all; a terminal, /dev/null, a pipe of this user's own and a descriptor that hec was given (/dev/stdout) are written into. Without force nothing
- * is that was there: HEC_ERR_EXISTS. No link is followed, and a pipe that nobody reads is an error. */
+ * not at all; a terminal, /dev/null, a pipe of this user's own and a descriptor that hec was given (/dev/stdout) are written into. Without
+ * force nothing is that was there: HEC_ERR_EXISTS. No link is followed, and a pipe that nobody reads is an error. */
 struct hec_output {
     const char *path; /* the caller's */
     bool force;
@@ -47,8 +47,8 @@ int hec_output_write(const char *path, const struct hec_buf *text, bool force, s
 int hec_output_own(const char *path);
 /* Whether it is a device that nothing is lost in: a terminal, or one that takes all (/dev/null). */
 bool hec_output_is_sink(const struct stat *there);
-/* What is there, or with O_CREAT may be, to write into: a file or a pipe of this user, or such a device, with O_NONBLOCK: a pipe that nobody
- * reads is an error, and another user who reads may stop. -1 with errno, ELOOP for a link. */
+/* What is there, or with O_CREAT may be, to write into: a file or a pipe of this user, or such a device, with O_NONBLOCK: a pipe that
+ * nobody reads is an error, and another user who reads may stop. -1 with errno, ELOOP for a link. */
 int hec_output_there(const char *path, int flags);
 /* At the end of a plain file, which the environment names; no link is followed, and no pipe waited for. */
 int hec_output_append(const char *path, const struct hec_buf *text, struct hec_why *why);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define OTHER 65533
@@ -91,4 +92,87 @@ TEST_WITH(what_is_not_there_yet_and_links, make, take_away) {
     assert_non_null(strstr(why.text, "may be written by everybody"));
     assert_int_equal(hec_own_folder(link, geteuid(), NULL), HEC_ERR_PERMISSION);
     assert_int_equal(unlink(link), 0);
+}
+
+static void links(const char *where, const char *leads, uid_t uid) {
+    unlink(where);
+    assert_int_equal(symlink(leads, where), 0);
+    assert_int_equal(lchown(where, uid, (gid_t)-1), 0);
+}
+
+/* Of each link: where it stands, where it leads, whose it is, and what the folder is like that it stands in. */
+TEST_WITH(links_that_others_may_turn_are_refused, make, take_away) {
+    static const struct {
+        const char *name, *link, *leads, *path;
+        int owner, mode;
+        bool own;
+    } rows[] = {
+        {"its own", "a", "in", "a", 0, 0700, true},
+        {"another's", "a", "in", "a", OTHER, 0700, false},
+        {"another's in a sticky folder", "a", "in", "a", OTHER, 01777, false},
+        {"its own in a sticky folder", "a", "in", "a", 0, 01777, true},
+        {"its own in everybody's folder", "a", "in", "a", 0, 0777, false},
+        {"another's in the middle", "a", ".", "a/in", OTHER, 0700, false},
+        {"another's to the root", "a", "/", "a/etc", OTHER, 0700, false},
+        {"another's that leads to nothing", "a", "nowhere", "a", OTHER, 0700, false},
+        {"another's before what is not there", "a", "in", "a/no/such", OTHER, 0700, false},
+        {"its own through ..", "a", "in", "a/../a/./", 0, 0700, true},
+        {"another's through ..", "a", "in", "in/../a", OTHER, 0700, false},
+        {"a circle", "a", "a", "a", 0, 0700, false},
+        {"its own to the root", "a", "/", "a", 0, 0700, true},
+    };
+    char link[80], path[128];
+    if (geteuid() != 0)
+        skip();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        snprintf(link, sizeof link, "%s/%s", top, rows[i].link);
+        snprintf(path, sizeof path, "%s/%s", top, rows[i].path);
+        links(link, rows[i].leads, (uid_t)rows[i].owner);
+        assert_int_equal(chmod(top, (mode_t)rows[i].mode), 0);
+        if ((hec_own_folder(path, geteuid(), NULL) == HEC_OK) != rows[i].own)
+            fail_msg("%s", rows[i].name);
+        if (rows[i].owner == OTHER)
+            assert_int_equal(hec_own_folder(path, OTHER, NULL), HEC_OK);
+        if (rows[i].mode == 0700 && chdir(top) == 0 &&
+            (hec_own_folder(rows[i].path, geteuid(), NULL) == HEC_OK) != rows[i].own)
+            fail_msg("%s, from within", rows[i].name);
+        assert_int_equal(chdir("/"), 0);
+        assert_int_equal(unlink(link), 0);
+    }
+    /* one that leads to another: that one is another's */
+    char second[80];
+    snprintf(link, sizeof link, "%s/a", top);
+    snprintf(second, sizeof second, "%s/b", top);
+    links(link, "b", 0);
+    links(second, "in", OTHER);
+    assert_int_equal(hec_own_folder(link, geteuid(), NULL), HEC_ERR_PERMISSION);
+    assert_int_equal(unlink(link) + unlink(second), 0);
+}
+
+/* The rights of a list stand where the group's do, and the owner's own group is trusted with those. */
+TEST_WITH(lists_of_rights, make, take_away) {
+    struct entry {
+        uint16_t tag, rights;
+        uint32_t id;
+    };
+    struct {
+        uint32_t version;
+        struct entry entry[5];
+    } list = {2, {{1, 7, ~0U}, {2, 7, OTHER}, {4, 0, ~0U}, {16, 7, ~0U}, {32, 0, ~0U}}};
+    struct hec_why why;
+    int fd = open(file, O_RDONLY);
+    if (setxattr(folder, "system.posix_acl_access", &list, sizeof list, 0) != 0 ||
+        setxattr(file, "system.posix_acl_access", &list, sizeof list, 0) != 0) {
+        close(fd);
+        skip(); /* this file system has none */
+    }
+    assert_int_equal(hec_own_folder(folder, geteuid(), &why), HEC_ERR_PERMISSION);
+    assert_non_null(strstr(why.text, "list of rights"));
+    assert_int_equal(hec_own_file(fd, file, geteuid(), NULL), HEC_ERR_PERMISSION);
+    list.entry[1].rights = list.entry[3].rights = 5; /* to read */
+    assert_int_equal(setxattr(folder, "system.posix_acl_access", &list, sizeof list, 0), 0);
+    assert_int_equal(setxattr(file, "system.posix_acl_access", &list, sizeof list, 0), 0);
+    assert_int_equal(hec_own_folder(folder, geteuid(), NULL), HEC_OK);
+    assert_int_equal(hec_own_file(fd, file, geteuid(), NULL), HEC_OK);
+    close(fd);
 }
