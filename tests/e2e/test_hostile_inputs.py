@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import re
 import resource
 import shutil
@@ -80,6 +81,57 @@ FILES = {
     "a simulated machine that is none": "INSERT OR REPLACE INTO meta VALUES('simulated', 'h200; touch ran')",
 }
 
+RUNS_LONG = "(WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM r) SELECT count(*) FROM r)"
+HEAVY = "length(hex(zeroblob(400000000)))"
+FILES |= {
+    "a generated column of a name that is read": "ALTER TABLE trace_name RENAME TO old; CREATE TABLE trace_name AS SELECT * FROM old; "
+                                                 f"ALTER TABLE trace_name ADD COLUMN more AS ({HEAVY})",
+    "a view in the place of a table": f"ALTER TABLE trace_name RENAME TO old; CREATE VIEW trace_name AS SELECT * FROM old WHERE {RUNS_LONG} > 0",
+    "a view of everything": f"CREATE VIEW device_view AS SELECT {RUNS_LONG}",
+    "a trigger that replaces a view's rows": f"CREATE VIEW v AS SELECT 1 AS a; CREATE TRIGGER t INSTEAD OF INSERT ON v BEGIN SELECT {HEAVY}; END",
+    "a check of each row": f"CREATE TABLE checked (a CHECK ({HEAVY} > 0))",
+    "a value by default": f"CREATE TABLE given (a DEFAULT ({HEAVY}))",
+    "a table without rows' numbers": "CREATE TABLE other (a PRIMARY KEY, b) WITHOUT ROWID",
+    "a thousand tables": "".join(f"CREATE TABLE t{i} (a);" for i in range(1000)),
+    "a thousand columns": f"CREATE TABLE wide ({','.join(f'c{i}' for i in range(1000))})",
+    "a name of a kilobyte": f"CREATE TABLE \"{'n' * 1000}\" (a)",
+    "names with quotes": 'CREATE TABLE "a""b\'; DROP TABLE meta; --" ("x""; DROP TABLE device; --")',
+    "a schema that lies": "PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql='CREATE TABLE device(x CHECK(" + "(" * 80 + "1" + ")" * 80 + "))' WHERE name='device'",
+    "two tables in one place": "PRAGMA writable_schema=ON; UPDATE sqlite_master SET rootpage=(SELECT rootpage FROM sqlite_master WHERE name='meta') WHERE name='block'",
+    "a table in no place": "PRAGMA writable_schema=ON; UPDATE sqlite_master SET rootpage=999999 WHERE name='block'",
+}
+
+# Of a program's database that is no run: what stands beside its tables, or in their place, and how many kernels are read; None: it is refused.
+KERNELS = "start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, shortName INTEGER"
+EXPORT = (f"CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT); CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL ({KERNELS});"
+          "INSERT INTO StringIds VALUES (3, 'k');"
+          "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<50) INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT 10*i, 10*i+5, 0, 1, 7, i, 0, 3 FROM n;")
+INSTEAD = "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO old;"
+EXPORTS = {
+    "nothing": ("", 50),
+    "a generated column that is read": (f"{INSTEAD} CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL ({KERNELS.replace('shortName INTEGER', f'shortName AS ({HEAVY})')});"
+                                        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT start, end, deviceId, contextId, streamId, correlationId, globalPid FROM old", 50),
+    "a stored column that is read": (f"{INSTEAD} CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL ({KERNELS.replace('shortName INTEGER', 'shortName AS (length(hex(start))) STORED')});"
+                                     "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT start, end, deviceId, contextId, streamId, correlationId, globalPid FROM old", 50),
+    "a generated column beside": (f"ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN more AS ({HEAVY})", 50),
+    "a view in the place of kernels": (f"{INSTEAD} CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS SELECT * FROM old WHERE {RUNS_LONG} > 0", None),
+    "a view in the place of names": (f"ALTER TABLE StringIds RENAME TO olds; CREATE VIEW StringIds AS SELECT id, hex(zeroblob(400000000)) AS value FROM olds", 50),
+    "a trigger": (f"CREATE TRIGGER t AFTER UPDATE ON StringIds BEGIN SELECT {HEAVY}; END", 50),
+    "an index of an expression": ("CREATE INDEX i ON CUPTI_ACTIVITY_KIND_KERNEL (abs(start))", 50),
+    "an index of a part": ("CREATE INDEX i ON CUPTI_ACTIVITY_KIND_KERNEL (start) WHERE length(hex(end)) > 99", 50),
+    "an index in another order": ("CREATE INDEX i ON CUPTI_ACTIVITY_KIND_KERNEL (start COLLATE NOCASE DESC)", 50),
+    "a virtual table of search": ("CREATE VIRTUAL TABLE NVTX_EVENTS USING fts5(start, \"end\", globalTid, text)", 50),
+    "a virtual table of boxes": ("CREATE VIRTUAL TABLE NVTX_EVENTS USING rtree(id, start, \"end\")", 50),
+    "a check of each row": (f"CREATE TABLE c (a CHECK ({HEAVY} > 0))", 50),
+    "a column by default": (f"CREATE TABLE d (a DEFAULT ({HEAVY}))", 50),
+    "no rows' numbers": (f"{INSTEAD} CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL ({KERNELS}, PRIMARY KEY (start)) WITHOUT ROWID;"
+                         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT * FROM old", 50),
+    "statistics that lie": ("CREATE INDEX i ON CUPTI_ACTIVITY_KIND_KERNEL (start); ANALYZE; UPDATE sqlite_stat1 SET stat='1 1'", 50),
+    "a column of two quotes": ("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN \"\"\"; DROP TABLE StringIds; --\"", 50),
+    "wrong kinds of values": ("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (x'00', zeroblob(1000000), 'x', 1e308, -1, 9e18, 0.5, 'y')", 50),
+    "many tables": ("".join(f"CREATE TABLE t{i} (a);" for i in range(2000)), 50),
+}
+
 NAMES = ["=1+1", "+1", "@x", "\t=1", "\r=1", "\u00a0=1", "\u3000=1", "\uff1d1", "'=1", '"=1",=2', "a\n=2", "\u200b=1", "\u202e=1", "\x1b]0;x\x07",
          "\u009b31m", "<script>alert(1)</script>", "</script><script>alert(1)</script>", "[x](javascript:alert(1))", "![x](http://e/x.png)", "@team",
          "<!--", "|a|b|", "`x`", "::error::x", "\\u003cscript\\u003e", "a" * 5000]
@@ -124,6 +176,52 @@ def test_run_files(hec):
         file.close()
         read(hec, "r.hec")
         assert not (hec.folder / "ran").exists(), name
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_databases_of_others(hec, name):
+    """Nothing that they define is computed; they are read as they are, or refused in one sentence, and never written."""
+    sql, kernels = EXPORTS[name]
+    path = hec.folder / "t.sqlite"
+    with sqlite3.connect(path) as file:
+        file.executescript(EXPORT + sql)
+    file.close()
+    before = path.read_bytes()
+    good = ends_well(hec("import", "-q", "-o", "t.hec", "t.sqlite", preexec_fn=small()))
+    assert good == (kernels is not None) and path.read_bytes() == before
+    assert sorted(entry.name for entry in hec.folder.iterdir()) == (["t.hec", "t.sqlite"] if good else ["t.sqlite"])
+    if good:
+        with sqlite3.connect(hec.folder / "t.hec") as file:
+            assert file.execute("SELECT value FROM meta WHERE key='complete'").fetchone()
+        file.close()
+        assert hec.report("t.hec")["devices"][0]["timeline"]["kernels"] == kernels
+
+
+@pytest.mark.parametrize("beside", ["-journal", "-wal", "-shm"])
+@pytest.mark.parametrize("what", ["a journal of another database", "noise", "a pipe", "a folder", "a link"])
+def test_what_lies_beside_a_database(hec, beside, what):
+    """It is neither played back into the file, nor waited for, nor followed, nor taken away."""
+    path = hec.folder / "t.sqlite"
+    with sqlite3.connect(path) as file:
+        file.executescript(EXPORT)
+    file.close()
+    planted = hec.folder / f"t.sqlite{beside}"
+    if what == "a journal of another database":  # a first page of zeros, to be put back
+        planted.write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + (1).to_bytes(4, "big") + b"\0\0\0\0" + (2).to_bytes(4, "big") + (512).to_bytes(4, "big") +
+                            (4096).to_bytes(4, "big") + b"\0" * 484 + (1).to_bytes(4, "big") + b"\0" * 4100)
+    elif what == "noise":
+        planted.write_bytes(b"\x37\x7f\x06\x82" * 2000)
+    elif what == "a pipe":
+        os.mkfifo(planted)
+    elif what == "a folder":
+        planted.mkdir()
+    else:
+        (hec.folder / "far").write_text("mine")
+        planted.symlink_to("far")
+    before, stood = path.read_bytes(), planted.lstat()
+    ends_well(hec("import", "-q", "-o", "t.hec", "t.sqlite", preexec_fn=small()))
+    assert path.read_bytes() == before and planted.lstat() == stood
+    assert what != "a link" or (hec.folder / "far").read_text() == "mine"
 
 
 def test_names_are_only_names(hec):

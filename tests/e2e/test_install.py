@@ -13,7 +13,7 @@ BUILD = os.environ["HEC_BINARY_DIR"]
 
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizers are not installed")
-@pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o027, 0o077, 0o177, 0o777])
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o007, 0o022, 0o027, 0o037, 0o077, 0o177, 0o277, 0o377, 0o777])
 def test_any_umask(umask):
     if os.geteuid() != 0 and umask & 0o700:
         pytest.skip("only root may still write into such folders")

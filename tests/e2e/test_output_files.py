@@ -225,3 +225,19 @@ def test_live_appends_to_no_link(world, place):
     (place / "out").symlink_to("other")
     done = world("run", "-q", "-f", "-o", "l.hec", "--live=place/out", "--", "true")
     assert done.returncode != 0 and "is a link" in done.stderr and (place / "other").read_text() == "mine"
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o007, 0o022, 0o027, 0o037, 0o066, 0o077, 0o177, 0o277, 0o777])
+def test_the_umask_holds(world, place, umask):
+    """Of all that a verb writes, and nobody else gets more of what hec keeps for itself."""
+    if os.geteuid() != 0 and umask & 0o700:
+        pytest.skip("only root may still read what it wrote")
+    kept = world.folder / "kept"
+    shutil.rmtree(kept, ignore_errors=True)
+    for verb in ("run", "import", "gather", "report html", "export csv", "ab", "check"):
+        before, after = VERBS[verb]
+        done = world(verb.split()[0], *before, "place/out", *after, preexec_fn=lambda: os.umask(umask), env={"HEC_STATE_DIR": str(kept)})
+        assert done.returncode in (0, 1), done.stderr
+        assert stat.S_IMODE((place / "out").stat().st_mode) == 0o666 & ~umask, verb
+        (place / "out").unlink()
+    assert not [path for path in (kept, *kept.rglob("*")) if path.exists() and path.stat().st_mode & 0o077]

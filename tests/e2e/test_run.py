@@ -357,6 +357,22 @@ def test_too_little_to_observe_with(hec, limit, amount, words):
     assert not (hec.folder / "few.hec").exists()
 
 
+LIMITS = [*(("NOFILE", count) for count in (5, 6, 7, 8, 9, 12, 16, 20, 24, 28, 40, 64)), *(("FSIZE", size) for size in (0, 1, 4095, 8 << 10, 64 << 10)),
+          *(("STACK", kib << 10) for kib in (100, 128, 256, 512)), *(("SIGPENDING", count) for count in (0, 1)), ("MEMLOCK", 0), ("CORE", 0), ("NPROC", 1),
+          ("RTPRIO", 0), ("NICE", 0), ("MSGQUEUE", 0), ("CPU", 5),
+          *(pytest.param("AS", mib << 20, marks=pytest.mark.skipif(SANITIZED, reason="shadow memory")) for mib in (26, 32, 48, 64, 100, 150, 250)),
+          *(("DATA", mib << 20) for mib in (3, 5, 8, 12, 20, 40))]
+
+
+@pytest.mark.parametrize("simulated", [(), ("--sim", "h200")], ids=["", "sim"])
+@pytest.mark.parametrize("limit, amount", LIMITS)
+def test_under_any_limit_the_command_runs(hec, limit, amount, simulated):
+    """Observed or not: with its own status, output and limits."""
+    done = hec("run", "-q", *simulated, "-o", "few.hec", "--", "sh", "-c", "echo ran; exit 3",
+               preexec_fn=lambda: resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (amount, amount)))
+    assert (done.returncode, done.stdout) == (3, "ran\n"), done.stderr
+
+
 @pytest.mark.parametrize("limit, amount", [("FSIZE", 0), ("FSIZE", 1), ("FSIZE", 8 << 10), ("NOFILE", 10), ("NOFILE", 4), ("STACK", 96 << 10)])
 def test_too_little_for_a_simulated_machine(hec, limit, amount):
     """A limit is no fault of what was asked for: --sim is given up with the rest. (Where hec may lift the limit, it observes.)"""
