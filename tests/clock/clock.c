@@ -491,7 +491,9 @@ void clock_expected(struct sim_clock *clock, struct sim_clock_slot *slot, pid_t 
         slot->state = SIM_CLOCK_FREE;
     else
         be_born(clock, pid, false);
-    if (pid && slot->tid == 0) { /* it has not said so itself */
+    if (pid && slot->tid == 0 && find_slot(clock, pid, tid)) { /* it has run another program, which joined in before */
+        slot->state = SIM_CLOCK_FREE;
+    } else if (pid && slot->tid == 0) { /* it has not said so itself */
         slot->pid = pid;
         slot->tid = tid;
     }
