@@ -14,9 +14,11 @@
 #define LONG_TIMES 10
 #define LONG_S                                                                                                         \
     0.5 /* a step that takes so long, and so many times those before it, is none of the block's: the block begins anew */
-#define LONG_MOST 2    /* times in a block; more are the program's way */
-#define PATIENCE_S 100 /* from an order to the end of its block: compilers take that long */
-#define NAMES 64       /* phases that answer orders: the newest */
+#define LONG_MOST 2         /* times in a block; more are the program's way */
+#define PATIENCE_S 100      /* from an order to the end of its block: compilers take that long */
+#define UNANSWERED_STEPS 20 /* a boundary comes with each: who has made so many, in so long, carries no order out */
+#define UNANSWERED_S 5
+#define NAMES 64 /* phases that answer orders: the newest */
 
 struct edges { /* of a device's counter, in a block */
     int64_t value_mj, first_ns, last_ns;
@@ -38,6 +40,7 @@ struct hec_live_search {
     uint32_t set; /* of the order at hand */
     bool carried_out, trains;
     int64_t ordered_ns, warm;
+    int unanswered;           /* steps since the order */
     int settle, anew;         /* steps to be left out; times that the block began anew */
     int64_t begin_ns, end_ns; /* of the block's steps */
     double steps, units;
@@ -60,6 +63,7 @@ static void order(struct hec_live_search *l, uint32_t set, int64_t now_ns) {
     l->plan.text(l->plan.context, set, text);
     l->set = set;
     l->carried_out = false;
+    l->unanswered = 0;
     l->ordered_ns = now_ns;
     if (hec_orders_give(&l->orders, text) < 0)
         atomic_store(&l->enough, true);
@@ -120,6 +124,8 @@ static void take_step(struct hec_live_search *l, const struct hec_activity *step
             decide(l, t_ns);
         return;
     }
+    if (!l->carried_out && ++l->unanswered >= UNANSWERED_STEPS && (double)(t_ns - l->ordered_ns) > UNANSWERED_S * 1e9)
+        atomic_store(&l->enough, true);
     if (!l->carried_out || t_ns < l->begin_ns)
         return;
     if (l->settle > 0) {
