@@ -81,8 +81,6 @@ static void decide(struct hec_live_search *l, int64_t now_ns) {
 static void add_row(struct hec_live_search *l, enum hec_search_fate fate, double cost, double speed) {
     l->rows[l->count++] =
         (struct hec_search_trial){.set = l->set, .fate = fate, .cost = cost, .speed = speed, .part = 1};
-    if (l->plan.row)
-        l->plan.row(l->plan.context, l->rows, l->count);
 }
 
 /* ---- blocks ---- */

@@ -24,8 +24,6 @@ struct hec_live_plan {
     int64_t until_ns; /* monotonic: no block begins later */
     /* The levers of a set, as in HEC_LEVERS: into text of HEC_ORDERS_WANTED_MAX. */
     void (*text)(void *context, uint32_t set, char *text);
-    /* A block is known, or failed; from the session's threads, one at a time. NULL: nobody listens. */
-    void (*row)(void *context, const struct hec_search_trial *rows, int count);
     void *context;
 };
 

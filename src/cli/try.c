@@ -227,13 +227,16 @@ static void add_step(char *text, size_t size, const struct hec_summary *s) {
                  100 * step->best, 100 * step->low, 100 * step->high);
 }
 
-/* A program of one process that calls modules of PyTorch: its levers can be switched between two steps. */
+/* A program of one process that calls modules of PyTorch: its levers can be switched between two steps. A block's joules are those of the
+ * energy counters, so that each of its devices has to have one. */
 static void find_live(struct try *t) {
     const struct hec_summary *first = &t->run.measure.summary;
     bool steps = first->steps.source == HEC_STEP_OPTIMIZER || first->steps.source == HEC_STEP_MODULE;
     t->search.live = steps && first->pytorch[0] && first->job.size < 2 && !hec_args_has(&t->run.args, HEC_OPT_RESTART);
     for (int i = 0; i < first->device_count; i++)
-        if (first->devices[i].readings.used && first->devices[i].readings.device.index < HEC_DEVICE_MAX)
+        if (first->devices[i].readings.used && !first->devices[i].readings.device.has_energy_counter)
+            t->search.live = false;
+        else if (first->devices[i].readings.used && first->devices[i].readings.device.index < HEC_DEVICE_MAX)
             t->search.devices |= UINT64_C(1) << first->devices[i].readings.device.index;
 }
 
