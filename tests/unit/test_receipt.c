@@ -205,6 +205,15 @@ TEST(environment) {
     SAYS_NOT("geheim");
 }
 
+static void assert_left(const char *value, const char *wanted) {
+    int withheld = 0;
+    char *kept = hec_receipt_without_secrets(value, &withheld);
+    if (strcmp(kept, wanted) != 0)
+        fail_msg("%s\n became %s\n not    %s", value, kept, wanted);
+    assert_int_equal(withheld > 0, strcmp(value, wanted) != 0);
+    free(kept);
+}
+
 /* What is left of a value; a secret has none of its own left. */
 TEST(without_secrets) {
     static const struct {
@@ -300,14 +309,8 @@ TEST(without_secrets) {
          "x --pass [withheld] --pwd [withheld] --pin [withheld] --otp [withheld]"},
         {"ffmpeg -pass 1 --passes 20 --pin 1", "ffmpeg -pass 1 --passes 20 --pin 1"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int withheld = 0;
-        char *kept = hec_receipt_without_secrets(rows[i].value, &withheld);
-        if (strcmp(kept, rows[i].kept) != 0)
-            fail_msg("%s\n became %s\n not    %s", rows[i].value, kept, rows[i].kept);
-        assert_int_equal(withheld > 0, strcmp(rows[i].value, rows[i].kept) != 0);
-        free(kept);
-    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_left(rows[i].value, rows[i].kept);
 }
 
 /* Ten of each kind that were thought of later: no text of theirs is left, and what stands beside it is. */
@@ -379,14 +382,8 @@ TEST(more_secrets_of_each_kind) {
         {"environ.update(HF_TOKEN='geheim99')", "environ.update(HF_TOKEN='[withheld]')"},
         {"if password > 3 and keys<4: x >= 5", "if password > 3 and keys<4: x >= 5"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int withheld = 0;
-        char *kept = hec_receipt_without_secrets(rows[i].value, &withheld);
-        if (strcmp(kept, rows[i].kept) != 0)
-            fail_msg("%s\n became %s\n not    %s", rows[i].value, kept, rows[i].kept);
-        assert_int_equal(withheld > 0, strcmp(rows[i].value, rows[i].kept) != 0);
-        free(kept);
-    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_left(rows[i].value, rows[i].kept);
 }
 
 TEST(names_of_secrets) {
