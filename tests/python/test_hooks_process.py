@@ -1,5 +1,7 @@
 """The hooks in the processes of real PyTorch programs: how they end, fork and spawn; and hooks that are broken."""
 
+import os
+import subprocess
 import textwrap
 
 import pytest
@@ -54,6 +56,64 @@ def told(done):
     lines = done.stderr.splitlines()
     frames = [lines[i : i + 2] for i, line in enumerate(lines) if 'program.py"' in line]
     return frames, lines[-1:]
+
+
+BUSY = """
+    #include <dlfcn.h>
+    #include <pthread.h>
+    #include <stdlib.h>
+    #include <unistd.h>
+    struct thread { void *(*begin)(void *); void *given; };
+    static void *late(void *given) {
+        struct thread thread = *(struct thread *)given;
+        free(given);
+        usleep(300000);
+        return thread.begin(thread.given);
+    }
+    int pthread_create(pthread_t *id, const pthread_attr_t *kind, void *(*begin)(void *), void *given) {
+        int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+        struct thread *thread = malloc(sizeof *thread);
+        *thread = (struct thread){begin, given};
+        return create(id, kind, late, thread);
+    }
+    __attribute__((destructor)) static void linger(void) {
+        usleep(600000);
+    }
+"""
+
+
+@pytest.fixture(scope="session")
+def busy_machine(tmp_path_factory):
+    """A library, to be loaded before a program: its threads get their first turn late, and it lingers when Python has ended."""
+    folder = tmp_path_factory.mktemp("busy")
+    (folder / "busy.c").write_text(BUSY)
+    command = [*os.environ.get("CC", "cc").split(), "-D_GNU_SOURCE", "-fPIC", "-shared", "busy.c", "-o", "busy.so", "-ldl", "-lpthread"]
+    subprocess.run(command, cwd=folder, check=True)
+    return str(folder / "busy.so")
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "steps(1)",
+        "steps(1), hooks and (hooks.pause(), hooks.resume())",
+        "steps(1), os.waitpid(os.fork() or os._exit(0), 0)",
+        "atexit_before_torch.append(lambda: steps(1))",
+    ],
+)
+def test_a_thread_that_gets_no_turn_ends_before_python(observe, torch_python, busy_machine, last):
+    """It ran when Python had ended, and read what was freed: the program died of a signal after its last line."""
+    program = f"""
+    import atexit
+    atexit_before_torch = []
+    atexit.register(lambda: [run() for run in atexit_before_torch])
+    {STEPS}
+    hooks = sys.modules.get("_hec_hooks")
+    {last}
+    print("whole")
+    """
+    observe.both(torch_python[0], program, cold=True, LD_PRELOAD=busy_machine)
+    assert (observe.last.returncode, observe.last.stdout) == (0, "whole\n")
 
 
 def test_ctrl_c_while_it_sleeps(observe, torch_python):

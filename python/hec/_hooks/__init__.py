@@ -109,6 +109,7 @@ def pause() -> None:
 
 def _finish() -> None:
     try:
+        stacks.ended = True
         stacks.stop()
         if core.installed and not core.dormant:
             values.finish()

@@ -37,13 +37,15 @@ OUTSIDE_S = 1.0  # so long HEC may take to say that it reads the stacks from out
 ASK_S = 0.05
 TICK_S = 1.0
 
+END_S = 10.0  # so long the program waits at most for the thread to end, and only where the machine is so busy that it gets no turn
+
 CUDA_S = 0.2  # without PyTorch: how often it looks whether the process uses CUDA; until then it reports nothing
 
 samples = 0
 cost_ns = 0  # of the samples: of the main thread's time, when it waits for the interpreter's lock
 
 _stop = allocate_lock()  # held while the thread shall run
-_tid = 0  # of the thread
+_begun: "Optional[Begun]" = None  # of the thread
 _pid = os.getpid()  # and thread id of the main thread
 # The tree of stacks: (parent, code by its id, line) to node; and, since finding a line is slow, (parent, code by its
 # id, instruction) to node. Hashing a code object itself would take microseconds. _codes keeps the ids in use.
@@ -54,7 +56,30 @@ _next_node = 1
 _ticks = 0
 _calls_seen = 0
 begun = False  # the thread has found something to do
+ended = False  # the process ends: no other thread begins
 _window = 0  # in which HEC reads; each has a tree of its own
+
+
+class Begun:
+    """Whether a thread runs already, and which it is."""
+
+    def __init__(self) -> None:
+        self.tid = 0
+        self._waits = allocate_lock()
+        self._waits.acquire()
+
+    def told(self) -> None:
+        """By the thread."""
+        self.tid = threading.get_native_id()
+        self._waits.release()
+
+    def wait_for_end(self) -> None:
+        """Until the system has forgotten the thread. One that gets its first turn when Python has ended would read what is freed, and
+        end the process by a signal."""
+        deadline_ns = core.now_ns() + int(END_S * 1e9)
+        if self._waits.acquire(timeout=END_S):
+            while os.path.exists("/proc/self/task/%d" % self.tid) and core.now_ns() < deadline_ns:
+                time.sleep(0.0002)
 
 
 def _rate() -> float:
@@ -65,42 +90,44 @@ def _rate() -> float:
 
 
 def start() -> None:
+    global _begun
     core.awake = True
     if core.torch is not None:
         core.report_facts()
     hz = _rate()
-    if hz == 0 or NAME in core.off or (core.torch is not None and not core.library.active()):
+    if hz == 0 or ended or NAME in core.off or (core.torch is not None and not core.library.active()):
         return
     _stop.acquire(False)
+    begun = Begun()
     try:
-        start_new_thread(_run, (hz, _stop))
+        start_new_thread(_run, (hz, _stop, begun))
+        _begun = begun
     except Exception as error:
         core.failed(NAME, error)
 
 
 def stop() -> None:
-    """Ends the thread, and waits until the system has forgotten it (for 20 ms at most)."""
-    global _stop, _tid
+    """Ends the thread, and waits until the system has forgotten it (for END_S at most)."""
+    global _stop, _begun
     if not core.awake:
         return
     core.awake = core.steady = False
-    tid, _tid = _tid, 0
+    thread, _begun = _begun, None
     lock, _stop = _stop, allocate_lock()
     if lock.locked():
         lock.release()
-    if tid:
-        deadline_ns = core.now_ns() + 20_000_000
-        while os.path.exists("/proc/self/task/%d" % tid) and core.now_ns() < deadline_ns:
-            time.sleep(0.0002)
+    if thread is not None:
+        thread.wait_for_end()
 
 
 def forked() -> None:
     """In the child: it has no such thread, and its ring knows no frames."""
-    global _stop, _tid, _pid, samples, cost_ns
+    global _stop, _begun, _pid, samples, cost_ns
     _pid = os.getpid()
     core.awake = core.steady = False
     _stop = allocate_lock()
-    _tid = samples = cost_ns = 0
+    _begun = None
+    samples = cost_ns = 0
     _forget_tree()
 
 
@@ -123,13 +150,13 @@ def _pause_s(since_ns: int) -> float:
     return ASK_S if waits else 0.0
 
 
-def _run(hz: float, lock: Any) -> None:
-    global _tid, samples, cost_ns, begun
+def _run(hz: float, lock: Any, thread: Begun) -> None:
+    global samples, cost_ns, begun
+    thread.told()
     try:
         import signal
 
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        _tid = threading.get_native_id()
         main = threading.main_thread().ident
         period_s = 1.0 / hz
         mean_ns = 0.0
