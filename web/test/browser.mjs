@@ -30,7 +30,8 @@ export async function open(browser, where, { theme = "light", width = 1280, heig
     await page.addInitScript(() => {
         window.shifts = [];
         window.answers = []; // from an input to two frames later: what moves meanwhile is the answer to it, also where frames are late
-        for (const type of ["pointerdown", "pointerup", "keydown", "input"])
+        // Enter presses a button by what follows its keydown, which is a message of its own
+        for (const type of ["pointerdown", "pointerup", "keydown", "keypress", "click", "input"])
             addEventListener(type, () => {
                 const answer = { from: performance.now(), to: Infinity };
                 window.answers.push(answer);
