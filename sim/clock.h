@@ -23,6 +23,7 @@ struct sim_clock_slot {
     int by_signal;      /* it waits in the kernel, where a signal of the clock reaches it */
     uint32_t woken;     /* futex, atomic */
     int signalled;      /* what it waited for was signalled */
+    int sent;           /* atomic: a signal that was sent to its process, of which it is the first thread; 0: none */
     const void *object; /* condition variable of that process that it waits for; NULL: only for the time */
     int64_t until_ns;   /* INT64_MAX: for ever */
     uint64_t ran;       /* for so long (ns) when it was last looked at */

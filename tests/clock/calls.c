@@ -265,6 +265,14 @@ EXPORT int pthread_cond_broadcast(pthread_cond_t *condition) {
 
 /* ---- what the kernel or a lock ends, or the time ---- */
 
+/* What a call gives that a signal may end. */
+static int unless_interrupted(enum clock_wait how, int result) {
+    if (how != CLOCK_INTERRUPTED)
+        return result;
+    errno = EINTR;
+    return -1;
+}
+
 struct polled {
     struct pollfd *files;
     nfds_t count;
@@ -283,8 +291,9 @@ static bool poll_once(void *context, int64_t ns, const sigset_t *mask) {
 
 static int poll_until(struct sim_clock *clock, int64_t until_ns, struct polled p) {
     reads = 0;
-    clock_wait_outside(clock, until_ns, &(struct clock_outside){poll_once, &p, p.mask, true});
-    return p.result;
+    enum clock_wait how =
+        clock_wait_outside(clock, until_ns, &(struct clock_outside){poll_once, &p, p.mask, true, true});
+    return unless_interrupted(how, p.result);
 }
 
 EXPORT int poll(struct pollfd *files, nfds_t count, int timeout_ms) {
@@ -338,9 +347,9 @@ EXPORT int epoll_wait(int epoll, struct epoll_event *events, int most, int timeo
         return real(epoll, events, most, timeout_ms);
     reads = 0;
     struct waited w = {epoll, events, most, 0};
-    clock_wait_outside(clock, after(timeout_ms * INT64_C(1000000)),
-                       &(struct clock_outside){epoll_once, &w, NULL, true});
-    return w.result;
+    enum clock_wait how = clock_wait_outside(clock, after(timeout_ms * INT64_C(1000000)),
+                                             &(struct clock_outside){epoll_once, &w, NULL, true, true});
+    return unless_interrupted(how, w.result);
 }
 
 struct selected {
@@ -375,9 +384,10 @@ EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *
     for (int i = 0; i < 3; i++)
         if (s.sets[i])
             s.asked[i] = *s.sets[i];
-    clock_wait_outside(clock, after(timeout->tv_sec * NS_PER_S + timeout->tv_usec * INT64_C(1000)),
-                       &(struct clock_outside){select_once, &s, NULL, true});
-    return s.result;
+    enum clock_wait how =
+        clock_wait_outside(clock, after(timeout->tv_sec * NS_PER_S + timeout->tv_usec * INT64_C(1000)),
+                           &(struct clock_outside){select_once, &s, NULL, true, true});
+    return unless_interrupted(how, s.result);
 }
 
 struct locked {
@@ -403,8 +413,10 @@ static bool lock_once(void *context, int64_t ns, const sigset_t *mask) {
 /* An error number. */
 static int lock_until(struct sim_clock *clock, const struct timespec *until, struct locked l) {
     reads = 0;
-    clock_wait_outside(clock, instant(until), &(struct clock_outside){.there = lock_once, .context = &l});
-    return l.result;
+    enum clock_wait how =
+        clock_wait_outside(clock, instant(until),
+                           &(struct clock_outside){.there = lock_once, .context = &l, .interruptible = l.semaphore});
+    return how == CLOCK_INTERRUPTED ? EINTR : l.result;
 }
 
 EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until) {
@@ -483,10 +495,12 @@ EXPORT int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct times
         return real(set, info, timeout);
     reads = 0;
     struct awaited a = {set, info, -1};
-    clock_wait_outside(clock, after(ns_of(timeout)), &(struct clock_outside){.there = signal_once, .context = &a});
+    enum clock_wait how =
+        clock_wait_outside(clock, after(ns_of(timeout)),
+                           &(struct clock_outside){.there = signal_once, .context = &a, .interruptible = true});
     if (a.result < 0 && errno != EINTR)
         errno = EAGAIN;
-    return a.result;
+    return unless_interrupted(how, a.result);
 }
 
 static void signal_to(pid_t pid) {
@@ -496,9 +510,14 @@ static void signal_to(pid_t pid) {
 }
 
 EXPORT int kill(pid_t pid, int number) {
+    struct sim_clock *clock = clock_current();
     REAL(kill);
     signal_to(pid);
-    return real(pid, number);
+    int result = real(pid, number), errnum = errno;
+    if (clock && result == 0 && pid > 0 && number)
+        clock_sent(clock, pid, number);
+    errno = errnum;
+    return result;
 }
 
 EXPORT int raise(int number) {

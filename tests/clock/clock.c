@@ -260,6 +260,8 @@ static bool all_sleep(struct sim_clock *clock) {
         struct sim_clock_slot *slot = &clock->slots[i];
         bool look = slot->state == SIM_CLOCK_RUNS ||
                     (slot->state == SIM_CLOCK_WAITS && __atomic_load_n(&slot->look, __ATOMIC_SEQ_CST));
+        if (slot->state == SIM_CLOCK_WAITS && slot != mine && __atomic_load_n(&slot->sent, __ATOMIC_SEQ_CST))
+            return false; /* it has yet to see whether that ends its wait */
         if (!look || slot == mine)
             continue;
         enum sleeps sleeps = look_at(slot);
@@ -285,6 +287,23 @@ static bool pass(struct sim_clock *clock, const struct sim_clock_slot *slot, int
     clock->shorts_ns += ns;
     __atomic_store_n(&clock->now_ns, until_ns, __ATOMIC_RELEASE);
     return true;
+}
+
+/* ---- waits that a signal ends ---- */
+
+/* A handler that runs while its thread is on the way into the kernel, or out of it to look at the clock, ends no call there: the wait goes
+ * on as if nothing had come. So who sends a signal says so, and who waits asks. Of a process the kernel takes the first thread for it. */
+static bool was_interrupted(struct sim_clock_slot *slot, const struct clock_outside *outside) {
+    int number = __atomic_exchange_n(&slot->sent, 0, __ATOMIC_SEQ_CST);
+    struct sigaction now;
+    sigset_t mask;
+    if (!number || (outside && !outside->interruptible))
+        return false;
+    syscall(SYS_getpid); /* on return from which the handler has run */
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    return !sigismember(outside && outside->mask ? outside->mask : &mask, number) &&
+           sigaction(number, NULL, &now) == 0 &&
+           ((now.sa_flags & SA_SIGINFO) || (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN));
 }
 
 /* ---- waits that the kernel ends ---- */
@@ -382,6 +401,7 @@ static void begin(struct sim_clock_slot *slot, int64_t until_ns, const void *obj
     slot->until_ns = until_ns;
     slot->object = object;
     slot->signalled = 0;
+    slot->sent = 0;
     slot->woken = 0;
     slot->look = outside != NULL;
     slot->ran = 0;
@@ -401,12 +421,15 @@ static enum clock_wait sleep_in(struct sim_clock *clock, struct sim_clock_slot *
         if (slot->state != SIM_CLOCK_WAITS || there)
             break;
         leave(clock, slot);
-        if (outside) {
+        if (was_interrupted(slot, outside)) {
+            interrupted = true;
+        } else if (outside) {
             there = outside->there(outside->context, watching ? pause : slice, outside->mask);
         } else {
             struct timespec timeout = {0, watching ? pause : OTHERS_NS};
             interrupted = syscall(SYS_futex, &slot->woken, FUTEX_WAIT, 0, &timeout, NULL, 0) != 0 && errno == EINTR;
         }
+        interrupted = interrupted || (!there && was_interrupted(slot, outside));
         pause = pause * 2 < WATCH_MOST_NS ? pause * 2 : WATCH_MOST_NS;
         enter(clock);
     }
@@ -436,7 +459,7 @@ enum clock_wait clock_wait(struct sim_clock *clock, int64_t until_ns, const void
     return how;
 }
 
-bool clock_wait_outside(struct sim_clock *clock, int64_t until_ns, const struct clock_outside *asked) {
+enum clock_wait clock_wait_outside(struct sim_clock *clock, int64_t until_ns, const struct clock_outside *asked) {
     struct clock_outside outside = *asked;
     sigset_t before, in;
     outside.lets_signals_in = asked->lets_signals_in && may_be_woken();
@@ -455,7 +478,7 @@ bool clock_wait_outside(struct sim_clock *clock, int64_t until_ns, const struct 
         forget_signal(&before);
     ended = 0;
     errno = errnum;
-    return how == CLOCK_SIGNALLED;
+    return how;
 }
 
 void clock_signal(struct sim_clock *clock, const void *object, bool all) {
@@ -476,6 +499,12 @@ void clock_poke(struct sim_clock *clock, pid_t pid) {
     for (uint32_t i = 0; i < SIM_CLOCK_SLOTS; i++) /* no lock: a signal handler may be here */
         if (pid <= 0 || clock->slots[i].pid == pid)
             __atomic_store_n(&clock->slots[i].look, 1, __ATOMIC_SEQ_CST);
+}
+
+void clock_sent(struct sim_clock *clock, pid_t pid, int number) {
+    for (uint32_t i = 0; i < SIM_CLOCK_SLOTS; i++) /* no lock: a signal handler may be here */
+        if (clock->slots[i].pid == pid && clock->slots[i].tid == pid)
+            __atomic_store_n(&clock->slots[i].sent, number, __ATOMIC_SEQ_CST);
 }
 
 struct sim_clock_slot *clock_expect(struct sim_clock *clock) {

@@ -22,15 +22,16 @@ enum clock_wait { CLOCK_TIME_CAME, CLOCK_SIGNALLED, CLOCK_INTERRUPTED, CLOCK_STO
  * again. object, mutex NULL: only for the time. */
 enum clock_wait clock_wait(struct sim_clock *clock, int64_t until_ns, const void *object, pthread_mutex_t *mutex);
 /* Wait for something that only the kernel knows of, at most until then: `there` waits for it so long (real time) at most, and
- * says whether the wait is over. False: the time came first. mask not NULL: there is called with the signals of that mask, which are those
+ * says whether the wait is over: CLOCK_SIGNALLED. mask not NULL: there is called with the signals of that mask, which are those
  * of the program and the clock's own, and must let them in while it waits: so the clock ends that wait. */
 struct clock_outside {
     bool (*there)(void *context, int64_t ns, const sigset_t *mask);
     void *context;
     const sigset_t *mask; /* of the program while it waits; NULL: that of the thread */
     bool lets_signals_in; /* else it is to wait a little at a time */
+    bool interruptible;   /* a handler that runs ends the wait */
 };
-bool clock_wait_outside(struct sim_clock *clock, int64_t until_ns, const struct clock_outside *outside);
+enum clock_wait clock_wait_outside(struct sim_clock *clock, int64_t until_ns, const struct clock_outside *outside);
 /* Whether a call failed because the clock ended the wait. */
 bool clock_ended(int result);
 /* The calling thread is awake. */
@@ -39,6 +40,8 @@ void clock_awake(struct sim_clock *clock);
 void clock_signal(struct sim_clock *clock, const void *object, bool all);
 /* That process may wake up (0: any). */
 void clock_poke(struct sim_clock *clock, pid_t pid);
+/* This signal was sent to that process. */
+void clock_sent(struct sim_clock *clock, pid_t pid, int number);
 
 /* When the process began, of which the kernel says when that was since boot, rounded down to a tick. */
 int64_t clock_birth(struct sim_clock *clock, pid_t pid, int64_t real_ns, int64_t tick_ns);
