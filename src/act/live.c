@@ -35,7 +35,7 @@ struct hec_live_search {
     atomic_bool enough;
     struct {
         uint32_t id;
-        uint64_t order;
+        struct hec_orders_answer answer;
     } names[NAMES];
     uint32_t set; /* of the order at hand */
     bool carried_out, trains;
@@ -46,6 +46,7 @@ struct hec_live_search {
     double steps, units;
     struct edges edges[HEC_DEVICE_MAX];
     struct hec_search_trial rows[HEC_LIVE_ROWS_MOST];
+    struct hec_orders_answer wrong[HEC_LIVE_ROWS_MOST];
     int count;
 };
 
@@ -60,12 +61,12 @@ static void begin_block(struct hec_live_search *l, int64_t t_ns) {
 
 static void order(struct hec_live_search *l, uint32_t set, int64_t now_ns) {
     char text[HEC_ORDERS_WANTED_MAX] = "";
-    l->plan.text(l->plan.context, set, text);
+    enum hec_lever_risk changes = l->plan.text(l->plan.context, set, text);
     l->set = set;
     l->carried_out = false;
     l->unanswered = 0;
     l->ordered_ns = now_ns;
-    if (hec_orders_give(&l->orders, text) < 0)
+    if (hec_orders_give(&l->orders, text, (uint32_t)changes) < 0)
         atomic_store(&l->enough, true);
 }
 
@@ -145,13 +146,25 @@ static void take_step(struct hec_live_search *l, const struct hec_activity *step
         end_block(l);
 }
 
+/* The order is carried out, or its set computes something else and is out. */
+static void take_answer(struct hec_live_search *l, const struct hec_orders_answer *answer, int64_t t_ns) {
+    if (answer->wrong && l->set && l->count < HEC_LIVE_ROWS_MOST) {
+        l->wrong[l->count] = *answer;
+        add_row(l, HEC_SEARCH_FAILED, NAN, NAN);
+        decide(l, t_ns);
+        return;
+    }
+    l->carried_out = true;
+    l->settle = SETTLE_STEPS;
+    l->anew = 0;
+    begin_block(l, t_ns);
+}
+
 static void take_phase(struct hec_live_search *l, const struct hec_activity *phase) {
     for (int i = 0; i < NAMES; i++)
-        if (phase->name && l->names[i].id == phase->name && l->names[i].order == l->orders.number) {
-            l->carried_out = true;
-            l->settle = SETTLE_STEPS;
-            l->anew = 0;
-            begin_block(l, phase->end_ns);
+        if (phase->name && l->names[i].id == phase->name && l->names[i].answer.order == l->orders.number) {
+            take_answer(l, &l->names[i].answer, phase->end_ns);
+            return;
         }
 }
 
@@ -202,12 +215,12 @@ static void live_sample(void *context, enum hec_metric metric, int32_t subject, 
 static uint32_t live_name(void *context, const char *text) {
     struct hec_live_search *l = context;
     uint32_t id = pass_trace_name(context, text);
-    uint64_t answered = hec_orders_answer(text);
-    if (!answered)
+    struct hec_orders_answer answer = hec_orders_answer(text);
+    if (!answer.order)
         return id;
     pthread_mutex_lock(&l->lock);
-    l->names[answered % NAMES].id = id;
-    l->names[answered % NAMES].order = answered;
+    l->names[answer.order % NAMES].id = id;
+    l->names[answer.order % NAMES].answer = answer;
     pthread_mutex_unlock(&l->lock);
     return id;
 }
@@ -262,6 +275,10 @@ const struct hec_sink *hec_live_search_through(void *context, const struct hec_s
 const struct hec_search_trial *hec_live_search_rows(struct hec_live_search *live, int *count) {
     *count = live->count;
     return live->rows;
+}
+
+struct hec_orders_answer hec_live_search_wrong(const struct hec_live_search *live, int i) {
+    return live->wrong[i];
 }
 
 void hec_live_search_free(struct hec_live_search *live) {

@@ -8,6 +8,7 @@
  *     rows = hec_live_search_rows(live, &count); hec_live_search_free(live) */
 #pragma once
 
+#include "act/levers.h"
 #include "base/error.h"
 #include "launch/orders.h"
 #include "model/run.h"
@@ -22,8 +23,8 @@ struct hec_live_plan {
     uint64_t devices; /* bits of those that the program uses */
     double block_s;   /* of a block, at least */
     int64_t until_ns; /* monotonic: no block begins later */
-    /* The levers of a set, as in HEC_LEVERS: into text of HEC_ORDERS_WANTED_MAX. */
-    void (*text)(void *context, uint32_t set, char *text);
+    /* The levers of a set, as in HEC_LEVERS, into text of HEC_ORDERS_WANTED_MAX; the most that one of them changes. */
+    enum hec_lever_risk (*text)(void *context, uint32_t set, char *text);
     void *context;
 };
 
@@ -36,4 +37,6 @@ const atomic_bool *hec_live_search_enough(const struct hec_live_search *live);
 const struct hec_sink *hec_live_search_through(void *live, const struct hec_sink *to);
 /* After the session: the blocks in their order, those of the base among them, of part 1. */
 const struct hec_search_trial *hec_live_search_rows(struct hec_live_search *live, int *count);
+/* Why row i failed, where the program found that its set computes something else; .order 0: it did not. */
+struct hec_orders_answer hec_live_search_wrong(const struct hec_live_search *live, int i);
 void hec_live_search_free(struct hec_live_search *live);

@@ -334,13 +334,17 @@ static int measure_live(void *context, const struct hec_session *session, const 
     return result->exit_status && !result->stopped ? HEC_OK : err;
 }
 
-static void text_of(void *context, uint32_t set, char *text) {
+static enum hec_lever_risk text_of(void *context, uint32_t set, char *text) {
     const struct run *run = context;
     struct hec_lever_set levers;
     char whole[HEC_LEVERS_TEXT];
     hec_candidates_set(&run->search->candidates, set, &levers);
     hec_lever_set_text(&levers, whole);
     snprintf(text, HEC_ORDERS_WANTED_MAX, "%s", whole);
+    enum hec_lever_risk most = HEC_LEVER_RISK_EXACT;
+    for (int i = 0; i < levers.count; i++)
+        most = levers.list[i].row->risk > most ? levers.list[i].row->risk : most;
+    return most;
 }
 
 static uint32_t live_bits(const struct hec_candidates *candidates) {
@@ -351,8 +355,8 @@ static uint32_t live_bits(const struct hec_candidates *candidates) {
 }
 
 /* A block of the program, as a trial. A lever that did nothing in it, or failed, did so in each of its sets. */
-static int add_block(struct run *run, struct hec_search_trial row, const struct hec_search_lived *seen,
-                     struct hec_why *why) {
+static int add_block(struct run *run, struct hec_search_trial row, struct hec_orders_answer wrong,
+                     const struct hec_search_lived *seen, struct hec_why *why) {
     struct hec_search_outcome *out = run->out;
     struct hec_lever_set levers;
     if (!hec_list_room(out->trials, out->count, out->capacity, 16))
@@ -365,7 +369,11 @@ static int add_block(struct run *run, struct hec_search_trial row, const struct 
     struct hec_searched *block = &out->trials[out->count++];
     *block = (struct hec_searched){.set = row.set, .trial = row, .measured = {.steady = unknown, .run = unknown}};
     block->timed = !run->search->devices;
-    if (row.fate == HEC_SEARCH_FAILED)
+    if (wrong.order && isinf(wrong.difference))
+        block->why = HEC_BECAUSE_OF(TRIAL_WRONG_WHOLLY, wrong.gradients);
+    else if (wrong.order)
+        block->why = HEC_BECAUSE_OF(TRIAL_WRONG, wrong.gradients, wrong.difference);
+    else if (row.fate == HEC_SEARCH_FAILED)
         block->why = HEC_BECAUSE(TRIAL_RUNNING);
     hec_candidates_set(&run->search->candidates, row.set, &levers);
     run->watch->after(run->watch->context, &levers, block);
@@ -406,7 +414,7 @@ static int search_live(struct run *run, struct hec_trial_end *end, struct hec_wh
     if (err >= 0)
         run->watch->after_live(run->watch->context, count, end);
     for (int i = 0; i < count && err >= 0 && !end->asked; i++)
-        err = add_block(run, rows[i], &lived.seen, why);
+        err = add_block(run, rows[i], hec_live_search_wrong(live, i), &lived.seen, why);
     hec_live_search_free(live);
     charge(run->out, &(struct hec_trial_block){.joules = lived.seen.joules, .seconds = lived.seen.seconds},
            end->seconds);

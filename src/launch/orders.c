@@ -37,23 +37,48 @@ void hec_orders_close(struct hec_orders *orders) {
 }
 
 /* The number is written last, and before it one that is no order's: who reads it before and after the levers sees a change of them. */
-int hec_orders_give(struct hec_orders *orders, const char *levers) {
+int hec_orders_give(struct hec_orders *orders, const char *levers, uint32_t changes) {
     size_t length = strlen(levers);
     if (!orders->page || length >= HEC_ORDERS_WANTED_MAX)
         return HEC_ERR_LIMIT;
     uint64_t *number = (uint64_t *)(void *)orders->page;
     __atomic_store_n(number, 0, __ATOMIC_SEQ_CST);
+    memcpy(orders->page + HEC_ORDERS_CHANGES, &changes, sizeof changes);
     memcpy(orders->page + HEC_ORDERS_WANTED, levers, length + 1);
     __atomic_store_n(number, ++orders->number, __ATOMIC_SEQ_CST);
     return HEC_OK;
 }
 
-uint64_t hec_orders_answer(const char *phase) {
+/* A number of digits alone, which moves *text behind it; 0: there is none. */
+static uint64_t take_number(const char **text) {
     char *end;
-    if (strncmp(phase, HEC_ORDERS_ANSWER, sizeof HEC_ORDERS_ANSWER - 1) != 0)
-        return 0;
     errno = 0;
-    const char *digits = phase + sizeof HEC_ORDERS_ANSWER - 1;
-    uint64_t number = strtoull(digits, &end, 10);
-    return *digits >= '0' && *digits <= '9' && !*end && !errno ? number : 0;
+    uint64_t number = **text >= '0' && **text <= '9' ? strtoull(*text, &end, 10) : 0;
+    if (!number || errno)
+        return 0;
+    *text = end;
+    return number;
+}
+
+static bool take_word(const char **text, const char *word) {
+    size_t length = strlen(word);
+    bool found = strncmp(*text, word, length) == 0;
+    *text += found ? length : 0;
+    return found;
+}
+
+struct hec_orders_answer hec_orders_answer(const char *phase) {
+    static const struct hec_orders_answer none = {.order = 0};
+    struct hec_orders_answer out = none;
+    out.wrong = take_word(&phase, HEC_ORDERS_WRONG);
+    if ((!out.wrong && !take_word(&phase, HEC_ORDERS_ANSWER)) || !(out.order = take_number(&phase)))
+        return none;
+    if (!out.wrong)
+        return *phase ? none : out;
+    out.gradients = take_word(&phase, "/gradients/");
+    if (!out.gradients && !take_word(&phase, "/outputs/"))
+        return none;
+    char *end;
+    out.difference = strtod(phase, &end);
+    return end != phase && !*end && out.difference > 0 ? out : none;
 }

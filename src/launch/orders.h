@@ -5,13 +5,18 @@
 #include "base/error.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define HEC_ORDERS_ENV "HEC_LIVE" /* where the page is */
 #define HEC_ORDERS_SIZE 4096
-#define HEC_ORDERS_WANTED 64        /* offset of the levers, after the order's number */
+#define HEC_ORDERS_CHANGES                                                                                             \
+    8 /* offset of how much the levers may change (enum hec_lever_risk), after the order's number */
+#define HEC_ORDERS_WANTED 64        /* offset of the levers */
 #define HEC_ORDERS_WANTED_MAX 1024  /* their text, with its end */
 #define HEC_ORDERS_ANSWER "switch/" /* begins the name of the phase in which order N was carried out: "switch/N" */
+#define HEC_ORDERS_WRONG                                                                                               \
+    "wrong/" /* ... in which it was found to compute something else, and is not: "wrong/N/gradients/0.3" */
 
 struct hec_orders {
     char path[PATH_MAX];
@@ -22,7 +27,14 @@ struct hec_orders {
 /* A page in a folder that the program can open it in. */
 int hec_orders_open(const char *folder, struct hec_orders *out, struct hec_why *why);
 void hec_orders_close(struct hec_orders *orders);
-/* levers: as in HEC_LEVERS; "": none. From one thread at a time. HEC_ERR_LIMIT: too long. */
-int hec_orders_give(struct hec_orders *orders, const char *levers);
-/* The order that a phase of this name answers; 0: it answers none. */
-uint64_t hec_orders_answer(const char *phase);
+/* levers: as in HEC_LEVERS; "": none; changes: the most that one of them does (enum hec_lever_risk). From one thread at a time.
+ * HEC_ERR_LIMIT: too long. */
+int hec_orders_give(struct hec_orders *orders, const char *levers, uint32_t changes);
+
+struct hec_orders_answer {
+    uint64_t order; /* 0: the phase answers none */
+    bool wrong, gradients;
+    double difference; /* of gradients, or of what the module gives, as a share of them; INFINITY: without measure */
+};
+/* What a phase of this name says. */
+struct hec_orders_answer hec_orders_answer(const char *phase);

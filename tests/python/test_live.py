@@ -16,10 +16,10 @@ os.environ["HEC_LIVE"] = path
 page = mmap.mmap(os.open(path, os.O_RDWR), 4096)
 number = 0
 
-def order(names):
+def order(names, changes=3):
     global number
     number += 1
-    struct.pack_into("=Q", page, 0, 0)
+    struct.pack_into("=QI", page, 0, 0, changes)
     page[64:64 + len(names) + 1] = names.encode() + bytes(1)
     struct.pack_into("=Q", page, 0, number)
 
@@ -129,6 +129,215 @@ with levers("set_to_none") as said:
     order("set_to_none")
     train(module, optimizer, steps=3)
 assert said["set_to_none"] == ("failed", "ZeroDivisionError: division by zero"), said
+""")
+
+
+WRONG = """
+class Kind:
+    '''In the place of a lever: changes outputs or gradients of the module.'''
+    def __init__(self, change):
+        self.change = change
+    def apply(self, lever):
+        lever.on("1 module")
+        self.handle = self.change(module)
+    def revert(self):
+        self.handle and self.handle.remove()
+        self.handle = None
+
+def outputs(change):
+    return lambda module: module.register_forward_hook(lambda module, inputs, given: change(given))
+
+def gradients(change):
+    class Changed(torch.autograd.Function):
+        @staticmethod
+        def forward(context, value):
+            return value.clone()
+        @staticmethod
+        def backward(context, gradient):
+            return change(gradient)
+    return outputs(Changed.apply)
+
+def play(kind, changes, names="tf32", make=cnn, steps=6):
+    '''A training in which a set is ordered after two steps: what it comes to, and whether the set was put in.'''
+    global module
+    module = make()
+    struct.pack_into("=Q", page, 0, 0)
+    with levers(names):
+        if kind:
+            fake = Kind(kind)
+            lever = sys.modules["_hec_levers." + names]
+            lever.apply, lever.revert = fake.apply, fake.revert
+        optimizer = sgd(module)
+        losses = train(module, optimizer, steps=2)[0]
+        order(names, changes)
+        losses += train(module, optimizer, steps=steps)[0]
+        switcher = sys.modules["_hec_levers.live"]._switcher
+        return (losses, [value.clone() for value in module.state_dict().values()] + [torch.rand(3)]), armed(), switcher
+
+def plain(make=cnn, steps=6):
+    global module
+    module = make()
+    optimizer = sgd(module)
+    losses = train(module, optimizer, steps=2)[0] + train(module, optimizer, steps=steps)[0]
+    return losses, [value.clone() for value in module.state_dict().values()] + [torch.rand(3)]
+"""
+
+
+def test_a_set_that_computes_something_else_is_never_put_in(run):
+    found, _ = run(WRONG + """
+EXACT, LAST_BITS, DRAWS, NUMERICS = range(4)
+right = plain()
+kinds = [
+    (outputs(lambda y: y * 0), NUMERICS, "outputs"),
+    (outputs(lambda y: y * float("nan")), NUMERICS, "outputs"),
+    (outputs(lambda y: y.clamp(-0.1, 0.1)), NUMERICS, "outputs"),
+    (outputs(lambda y: y * 1.2), NUMERICS, "outputs"),
+    (outputs(lambda y: y * 1.01), LAST_BITS, "outputs"),
+    (outputs(lambda y: y * (1 + 1e-6)), EXACT, "outputs"),
+    (outputs(lambda y: y.flip(0)), NUMERICS, "outputs"),
+    (outputs(lambda y: F.dropout(y, 0.5)), NUMERICS, "outputs"),
+    (outputs(lambda y: y + torch.randn_like(y)), NUMERICS, "outputs"),
+    (outputs(lambda y: y[:2]), NUMERICS, "outputs"),
+    (outputs(lambda y: y.detach() + 0 * y), NUMERICS, "gradients"),
+    (outputs(lambda y: y.detach().requires_grad_()), NUMERICS, "gradients"),
+    (gradients(lambda g: 0.7 * g), NUMERICS, "gradients"),
+    (gradients(lambda g: 1.01 * g), LAST_BITS, "gradients"),
+    (gradients(lambda g: g.abs()), NUMERICS, "gradients"),
+    (gradients(lambda g: g.clamp(-1e-3, 1e-3)), NUMERICS, "gradients"),
+    (gradients(lambda g: g * (torch.rand_like(g) > 0.3)), NUMERICS, "gradients"),
+    (lambda module: module[7].weight.register_hook(lambda g: 0 * g), NUMERICS, "gradients"),
+    (lambda module: module[0].register_forward_hook(lambda m, i, y: y.detach()), NUMERICS, "gradients"),
+    (lambda module: module[3].register_forward_hook(lambda m, i, y: y.round()), NUMERICS, "gradients"),
+]
+for i, (kind, changes, what) in enumerate(kinds):
+    result, on, switcher = play(kind, changes)
+    wrong = switcher.judged["tf32"]
+    assert wrong is not None and wrong.what == what, (i, wrong, switcher.unfit)
+    assert not on and same(right, result), i
+    assert wrong.__traceback__ is None and not switcher.unfit
+""")
+    answers = [name for name, _, _ in found.intervals if name.startswith(("wrong/", "switch/"))]
+    assert len(answers) == 20 and all(re.fullmatch(r"wrong/\d+/(outputs|gradients)/(inf|[0-9.e+-]+)", name) for name in answers), answers
+
+
+def test_honest_sets_are_put_in(run):
+    run(WRONG + """
+for names, changes in (("tf32", 3), ("bf16_autocast", 3), ("channels_last", 2), ("set_to_none", 0), ("keep_memory", 0), ("cudnn_benchmark", 1)):
+    result, on, switcher = play(None, changes, names)
+    assert switcher.judged == {names: None} and on == {names}, (names, switcher.judged, switcher.unfit)
+    assert switcher.unfit == ("its levers draw other random numbers" if names == "channels_last" else ""), (names, switcher.unfit)
+""")
+
+
+KEEPS = """
+import random, collections
+import numpy
+class Keeps(nn.Module):
+    '''Keeps all that a module may keep from call to call.'''
+    class Box:
+        pass
+    def __init__(self):
+        super().__init__()
+        self.net = cnn()
+        self.calls, self.seen, self.by_name, self.ids, self.box = 0, [], {"n": 0}, set(), Keeps.Box()
+        self.queue = collections.deque()
+        self.ordered = collections.OrderedDict(a=1)
+        self.box.count, self.box.last = 0, torch.zeros(4)
+        self.mean = torch.zeros(())
+        self.register_buffer("total", torch.zeros(()))
+    def forward(self, images):
+        self.calls += 1
+        self.seen.append(self.calls)
+        self.queue.append(self.calls)
+        self.by_name["n"] += 1
+        self.ordered[self.calls] = 1
+        self.ids.add(self.calls)
+        self.box.count += 1
+        self.box.last.copy_(images.sum((1, 2, 3)).detach())
+        self.mean.mul_(0.9).add_(images.mean().detach())
+        self.total += 1
+        self.fresh = self.calls
+        images += random.random() + numpy.random.rand() + torch.rand(())
+        return self.net(images)
+    def state(self):
+        return (self.calls, self.seen, list(self.queue), self.by_name, self.ordered, self.ids, self.box.count, self.box.last.tolist(),
+                self.mean.item(), self.total.item(), self.fresh, random.random(), numpy.random.rand())
+
+def keeps():
+    random.seed(0), numpy.random.seed(0)
+    return Keeps()
+"""
+
+
+def test_all_is_put_back(run):
+    """The program's module was called some times more, and nothing shows it."""
+    run(WRONG + KEEPS + """
+right = plain(keeps), module.state()
+for kind, changes in ((None, 0), (outputs(lambda y: y * 2), 3)):
+    result, on, switcher = play(kind, changes, "tf32", keeps)
+    assert same(right[0], result) and right[1] == module.state(), (right[1], module.state())
+    assert bool(kind) == bool(switcher.judged["tf32"]) and not switcher.unfit, switcher.unfit
+    assert module.calls == 8
+""")
+
+
+def test_what_cannot_be_compared_is_not(run):
+    """It goes on as it would without a comparison, and says why there was none."""
+    run(WRONG + """
+class Given(nn.Module):
+    def __init__(self, change):
+        super().__init__()
+        self.net, self.change = cnn(), change
+    def forward(self, images, more=None):
+        return self.change(self.net(images))
+state = {"n": 0}
+def drifts(y):
+    state["n"] += 1
+    return y * state["n"]
+def raises(y):
+    state["n"] += 1
+    if state["n"] == 12:
+        raise IndexError("called too often")
+    return y
+for change, why in ((drifts, "does not repeat itself"), (raises, "IndexError: called too often"), (lambda y: y + float("inf") * 0, "not finite")):
+    state["n"] = 2 if change is drifts else 9
+    result, on, switcher = play(None, 3, "tf32", lambda: Given(change))
+    assert switcher.judged == {"tf32": None} and why in switcher.unfit and on == {"tf32"}, (why, switcher.unfit)
+def hooked():
+    module = cnn()
+    module[7].weight.register_hook(lambda gradient: None)
+    return module
+result, on, switcher = play(None, 3, "tf32", hooked)
+assert switcher.unfit == "its gradients have hooks" and on == {"tf32"}
+""")
+
+
+def test_an_exception_of_the_programs_handler_reaches_it(run):
+    """Also where it comes in a call that the program did not make."""
+    run(WRONG + """
+import signal
+class Late(Exception):
+    pass
+def late(number, frame):
+    raise Late
+signal.signal(signal.SIGALRM, late)
+state = {"n": 0}
+class Alarm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = cnn()
+    def forward(self, images):
+        state["n"] += 1
+        if state["n"] == 4:  # of the comparison: the program makes its own third call after it
+            signal.raise_signal(signal.SIGALRM)
+        return self.net(images)
+try:
+    play(None, 3, "tf32", Alarm)
+    print("went on")
+except Late:
+    print("late")
+sys.modules["_hec_levers"].revert()
+assert state["n"] == 4
 """)
 
 

@@ -17,6 +17,7 @@ struct world {
     double noise;
     bool answers;      /* it carries orders out */
     uint32_t breaks;   /* a set with one of these never comes to a step again */
+    uint32_t wrong;    /* a set with one of these computes something else, which the program finds */
     double compiles_s; /* the first step after a switch to a set with candidate 0 */
     double hiccups_s;  /* one step in 173 takes so long */
     bool trains;       /* calls of modules come before the optimizer's steps */
@@ -44,11 +45,12 @@ static void keep_sample(void *context, enum hec_metric metric, int32_t subject, 
     passed++;
 }
 
-static void text_of(void *context, uint32_t set, char *text) {
+static enum hec_lever_risk text_of(void *context, uint32_t set, char *text) {
     (void)context;
     for (int c = 0; c < CANDIDATES; c++)
         if (set & 1u << c)
             sprintf(text + strlen(text), "%slever%d", *text ? "," : "", c);
+    return set & 4 ? HEC_LEVER_RISK_NUMERICS : HEC_LEVER_RISK_ULP;
 }
 
 static double noise_of(const struct world *w) {
@@ -101,25 +103,30 @@ static const struct hec_search_trial *play(const struct world *w, struct hec_liv
         memcpy(&number, orders->page, sizeof number);
         if (!w->answers || number == done)
             continue;
-        char name[32];
+        char name[64];
+        uint32_t wanted = 0, changes;
+        for (int c = 0; c < CANDIDATES; c++) {
+            char word[16];
+            snprintf(word, sizeof word, "lever%d", c);
+            wanted |= strstr((const char *)orders->page + HEC_ORDERS_WANTED, word) ? 1u << c : 0;
+        }
+        memcpy(&changes, orders->page + HEC_ORDERS_CHANGES, sizeof changes);
+        assert_int_equal(changes, wanted & 4 ? HEC_LEVER_RISK_NUMERICS : HEC_LEVER_RISK_ULP);
         done = number;
-        snprintf(name, sizeof name, HEC_ORDERS_ANSWER "%llu", (unsigned long long)number);
+        set = wanted & w->wrong ? 0 : wanted;
+        snprintf(name, sizeof name,
+                 wanted & w->wrong ? HEC_ORDERS_WRONG "%llu/gradients/0.25" : HEC_ORDERS_ANSWER "%llu",
+                 (unsigned long long)number);
         struct hec_activity phase = {.start_ns = now,
                                      .end_ns = now + MS,
                                      .kind = HEC_ACTIVITY_PHASE,
                                      .name = sink->trace_name(sink->context, name)};
         sink->trace_activities(sink->context, &phase, 1);
         fresh = true;
-        set = 0;
         on_speed = on_watts = 1;
         for (int c = 0; c < CANDIDATES; c++) {
-            char word[16];
-            snprintf(word, sizeof word, "lever%d", c);
-            if (strstr((const char *)orders->page + HEC_ORDERS_WANTED, word)) {
-                set |= 1u << c;
-                on_speed *= w->speed[c];
-                on_watts *= w->watts[c];
-            }
+            on_speed *= set & 1u << c ? w->speed[c] : 1;
+            on_watts *= set & 1u << c ? w->watts[c] : 1;
         }
     }
     hec_orders_close(orders);
@@ -223,6 +230,30 @@ TEST(what_never_ends_has_failed) {
     hec_live_search_free(live);
 }
 
+/* What the program finds to compute something else is out at once, however fast it is. */
+TEST(what_computes_something_else_is_out) {
+    static const struct world w = {.speed = {1, 1.3, 2, 1},
+                                   .watts = {1, 1, 1, 1},
+                                   .noise = 0.02,
+                                   .answers = true,
+                                   .wrong = 4,
+                                   .trains = true,
+                                   .counted = true};
+    struct hec_live_search *live;
+    int count, failed = 0;
+    const struct hec_search_trial *rows = play(&w, &live, &count);
+    assert_int_equal(best_of(rows, count, false), 2);
+    for (int i = 0; i < count; i++) {
+        struct hec_orders_answer wrong = hec_live_search_wrong(live, i);
+        assert_int_equal(rows[i].fate == HEC_SEARCH_FAILED, (rows[i].set & 4) != 0);
+        assert_int_equal(wrong.order != 0, (rows[i].set & 4) != 0);
+        assert_true(!wrong.order || (wrong.gradients && wrong.difference == 0.25));
+        failed += wrong.order != 0;
+    }
+    assert_int_equal(failed, 1);
+    hec_live_search_free(live);
+}
+
 /* A program that carries no order out: nothing is known, and after some seconds of steps it is waited for no longer. */
 TEST(nobody_answers) {
     static const struct world w = {
@@ -240,36 +271,55 @@ TEST(nobody_answers) {
 TEST(orders) {
     static const struct {
         const char *phase;
-        uint64_t order;
-    } cases[] = {{"switch/1", 1},
-                 {"switch/18446744073709551615", UINT64_MAX},
-                 {"switch/18446744073709551616", 0},
-                 {"switch/", 0},
-                 {"switch/-1", 0},
-                 {"switch/ 1", 0},
-                 {"switch/1x", 0},
-                 {"Switch/1", 0},
-                 {"", 0}};
+        struct hec_orders_answer says;
+    } cases[] = {{"switch/1", {1, false, false, 0}},
+                 {"switch/18446744073709551615", {UINT64_MAX, false, false, 0}},
+                 {"wrong/7/gradients/0.25", {7, true, true, 0.25}},
+                 {"wrong/7/outputs/1e-06", {7, true, false, 1e-6}},
+                 {"wrong/7/outputs/inf", {7, true, false, INFINITY}},
+                 {"wrong/7", {0}},
+                 {"wrong/7/outputs/", {0}},
+                 {"wrong/7/outputs/nan", {0}},
+                 {"wrong/7/outputs/-1", {0}},
+                 {"wrong/7/outputs/1x", {0}},
+                 {"wrong/7/losses/1", {0}},
+                 {"wrong//outputs/1", {0}},
+                 {"switch/18446744073709551616", {0}},
+                 {"switch/7/outputs/1", {0}},
+                 {"switch/0", {0}},
+                 {"switch/", {0}},
+                 {"switch/-1", {0}},
+                 {"switch/ 1", {0}},
+                 {"switch/1x", {0}},
+                 {"Switch/1", {0}},
+                 {"", {0}}};
     char folder[] = "/tmp/live-XXXXXX", path[PATH_MAX], longest[HEC_ORDERS_WANTED_MAX + 1];
     struct hec_orders orders, second;
     struct hec_why why = {""};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_int_equal(hec_orders_answer(cases[i].phase), cases[i].order);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_orders_answer says = hec_orders_answer(cases[i].phase);
+        assert_int_equal(says.order, cases[i].says.order);
+        assert_int_equal(says.wrong, cases[i].says.wrong);
+        assert_int_equal(says.gradients, cases[i].says.gradients);
+        assert_true(says.difference == cases[i].says.difference);
+    }
     assert_non_null(mkdtemp(folder));
     assert_int_equal(hec_orders_open(folder, &orders, &why), HEC_OK);
     assert_true(hec_orders_open(folder, &second, &why) < 0 && strstr(why.text, "cannot make"));
     memset(longest, 'x', sizeof longest);
     longest[HEC_ORDERS_WANTED_MAX] = '\0';
-    assert_int_equal(hec_orders_give(&orders, longest), HEC_ERR_LIMIT);
+    assert_int_equal(hec_orders_give(&orders, longest, 0), HEC_ERR_LIMIT);
     longest[HEC_ORDERS_WANTED_MAX - 1] = '\0';
-    assert_int_equal(hec_orders_give(&orders, longest), HEC_OK);
-    assert_int_equal(hec_orders_give(&orders, "tf32"), HEC_OK);
+    assert_int_equal(hec_orders_give(&orders, longest, 0), HEC_OK);
+    assert_int_equal(hec_orders_give(&orders, "tf32", HEC_LEVER_RISK_NUMERICS), HEC_OK);
     assert_int_equal(*(uint64_t *)(void *)orders.page, 2);
+    assert_int_equal(*(uint32_t *)(void *)(orders.page + HEC_ORDERS_CHANGES), HEC_LEVER_RISK_NUMERICS);
     assert_string_equal((char *)orders.page + HEC_ORDERS_WANTED, "tf32");
     snprintf(path, sizeof path, "%s", orders.path);
     hec_orders_close(&orders);
     assert_int_equal(access(path, F_OK), -1);
-    assert_int_equal(hec_orders_give(&orders, "tf32"), HEC_ERR_LIMIT); /* there is no page any more */
+    assert_int_equal(hec_orders_give(&orders, "tf32", HEC_LEVER_RISK_NUMERICS),
+                     HEC_ERR_LIMIT); /* there is no page any more */
     hec_orders_close(&orders);
     assert_int_equal(rmdir(folder), 0);
 }

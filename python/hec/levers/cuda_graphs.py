@@ -11,6 +11,7 @@ from . import core, tensors
 
 FRAMEWORK = "torch"
 LIVE = True
+PASSES = 3  # it warms up, captures, and launches what it captured
 _mine: "Optional[compiler.Compiling]" = None
 
 

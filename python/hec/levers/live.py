@@ -5,7 +5,10 @@ next boundary that set takes the place of the one before, and a phase of the tim
 they change nothing until they are asked for, and nothing again once they are not. The others are in from the start, as ever.
 
 A boundary is the first call of an outermost module after a step: the optimizer has stepped, and the next pass has not begun. In a program
-that does not train each call is a step."""
+that does not train each call is a step.
+
+Before a set is put in for the first time, the call that is about to be made is made under it and without it, beside the program
+(shadow.py). A set that computes something else stays out, and the phase says so."""
 
 import mmap
 import os
@@ -13,10 +16,10 @@ import struct
 import sys
 from typing import Any, Callable, Dict, List, Optional
 
-from . import core
+from . import core, shadow
 
 SIZE = 4096
-WANTED, WANTED_MAX = 64, 1024
+CHANGES, WANTED, WANTED_MAX = 8, 64, 1024
 
 _outermost: Any = sys.modules["_hec_hooks.modules"]
 
@@ -64,27 +67,56 @@ class Switcher:
         self.carried_out = 0
         self.stepped = False
         self.pid = os.getpid()
+        self.judged: "Dict[str, Optional[shadow.Wrong]]" = {}  # by the set
+        self.unfit = ""  # why a set was not compared
 
     def step(self, source: int) -> None:
         """One has ended: of the optimizer, where there is one."""
         self.stepped = source == core.optimizers.library.OPTIMIZER or not core.hooks.optimizer_seen
 
-    def boundary(self) -> None:
-        """Before a call of an outermost module."""
+    def boundary(self, module: Any, call: Any, args: tuple, kwargs: dict) -> None:
+        """Before a call of an outermost module, which is made by call(args, kwargs)."""
         if not self.stepped or os.getpid() != self.pid:
             return
         self.stepped = False
         number = self._number()
         if number in (0, self.carried_out):
             return
+        (changes,) = struct.unpack_from("=I", self.page, CHANGES)
         wanted = self.page[WANTED : WANTED + WANTED_MAX].partition(b"\0")[0].decode("utf-8", "replace")
         if self._number() != number:  # it is being written
             self.stepped = True
             return
         began_ns = core.hooks.now_ns()
         self.carried_out = number
-        self._switch([word.partition("=")[0] for word in wanted.split(",")])
-        core.hooks.library.interval(b"switch/%d" % number, began_ns, core.hooks.now_ns())
+        names = [word.partition("=")[0] for word in wanted.split(",") if word]
+        if names and wanted not in self.judged:
+            self.judged[wanted] = self._judge(names, changes, lambda: shadow.Beside(module, call, args, kwargs))
+        wrong = self.judged.get(wanted)
+        self._switch([] if wrong else names)
+        answer = "wrong/%d/%s/%.3g" % (number, wrong.what, wrong.difference) if wrong else "switch/%d" % number
+        core.hooks.library.interval(answer.encode(), began_ns, core.hooks.now_ns())
+
+    def _judge(self, names: "List[str]", changes: int, beside: "Callable[[], shadow.Beside]") -> "Optional[shadow.Wrong]":
+        """None: nothing is wrong, or nothing can be compared. Afterwards some of them are in."""
+        self._switch([])
+        try:
+            compared = beside()
+            compared.measure()
+            self._switch(names)
+            compared.judge(changes, max(getattr(self.armed[name].module, "PASSES", 1) for name in names if name in self.armed))
+        except shadow.Wrong as wrong:
+            wrong.__traceback__ = None  # it holds all that was compared
+            return wrong
+        except shadow.Unfit as why:
+            self.unfit = str(why)
+        except Exception as error:
+            if shadow.of_a_signal(error):
+                raise
+            self.unfit = "%s: %s" % (type(error).__name__, str(error)[:200])
+        if self.unfit:
+            core.hooks.library.fact("shadow.unfit", self.unfit)
+        return None
 
     def _number(self) -> int:
         return int(struct.unpack_from("=Q", self.page, 0)[0])
@@ -123,10 +155,12 @@ def _watch(switcher: Switcher) -> None:
         switcher.step(source)
         return int(inner(unit, units, source, t_ns))
 
-    def before_call() -> None:
+    def before_call(module: Any, call: Any, args: tuple, kwargs: dict) -> None:
         try:
-            switcher.boundary()
+            switcher.boundary(module, call, args, kwargs)
         except Exception as error:
+            if shadow.of_a_signal(error):
+                raise
             _outermost.before_call = None
             core.hooks.failed("live levers", error)
 

@@ -1,0 +1,254 @@
+"""A pass of the program's module under a set of levers, beside the same pass without it, at a boundary (live.py): the same inputs, random
+numbers and buffers, and the same gradient of what it gives. What comes out is compared, by the class of the levers and by how far two
+passes without them differ; then all is put back. So a set that computes something else never computes for the program.
+
+Nothing is judged, which is said, where the program's module cannot be called twice: it keeps what cannot be put back, is given what is no
+tensor, draws numbers that nobody can set, or its gradients have hooks; or where a lever draws others by its class."""
+
+import collections
+import random
+import signal
+import sys
+import types
+from typing import Any, Dict, Iterable, Iterator, List, Tuple
+
+from . import calls, core, tensors
+
+# As enum hec_lever_risk has them (act/levers.h).
+EXACT, LAST_BITS, DRAWS, NUMERICS = range(4)
+
+# Relative differences (Euclidean) that are allowed of what a module gives, of all its gradients, and of the gradient of one parameter
+# that is no small part of them. In fp32 honest compilers differ by 1e-6 to 1e-5. With fewer bits a rounding is 4e-3 (bf16) or 5e-4 (TF32, fp16),
+# and adds up over layers: honest bf16 is off by 0.3 to 3 % in outputs, 1 to 8 % in gradients.
+LIMITS = {EXACT: (0.0, 0.0, 0.0), LAST_BITS: (1e-3, 2e-3, 0.01), NUMERICS: (0.1, 0.25, 0.5)}
+LIMITS_COARSE = (0.05, 0.1, 0.25)  # last bits, where the program itself computes with fewer
+REPEATS = 4.0  # times what two passes without levers differ by
+PART_LEAST = 0.02  # of the norm of all gradients; smaller ones are rounding, as of a bias before a normalisation
+OUTPUTS, GRADIENTS = "outputs", "gradients"
+
+
+class Unfit(Exception):
+    """Why nothing can be compared here."""
+
+
+class Wrong(Exception):
+    """What is off, and by how much."""
+
+    def __init__(self, what: str, difference: float) -> None:
+        super().__init__("its %s differ by %.3g of themselves" % (what, difference))
+        self.what, self.difference = what, difference
+
+
+class Passed:
+    """What a pass gave."""
+
+    def __init__(self, outputs: "List[Any]", gradients: "List[Any]") -> None:
+        self.outputs, self.gradients = outputs, gradients
+
+
+class Differences:
+    """Of one pass from another: of outputs, of all gradients, of the worst gradient of a parameter."""
+
+    def __init__(self, one: Passed, other: Passed) -> None:
+        if [value.shape for value in one.outputs] != [value.shape for value in other.outputs]:
+            raise Wrong(OUTPUTS, float("inf"))
+        self.outputs = _off(_norms(one.outputs), _norms(_less(one.outputs, other.outputs)))
+        norms, off = _norms(one.gradients), _norms(_less(one.gradients, other.gradients))
+        self.gradients = _off(norms, off)
+        least = PART_LEAST * sum(norm * norm for norm in norms) ** 0.5
+        self.part = max((_off([norm], [o]) for norm, o in zip(norms, off) if norm >= least and norm > 0), default=0.0)
+
+
+class Beside:
+    """The program's call at a boundary, made again and again."""
+
+    def __init__(self, module: Any, call: "calls.Call", args: tuple, kwargs: dict) -> None:
+        self.module, self.call, self.args, self.kwargs = module, call, args, kwargs
+        self.torch = core.hooks.torch
+        self.parameters = [weight for weight in module.parameters() if weight.requires_grad]
+        self.draws = False
+        _check(module, self.parameters, args, kwargs)
+        self.state = Kept(module)
+
+    def measure(self) -> None:
+        """Without the levers, twice: what is right, and how far from itself the module is anyway."""
+        self.base = self._pass()
+        self._check_room()
+        if not all(bool(self.torch.isfinite(value).all()) for value in self.base.outputs):
+            raise Unfit("what the module gives is not finite")
+        self.own = Differences(self.base, self._pass())
+        most = LIMITS[NUMERICS]
+        if not (self.own.outputs <= most[0] and self.own.gradients <= most[1]):
+            raise Unfit("the module does not repeat itself")
+
+    def judge(self, changes: int, passes: int) -> None:
+        """Under the levers, which raises Wrong. changes: the class of the set; passes: so many calls until the levers are what they will be."""
+        if changes == DRAWS and self.draws:
+            raise Unfit("its levers draw other random numbers")
+        for _ in range(passes):
+            passed = self._pass()
+        off = Differences(self.base, passed)
+        limits = LIMITS.get(changes, LIMITS[LAST_BITS])
+        if changes in (LAST_BITS, DRAWS) and _is_coarse(self.module):
+            limits = LIMITS_COARSE
+        for what, difference, own, limit in (
+            (OUTPUTS, off.outputs, self.own.outputs, limits[0]),
+            (GRADIENTS, off.gradients, self.own.gradients, limits[1]),
+            (GRADIENTS, off.part, self.own.part, limits[2]),
+        ):
+            if not difference <= max(limit, REPEATS * own):
+                raise Wrong(what, difference)
+
+    def _pass(self) -> Passed:
+        torch = self.torch
+        try:
+            args, kwargs = tensors.replaced([self.args, self.kwargs], _copy)
+            drawn = self.state.drawn()
+            given = self.call(args, kwargs)
+            self.draws |= not all(torch.equal(a, b) for a, b in zip(drawn, self.state.drawn()))
+            outputs = [value for value in tensors.each(given) if value.is_floating_point()]
+            if not outputs:
+                raise Unfit("the module gives no numbers")
+            gradients: "List[Any]" = []
+            roots = [value for value in outputs if value.requires_grad]
+            if roots and self.parameters and torch.is_grad_enabled():
+                weights = [_weight(value, i) for i, value in enumerate(roots)]
+                gradients = list(torch.autograd.grad(roots, self.parameters, weights, allow_unused=True))
+            return Passed([value.detach().clone() for value in outputs], gradients)
+        finally:
+            self.state.restore()
+
+    def _check_room(self) -> None:
+        """For what another pass gives, and as much again."""
+        device, cuda = next(self.module.parameters()).device, self.torch.cuda
+        if device.type != "cuda":
+            return
+        needed = 2 * sum(value.numel() * value.element_size() for value in self.base.outputs + self.base.gradients if value is not None)
+        left = cuda.mem_get_info(device)[0] + cuda.memory_reserved(device) - cuda.memory_allocated(device)
+        if needed > left / 2:
+            raise Unfit("there is no memory for it")
+
+
+class Kept(calls.State):
+    """What a call may change, and is put back: also what lies in attributes of the modules, in containers and objects there."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        torch = core.hooks.torch
+        self.python = random.getstate()
+        numpy = sys.modules.get("numpy")
+        self.numpy = (numpy.random, numpy.random.get_state()) if numpy is not None and hasattr(numpy, "random") else None
+        self.containers: "Dict[int, Tuple[Any, Any]]" = {}
+        values: "Dict[int, Tuple[Any, Any]]" = {}
+        registered = {id(tensor) for tensor in [*module.parameters(), *module.buffers()]}
+        for _, names in self.attributes:
+            for value in names.values():
+                found = _container(value)
+                if found is not None:
+                    self.containers[id(found)] = (found, found.copy())
+                for tensor in tensors.each(value if found is None else found):
+                    if type(tensor) is torch.Tensor and id(tensor) not in registered:
+                        values[id(tensor)] = (tensor, tensor.detach().clone())
+        self.buffers += values.values()
+
+    def restore(self) -> None:
+        for value, before in self.containers.values():
+            if not _alike(value, before):
+                value.clear()
+                value.extend(before) if isinstance(value, (list, collections.deque)) else value.update(before)
+        super().restore()
+        random.setstate(self.python)
+        if self.numpy is not None:
+            self.numpy[0].set_state(self.numpy[1])
+
+    def drawn(self) -> "List[Any]":
+        torch = core.hooks.torch
+        return [torch.get_rng_state()] + ([torch.cuda.get_rng_state(self.device)] if self.cuda is not None else [])
+
+
+def _container(value: Any) -> Any:
+    """A list, dictionary or set; an object's attributes; None: it keeps nothing."""
+    if isinstance(value, (list, dict, set, collections.deque)):
+        return value
+    of_torch = isinstance(value, (core.hooks.torch.Tensor, core.hooks.torch.nn.Module))
+    if of_torch or isinstance(value, (type, types.FunctionType, types.ModuleType)):
+        return None
+    attributes = getattr(value, "__dict__", None)
+    return attributes if type(attributes) is dict else None
+
+
+def of_a_signal(error: BaseException) -> bool:
+    """A handler of the program raised it: it is the program's affair, wherever it came."""
+    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()}
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code in handlers:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _check(module: Any, parameters: "List[Any]", args: tuple, kwargs: dict) -> None:
+    if calls.is_sharded(module) or any(type(part).__name__ == "DistributedDataParallel" for part in module.modules()):
+        raise Unfit("its passes are those of several ranks")
+    if any(weight._backward_hooks for weight in parameters):
+        raise Unfit("its gradients have hooks")
+    for value in _leaves([args, kwargs]):
+        if not (value is None or isinstance(value, (bool, int, float, str, core.hooks.torch.Tensor, core.hooks.torch.dtype))):
+            raise Unfit("it is given a %s" % type(value).__name__)
+
+
+def _leaves(value: Any) -> "List[Any]":
+    if isinstance(value, dict):
+        return [leaf for part in value.values() for leaf in _leaves(part)]
+    if isinstance(value, (list, tuple)):
+        return [leaf for part in value for leaf in _leaves(part)]
+    return [value]
+
+
+def _copy(tensor: Any) -> Any:
+    return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+
+
+def _weight(value: Any, number: int) -> Any:
+    """The gradient of an output: drawn, always the same, and not from the program's random numbers."""
+    torch = core.hooks.torch
+    drawn = torch.Generator(device=value.device)
+    drawn.manual_seed(number + 1)
+    return torch.randn(value.shape, generator=drawn, device=value.device, dtype=torch.float32).to(value.dtype)
+
+
+def _norms(values: "Iterable[Any]") -> "List[float]":
+    """0 where there is none."""
+    return [0.0 if value is None else float(value.float().norm()) for value in values]
+
+
+def _less(one: "List[Any]", other: "List[Any]") -> "Iterator[Any]":
+    return (b if a is None else a if b is None else a.float() - b.float() for a, b in zip(one, other))
+
+
+def _off(norms: "List[float]", off: "List[float]") -> float:
+    size, difference = (sum(norm * norm for norm in norms) ** 0.5 for norms in (norms, off))
+    if difference == 0:
+        return 0.0
+    return difference / size if size > 0 and difference == difference else float("inf")
+
+
+def _is_coarse(module: Any) -> bool:
+    """The program computes with fewer bits than fp32 has, or may."""
+    torch = core.hooks.torch
+    device = calls.device_of(module)
+    autocast = torch.is_autocast_enabled() or (device == "cpu" and torch.is_autocast_cpu_enabled())
+    tf32 = device == "cuda" and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
+    return autocast or tf32 or bool(calls.floating(module) - {torch.float32, torch.float64})
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """By identity: to compare tensors gives tensors."""
+    if len(one) != len(other):
+        return False
+    if isinstance(one, dict):
+        return all(a is b and one[a] is other[b] for a, b in zip(one, other))
+    if isinstance(one, set):
+        return bool(one == other)
+    return all(a is b for a, b in zip(one, other))
