@@ -190,7 +190,7 @@ static void wake(struct sim_clock_slot *slot, bool signalled) {
 
 /* ---- does it sleep? ---- */
 
-enum sleeps { AWAKE, ASLEEP, ASLEEP_SINCE, GONE };
+enum sleeps { AWAKE, ASLEEP, ASLEEP_SINCE, STOPPED, GONE };
 
 /* A file of the kernel about it; 0: there is no such thread. */
 static size_t read_about(const struct sim_clock_slot *slot, const char *what, char *text, size_t size) {
@@ -240,7 +240,7 @@ static enum sleeps look_at(struct sim_clock_slot *slot) {
     uint64_t ran = strtoull(text, NULL, 10) + 1; /* 0: never looked at */
     bool since = slot->ran == ran;
     slot->ran = ran;
-    return since ? ASLEEP_SINCE : ASLEEP;
+    return !since ? ASLEEP : state == 'S' ? ASLEEP_SINCE : STOPPED;
 }
 
 /* ---- time moves ---- */
@@ -260,20 +260,21 @@ static bool all_sleep(struct sim_clock *clock) {
         struct sim_clock_slot *slot = &clock->slots[i];
         bool look = slot->state == SIM_CLOCK_RUNS ||
                     (slot->state == SIM_CLOCK_WAITS && __atomic_load_n(&slot->look, __ATOMIC_SEQ_CST));
-        if (slot->state == SIM_CLOCK_WAITS && slot != mine && __atomic_load_n(&slot->sent, __ATOMIC_SEQ_CST))
-            return false; /* it has yet to see whether that ends its wait */
-        if (!look || slot == mine)
+        bool sent = slot->state == SIM_CLOCK_WAITS && __atomic_load_n(&slot->sent, __ATOMIC_SEQ_CST);
+        if ((!look && !sent) || slot == mine)
             continue;
         enum sleeps sleeps = look_at(slot);
         if (sleeps == GONE) {
             slot->state = SIM_CLOCK_FREE;
             clock_poke(clock, slot->pid); /* the other threads of a process that ends may be about to */
             since = false;
-        } else if (sleeps == AWAKE || __atomic_load_n(&slot->entering, __ATOMIC_SEQ_CST)) {
+        } else if (sleeps == AWAKE || __atomic_load_n(&slot->entering, __ATOMIC_SEQ_CST) ||
+                   (sent && sleeps != STOPPED)) { /* it has yet to see whether the signal ends its wait */
             slot->ran = 0;
             return false;
-        } else if (sleeps == ASLEEP)
+        } else if (sleeps == ASLEEP) {
             since = false;
+        }
     }
     return since;
 }
