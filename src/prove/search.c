@@ -146,7 +146,10 @@ static uint32_t best_tried(const struct hec_search_plan *plan, const struct hec_
 
 static struct hec_search_step end_with(const struct hec_search_plan *plan, const struct hec_search_trial *trials,
                                        int count, uint32_t best) {
+    const struct hec_search_trial *t = find(trials, count, best);
     bool worth = effect_of(plan, trials, count, best) <= log(1 - plan->saving_least);
+    if (worth && t && t->part) /* blocks are short: what they save is more than how they differ anyway */
+        worth = hec_search_cost(trials, count, best).high < 1;
     return (struct hec_search_step){true, worth ? best : 0};
 }
 
@@ -154,7 +157,8 @@ static struct hec_search_step end_with(const struct hec_search_plan *plan, const
 static double gain_of(const struct hec_search_trial *trials, int count, int part) {
     int freedom;
     double squares = squares_of(trials, count, COST, part, &freedom);
-    double floor = part && freedom ? HEC_SEARCH_NOISE * sqrt(squares / freedom / HEC_SEARCH_BLOCKS) : 0;
+    double times = part && freedom ? fmax(HEC_SEARCH_NOISE, hec_student_quantile(0.975, freedom)) : 0;
+    double floor = times > 0 ? times * sqrt(squares / freedom / HEC_SEARCH_BLOCKS) : 0;
     return fmax(HEC_SEARCH_GAIN, floor);
 }
 

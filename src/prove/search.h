@@ -18,7 +18,8 @@
 #define HEC_SEARCH_GAIN                                                                                                \
     0.005 /* of joules by unit: half of what one trial is known to, at the noise of a real card (docs/prove.md) */
 #define HEC_SEARCH_NOISE                                                                                               \
-    2 /* blocks of a running program are short: a set is better by so many times what two of them differ by */
+    2 /* blocks of a running program are short: a set is better by so many times what two of them differ by, or by more \
+         where few of the base are known (Student); what is found in the end saves something at 95 % */
 #define HEC_SEARCH_BLOCKS 2   /* of each set that is taken for better; and of the base one after every two others */
 #define HEC_SEARCH_WORSE 0.15 /* a layout or a compiler may cost that, and pay beside half precision */
 
