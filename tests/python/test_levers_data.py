@@ -464,7 +464,10 @@ KILLED = """
             while True:
                 k += 1
                 torch.save(state(k), "c.pt")
-        time.sleep(random.uniform(0.003, 0.03))
+        worked = ~child << 3 | 2  # clock_getcpuclockid(): by its own time it is killed, however long it waits for a processor
+        until = time.clock_gettime(worked) + random.uniform(0.003, 0.03)
+        while time.clock_gettime(worked) < until:
+            time.sleep(0.0005)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         left += any(name.startswith(".hec-save.") for name in os.listdir("."))
