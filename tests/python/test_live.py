@@ -341,6 +341,79 @@ assert state["n"] == 4
 """)
 
 
+INTERRUPTED = """
+import random, signal
+class Late(Exception):
+    pass
+def late(number, frame):
+    raise Late
+signal.signal(signal.SIGALRM, late)
+
+class Interrupts:
+    '''A signal at the n-th line that levers run.'''
+    def __init__(self, at):
+        self.at, self.lines = at, 0
+    def __call__(self, frame, event, argument):
+        if "/hec/levers/" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            self.lines += 1
+            if self.lines == self.at:
+                signal.raise_signal(signal.SIGALRM)
+        return self
+
+def play(names, at):
+    '''A training that is interrupted in a switch or in the comparison before it, and goes on: what it comes to, and how many lines ran.'''
+    module = cnn()
+    struct.pack_into("=Q", page, 0, 0)
+    seen, interrupts = 0, Interrupts(at)
+    with levers(names) as said:
+        optimizer = adamw(module)
+        train(module, optimizer, steps=2, set_to_none=False)
+        order(names, 0)
+        sys.settrace(interrupts)
+        try:
+            train(module, optimizer, steps=1, set_to_none=False)
+        except Late:
+            seen = 1
+        finally:
+            sys.settrace(None)
+        assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()), at
+        for group in optimizer.param_groups:  # as a watchdog would go on: from what it knows
+            group["lr"] = 0.01
+        module.load_state_dict(cnn().state_dict())
+        optimizer.load_state_dict(adamw(module).state_dict())
+        order("")
+        losses = train(module, optimizer, steps=3, set_to_none=False)[0]
+        order(names, 0)
+        losses += train(module, optimizer, steps=3, set_to_none=False)[0]
+        on = armed()
+    return (losses, [value.clone() for value in module.state_dict().values()] + [torch.rand(3)]), seen, interrupts.lines, on, said
+"""
+
+
+def test_an_interruption_at_any_line_is_the_programs(run):
+    """A handler's exception reaches the program from every line of a switch and of the comparison; then all goes on as if it had not come."""
+    run(INTERRUPTED + """
+names = "set_to_none,keep_memory"
+module = cnn()
+optimizer = adamw(module)
+train(module, optimizer, steps=3, set_to_none=False)
+module.load_state_dict(cnn().state_dict())
+optimizer.load_state_dict(adamw(module).state_dict())
+losses = train(module, optimizer, steps=3, set_to_none=False)[0] + train(module, optimizer, steps=3, set_to_none=False)[0]
+right = losses, [value.clone() for value in module.state_dict().values()] + [torch.rand(3)]
+result, seen, lines, on, said = play(names, 0)
+assert same(right, result) and not seen and on == set(names.split(",")) and lines > 200, (seen, on, lines)
+drawn = random.Random(1)
+for at in sorted({1, 2, 3, *(drawn.randrange(1, lines - 50) for _ in range(40))}):
+    result, seen, _, on, said = play(names, at)
+    assert seen and same(right, result) and on == set(names.split(",")), (at, seen, on)
+    assert all(state != "failed" for state, _ in said.values()), (at, said)
+    assert not modules.arounds and modules.before_call is None
+""")
+
+
 def test_a_fork_and_a_missing_page(run):
     """A child goes on without orders; a page that is not there costs the levers, not the program."""
     run("""

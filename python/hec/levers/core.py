@@ -1,5 +1,6 @@
 """What levers share: their reports, and the patches of the hooks."""
 
+import signal
 import sys
 import warnings
 from typing import Any, Callable
@@ -37,11 +38,14 @@ class Lever:
         self._say("failed", text)
 
     def broke(self, error: BaseException, revert: "Callable[[], None]") -> None:
-        """In the `except` of a lever: it is taken out, and the program goes on without it."""
+        """In the `except` of a lever: it is taken out, and the program goes on without it. What a signal's handler raised meanwhile is the
+        program's, and goes on to it."""
         try:
             revert()
         except Exception:
             pass
+        if of_a_signal(error):
+            raise error
         self.failed("%s: %s" % (type(error).__name__, (str(error).strip().splitlines() or [""])[0][:200]))
 
     def _say(self, state: str, text: str) -> None:
@@ -56,6 +60,34 @@ class Lever:
             hooks.facts[key] = text  # a helper of the program, so far: reported when it proves to be more
         else:
             hooks.library.fact(key, text)
+
+
+def of_a_signal(error: BaseException) -> bool:
+    """Whether a handler of the program raised it."""
+    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()}
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code in handlers:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+class shielded:
+    """What is done in it is done whole: the signals of this thread wait, for milliseconds."""
+
+    def __init__(self) -> None:
+        self.before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+    def __enter__(self) -> None:
+        try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        except BaseException:  # of a handler whose signal came before
+            self.__exit__()
+            raise
+
+    def __exit__(self, *error: Any) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.before)
 
 
 def seldom(count: int) -> bool:

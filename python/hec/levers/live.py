@@ -46,6 +46,7 @@ class Armed:
                 self.applied = False
                 self.module.revert()
         except Exception as error:
+            self.on = self.applied = False
             self.lever.broke(error, self.module.revert)
 
     def end(self) -> None:
@@ -88,12 +89,12 @@ class Switcher:
             self.stepped = True
             return
         began_ns = core.hooks.now_ns()
-        self.carried_out = number
         names = [word.partition("=")[0] for word in wanted.split(",") if word]
         if names and wanted not in self.judged:
             self.judged[wanted] = self._judge(names, changes, lambda: shadow.Beside(module, call, args, kwargs))
         wrong = self.judged.get(wanted)
         self._switch([] if wrong else names)
+        self.carried_out = number
         answer = "wrong/%d/%s/%.3g" % (number, wrong.what, wrong.difference) if wrong else "switch/%d" % number
         core.hooks.library.interval(answer.encode(), began_ns, core.hooks.now_ns())
 
@@ -111,7 +112,7 @@ class Switcher:
         except shadow.Unfit as why:
             self.unfit = str(why)
         except Exception as error:
-            if shadow.of_a_signal(error):
+            if core.of_a_signal(error):
                 raise
             self.unfit = "%s: %s" % (type(error).__name__, str(error)[:200])
         if self.unfit:
@@ -123,10 +124,11 @@ class Switcher:
 
     def _switch(self, wanted: "List[str]") -> None:
         """Off comes first, in the other order: a lever finds what it found when it was put in."""
-        for name, armed in reversed(list(self.armed.items())):
-            armed.switch(armed.on and name in wanted)
-        for name, armed in self.armed.items():
-            armed.switch(name in wanted)
+        with core.shielded():
+            for name, armed in reversed(list(self.armed.items())):
+                armed.switch(armed.on and name in wanted)
+            for name, armed in self.armed.items():
+                armed.switch(name in wanted)
 
 
 _switcher: "Optional[Switcher]" = None
@@ -159,7 +161,7 @@ def _watch(switcher: Switcher) -> None:
         try:
             switcher.boundary(module, call, args, kwargs)
         except Exception as error:
-            if shadow.of_a_signal(error):
+            if core.of_a_signal(error):
                 raise
             _outermost.before_call = None
             core.hooks.failed("live levers", error)

@@ -7,7 +7,6 @@ tensor, draws numbers that nobody can set, or its gradients have hooks; or where
 
 import collections
 import random
-import signal
 import sys
 import types
 from typing import Any, Dict, Iterable, Iterator, List, Tuple
@@ -100,7 +99,7 @@ class Beside:
                 raise Wrong(what, difference)
 
     def _pass(self) -> Passed:
-        torch = self.torch
+        torch, shield = self.torch, core.shielded()
         try:
             args, kwargs = tensors.replaced([self.args, self.kwargs], _copy)
             drawn = self.state.drawn()
@@ -116,7 +115,11 @@ class Beside:
                 gradients = list(torch.autograd.grad(roots, self.parameters, weights, allow_unused=True))
             return Passed([value.detach().clone() for value in outputs], gradients)
         finally:
-            self.state.restore()
+            try:
+                shield.__enter__()
+            finally:
+                self.state.restore()
+                shield.__exit__()
 
     def _check_room(self) -> None:
         """For what another pass gives, and as much again."""
@@ -175,17 +178,6 @@ def _container(value: Any) -> Any:
         return None
     attributes = getattr(value, "__dict__", None)
     return attributes if type(attributes) is dict else None
-
-
-def of_a_signal(error: BaseException) -> bool:
-    """A handler of the program raised it: it is the program's affair, wherever it came."""
-    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()}
-    traceback = error.__traceback__
-    while traceback is not None:
-        if traceback.tb_frame.f_code in handlers:
-            return True
-        traceback = traceback.tb_next
-    return False
 
 
 def _check(module: Any, parameters: "List[Any]", args: tuple, kwargs: dict) -> None:
