@@ -10,7 +10,7 @@
 #define SETTLE_STEPS 3 /* after a switch: memory is allocated anew, code is compiled */
 #define STEPS_LEAST 4
 #define EDGES_LEAST 2
-#define WARM_STEPS 8 /* before the first block */
+#define WARM_STEPS 8 /* before the first block; these and those above are of each rank */
 #define LONG_TIMES 10
 #define LONG_S                                                                                                         \
     0.5 /* a step that takes so long, and so many times those before it, is none of the block's: the block begins anew */
@@ -38,6 +38,7 @@ struct hec_live_search {
         struct hec_orders_answer answer;
     } names[NAMES];
     uint32_t set; /* of the order at hand */
+    int answers;  /* to the order at hand: each rank gives one */
     bool carried_out, trains;
     int64_t ordered_ns, warm;
     int unanswered;           /* steps since the order */
@@ -64,7 +65,7 @@ static void order(struct hec_live_search *l, uint32_t set, int64_t now_ns) {
     enum hec_lever_risk changes = l->plan.text(l->plan.context, set, text);
     l->set = set;
     l->carried_out = false;
-    l->unanswered = 0;
+    l->unanswered = l->answers = 0;
     l->ordered_ns = now_ns;
     if (hec_orders_give(&l->orders, text, (uint32_t)changes) < 0)
         atomic_store(&l->enough, true);
@@ -110,6 +111,10 @@ static void end_block(struct hec_live_search *l) {
     decide(l, l->end_ns);
 }
 
+static int ranks_of(const struct hec_live_search *l) {
+    return l->plan.ranks > 1 ? l->plan.ranks : 1;
+}
+
 static void take_step(struct hec_live_search *l, const struct hec_activity *step) {
     if (step->detail != HEC_STEP_OPTIMIZER && (l->trains || step->detail != HEC_STEP_MODULE))
         return;
@@ -118,12 +123,15 @@ static void take_step(struct hec_live_search *l, const struct hec_activity *step
         l->warm = 0;
     }
     int64_t t_ns = step->end_ns;
+    if (l->orders.number && !l->carried_out)
+        hec_orders_agree(&l->orders, ranks_of(l));
     if (!l->orders.number) {
-        if (++l->warm >= WARM_STEPS)
+        if (++l->warm >= WARM_STEPS * ranks_of(l))
             decide(l, t_ns);
         return;
     }
-    if (!l->carried_out && ++l->unanswered >= UNANSWERED_STEPS && (double)(t_ns - l->ordered_ns) > UNANSWERED_S * 1e9)
+    if (!l->carried_out && ++l->unanswered >= UNANSWERED_STEPS * ranks_of(l) &&
+        (double)(t_ns - l->ordered_ns) > UNANSWERED_S * 1e9)
         atomic_store(&l->enough, true);
     if (!l->carried_out || t_ns < l->begin_ns)
         return;
@@ -142,7 +150,8 @@ static void take_step(struct hec_live_search *l, const struct hec_activity *step
     l->steps++;
     l->units += isfinite(step->amount) && step->amount > 0 ? step->amount : NAN;
     l->end_ns = t_ns;
-    if (l->steps >= STEPS_LEAST && so_far_s + took_s >= l->plan.block_s && (isfinite(watts_of(l)) || !l->plan.devices))
+    if (l->steps >= STEPS_LEAST * ranks_of(l) && so_far_s + took_s >= l->plan.block_s &&
+        (isfinite(watts_of(l)) || !l->plan.devices))
         end_block(l);
 }
 
@@ -154,8 +163,10 @@ static void take_answer(struct hec_live_search *l, const struct hec_orders_answe
         decide(l, t_ns);
         return;
     }
+    if (++l->answers < ranks_of(l))
+        return;
     l->carried_out = true;
-    l->settle = SETTLE_STEPS;
+    l->settle = SETTLE_STEPS * ranks_of(l);
     l->anew = 0;
     begin_block(l, t_ns);
 }

@@ -21,6 +21,7 @@
 struct hec_live_plan {
     struct hec_search_plan search;
     uint64_t devices; /* bits of those that the program uses */
+    int ranks;        /* of the program's job, all on this host; 0, 1: one process */
     double block_s;   /* of a block, at least */
     int64_t until_ns; /* monotonic: no block begins later */
     /* The levers of a set, as in HEC_LEVERS, into text of HEC_ORDERS_WANTED_MAX; the most that one of them changes. */

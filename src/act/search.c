@@ -388,6 +388,7 @@ static int search_live(struct run *run, struct hec_trial_end *end, struct hec_wh
     struct hec_live_plan plan = {
         .search = {.slowdown_most = search->slowdown_most, .saving_least = search->saving_least, .part = 1},
         .devices = search->devices,
+        .ranks = search->ranks,
         .block_s = LIVE_BLOCK_S,
         .text = text_of,
         .context = run};

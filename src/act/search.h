@@ -45,7 +45,8 @@ struct hec_search {
     int64_t loss_steps;   /* as in hec_experiment_plan */
     int64_t until_ns;     /* monotonic: no trial begins that is not expected to end before */
     uint64_t devices;     /* bits of those that the program uses */
-    bool live;            /* it has steps, and is one process: its levers may be switched while it runs */
+    bool live;            /* it has steps, and all of it is on this host: its levers may be switched while it runs */
+    int ranks;            /* of its job; 0: it is no job */
 };
 
 /* One trial, the base's too; or a block of a program that went on (trial.part), of which only the trial is known. */

@@ -227,12 +227,15 @@ static void add_step(char *text, size_t size, const struct hec_summary *s) {
                  100 * step->best, 100 * step->low, 100 * step->high);
 }
 
-/* A program of one process that calls modules of PyTorch: its levers can be switched between two steps. A block's joules are those of the
- * energy counters, so that each of its devices has to have one. */
+/* A program that calls modules of PyTorch, with all of its ranks on this host: its levers can be switched between two steps. A block's joules
+ * are those of the energy counters, so that each of its devices has to have one. */
 static void find_live(struct try *t) {
     const struct hec_summary *first = &t->run.measure.summary;
     bool steps = first->steps.source == HEC_STEP_OPTIMIZER || first->steps.source == HEC_STEP_MODULE;
-    t->search.live = steps && first->pytorch[0] && first->job.size < 2 && !hec_args_has(&t->run.args, HEC_OPT_RESTART);
+    bool here =
+        first->job.size < 2 || (first->job.size == first->job.rank_count && first->job.size <= HEC_ORDERS_RANKS_MOST);
+    t->search.live = steps && here && first->pytorch[0] && !hec_args_has(&t->run.args, HEC_OPT_RESTART);
+    t->search.ranks = first->job.size;
     for (int i = 0; i < first->device_count; i++)
         if (first->devices[i].readings.used && !first->devices[i].readings.device.has_energy_counter)
             t->search.live = false;

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define AHEAD 2 /* steps: a rank may be one ahead of another */
+
 int hec_orders_open(const char *folder, struct hec_orders *out, struct hec_why *why) {
     *out = (struct hec_orders){.path = ""};
     if (snprintf(out->path, sizeof out->path, "%s/orders", folder) >= (int)sizeof out->path)
@@ -43,10 +45,28 @@ int hec_orders_give(struct hec_orders *orders, const char *levers, uint32_t chan
         return HEC_ERR_LIMIT;
     uint64_t *number = (uint64_t *)(void *)orders->page;
     __atomic_store_n(number, 0, __ATOMIC_SEQ_CST);
+    memset(orders->page + HEC_ORDERS_FROM, 0, sizeof(uint64_t));
     memcpy(orders->page + HEC_ORDERS_CHANGES, &changes, sizeof changes);
     memcpy(orders->page + HEC_ORDERS_WANTED, levers, length + 1);
     __atomic_store_n(number, ++orders->number, __ATOMIC_SEQ_CST);
     return HEC_OK;
+}
+
+void hec_orders_agree(struct hec_orders *orders, int ranks) {
+    uint64_t latest = 0;
+    if (!orders->page || ranks > HEC_ORDERS_RANKS_MOST)
+        return;
+    uint64_t *from = (uint64_t *)(void *)(orders->page + HEC_ORDERS_FROM);
+    if (__atomic_load_n(from, __ATOMIC_SEQ_CST))
+        return;
+    for (int i = 0; i < ranks; i++) {
+        uint64_t *rank = (uint64_t *)(void *)(orders->page + HEC_ORDERS_RANKS + i * HEC_ORDERS_RANK_SIZE);
+        if (__atomic_load_n(&rank[0], __ATOMIC_SEQ_CST) != orders->number)
+            return;
+        uint64_t step = __atomic_load_n(&rank[1], __ATOMIC_SEQ_CST);
+        latest = step > latest ? step : latest;
+    }
+    __atomic_store_n(from, latest + AHEAD, __ATOMIC_SEQ_CST);
 }
 
 /* A number of digits alone, which moves *text behind it; 0: there is none. */

@@ -19,7 +19,7 @@ number = 0
 def order(names, changes=3):
     global number
     number += 1
-    struct.pack_into("=QI", page, 0, 0, changes)
+    struct.pack_into("=QIxxxxQ", page, 0, 0, changes, 0)
     page[64:64 + len(names) + 1] = names.encode() + bytes(1)
     struct.pack_into("=Q", page, 0, number)
 
@@ -435,6 +435,54 @@ with levers("set_to_none") as said:
     assert os.waitpid(pid, 0)[1] == 0
     train(module, optimizer, steps=2)
     assert armed() == {"set_to_none"}
+""")
+
+
+def test_ranks_switch_before_the_same_step(run):
+    """Each says what it has read; none waits; what they compute is what they compute without."""
+    run("from ranks_common import *\n" + """
+import random, threading, time
+RANKS, FROM, DONE, END = 2048, 16, 4000, 4095
+names = "set_to_none,keep_memory"
+def hec():
+    '''As src/act/live.c does it: it says from which step on, when all have read the order.'''
+    turn = 0
+    while not page[END]:
+        order("" if turn % 3 == 2 else names if turn % 3 else "keep_memory", 0)
+        said = [(0, 0)] * 2
+        while any(read != number for read, _ in said) and not page[END]:
+            time.sleep(0.001)
+            said = [struct.unpack_from("=QQ", page, RANKS + 16 * rank) for rank in range(2)]
+        since = max(step for _, step in said) + 2
+        struct.pack_into("=Q", page, FROM, since)
+        while min(page[DONE : DONE + 2]) <= since and not page[END]:  # the next order comes when this one was carried out
+            time.sleep(0.001)
+        turn += 1
+
+def work(names, steps=120):
+    drawn = random.Random(dist.get_rank())
+    with levers(names) as said:
+        module = DDP(net())
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.05)
+        generator, seen = torch.Generator().manual_seed(7 + dist.get_rank()), []
+        for step in range(steps):
+            optimizer.zero_grad(set_to_none=False)
+            module(torch.randn(4, 64, generator=generator)).square().mean().backward()
+            seen.append(sorted(armed()) if names else None)
+            page[DONE + dist.get_rank()] = step
+            optimizer.step()
+            time.sleep(drawn.uniform(0, 0.004))
+    return [weight.tolist() for weight in module.parameters()], seen
+
+import time
+plain = in_ranks(lambda rank: work(""))
+hecs = threading.Thread(target=hec)
+hecs.start()
+one, other = in_ranks(lambda rank: work(names))
+page[END] = 1
+hecs.join()
+assert one[1] == other[1], [(i, a, b) for i, (a, b) in enumerate(zip(one[1], other[1])) if a != b]
+assert len({str(on) for on in one[1]}) == 3 and one[0] == other[0] == plain[0][0]
 """)
 
 

@@ -19,6 +19,7 @@ struct world {
     double wander; /* its watts wander by so much, over a minute or two, as the device's heat does */
     double slips;  /* its speed slips by so much for some seconds, now and then */
     unsigned seed;
+    int ranks;         /* 0: one process */
     bool answers;      /* it carries orders out */
     uint32_t breaks;   /* a set with one of these never comes to a step again */
     uint32_t wrong;    /* a set with one of these computes something else, which the program finds */
@@ -74,6 +75,7 @@ static const struct hec_search_trial *play(const struct world *w, struct hec_liv
     struct hec_live_plan plan = {
         .search = {.candidates = count_of(w), .slowdown_most = 0.05, .saving_least = 0.02, .part = 1},
         .devices = w->counted ? 1 : 0,
+        .ranks = w->ranks,
         .block_s = 2,
         .until_ns = INT64_MAX,
         .text = text_of};
@@ -115,10 +117,17 @@ static const struct hec_search_trial *play(const struct world *w, struct hec_liv
             a.detail = HEC_STEP_OPTIMIZER;
         if (step < 5)
             a.detail = HEC_STEP_MODULE;
-        sink->trace_activities(sink->context, &a, 1);
-        uint64_t number;
+        for (int rank = 0; rank == 0 || rank < w->ranks; rank++)
+            sink->trace_activities(sink->context, &a, 1);
+        uint64_t number, from, said[2] = {0, (uint64_t)step};
         memcpy(&number, orders->page, sizeof number);
+        memcpy(&from, orders->page + HEC_ORDERS_FROM, sizeof from);
+        said[0] = number;
         if (!w->answers || number == done)
+            continue;
+        for (int rank = 0; rank < w->ranks; rank++)
+            memcpy(orders->page + HEC_ORDERS_RANKS + rank * HEC_ORDERS_RANK_SIZE, said, sizeof said);
+        if (w->ranks > 1 && (!from || (uint64_t)step < from))
             continue;
         char name[64];
         uint32_t wanted = 0, changes;
@@ -138,7 +147,8 @@ static const struct hec_search_trial *play(const struct world *w, struct hec_liv
                                      .end_ns = now + MS,
                                      .kind = HEC_ACTIVITY_PHASE,
                                      .name = sink->trace_name(sink->context, name)};
-        sink->trace_activities(sink->context, &phase, 1);
+        for (int rank = 0; rank == 0 || rank < w->ranks; rank++)
+            sink->trace_activities(sink->context, &phase, 1);
         fresh = true;
         on_speed = on_watts = 1;
         for (int c = 0; c < CANDIDATES; c++) {
@@ -311,6 +321,52 @@ TEST(what_computes_something_else_is_out) {
     }
     assert_int_equal(failed, 1);
     hec_live_search_free(live);
+}
+
+/* The ranks of a job switch together: a block begins when the last of them has, and is of what all of them did. */
+TEST(ranks_are_one_program) {
+    static const struct world w = {
+        .speed = {1, 1.5, 1.2}, .noise = 0.02, .ranks = 4, .answers = true, .trains = true, .counted = true};
+    struct hec_live_search *live;
+    int count;
+    const struct hec_search_trial *rows = play(&w, &live, &count);
+    assert_int_equal(best_of(&w, rows, count, false), 6);
+    for (int i = 0; i < count; i++)
+        assert_near(rows[i].speed / (rows[i].set & 2 ? 1.5 : 1) / (rows[i].set & 4 ? 1.2 : 1) / (4 * 32 / 0.02), 1,
+                    0.02);
+    hec_live_search_free(live);
+}
+
+TEST(ranks_agree) {
+    char folder[] = "/tmp/live-XXXXXX";
+    struct hec_orders orders;
+    struct hec_why why = {""};
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(hec_orders_open(folder, &orders, &why), HEC_OK);
+    uint64_t *from = (uint64_t *)(void *)(orders.page + HEC_ORDERS_FROM),
+             *ranks = (uint64_t *)(void *)(orders.page + HEC_ORDERS_RANKS);
+    assert_int_equal(hec_orders_give(&orders, "tf32", 3), HEC_OK);
+    hec_orders_agree(&orders, 3);
+    assert_int_equal(*from, 0);
+    for (int i = 0; i < 3; i++) {
+        ranks[2 * i + 1] = 100 - (uint64_t)i;
+        hec_orders_agree(&orders, 3);
+        assert_int_equal(*from, 0);
+        ranks[2 * i] = 1;
+    }
+    hec_orders_agree(&orders, HEC_ORDERS_RANKS_MOST + 1);
+    assert_int_equal(*from, 0);
+    hec_orders_agree(&orders, 3);
+    assert_int_equal(*from, 102);
+    ranks[1] = 200; /* it stays what it was told to be */
+    hec_orders_agree(&orders, 3);
+    assert_int_equal(*from, 102);
+    assert_int_equal(hec_orders_give(&orders, "", 0), HEC_OK); /* the next one has to be read by all */
+    hec_orders_agree(&orders, 3);
+    assert_int_equal(*from, 0);
+    hec_orders_close(&orders);
+    hec_orders_agree(&orders, 3);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 /* A program that carries no order out: nothing is known, and after some seconds of steps it is waited for no longer. */

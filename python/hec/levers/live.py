@@ -7,6 +7,9 @@ they change nothing until they are asked for, and nothing again once they are no
 A boundary is the first call of an outermost module after a step: the optimizer has stepped, and the next pass has not begun. In a program
 that does not train each call is a step.
 
+The ranks of a job switch at the same step: each says on the page which order it has read, and at which step; when all of one host have, HEC
+says from which step on. None waits for another. A job of more hosts than one has no such page, and does not switch.
+
 Before a set is put in for the first time, the call that is about to be made is made under it and without it, beside the program
 (shadow.py). A set that computes something else stays out, and the phase says so."""
 
@@ -16,10 +19,11 @@ import struct
 import sys
 from typing import Any, Callable, Dict, List, Optional
 
-from . import core, shadow
+from . import core, ranks, shadow
 
 SIZE = 4096
-CHANGES, WANTED, WANTED_MAX = 8, 64, 1024
+CHANGES, FROM, WANTED, WANTED_MAX = 8, 16, 64, 1024
+RANKS, RANK_SIZE, RANKS_MAX = 2048, 16, 128
 
 _outermost: Any = sys.modules["_hec_hooks.modules"]
 
@@ -59,13 +63,14 @@ class Switcher:
     """Of this process: carries out orders."""
 
     def __init__(self, path: str) -> None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            self.page = mmap.mmap(descriptor, SIZE, access=mmap.ACCESS_READ)
+            self.page = mmap.mmap(descriptor, SIZE)
         finally:
             os.close(descriptor)
         self.armed: "Dict[str, Armed]" = {}
-        self.carried_out = 0
+        self.carried_out = self.acknowledged = 0
+        self.steps = 0
         self.stepped = False
         self.pid = os.getpid()
         self.judged: "Dict[str, Optional[shadow.Wrong]]" = {}  # by the set
@@ -74,6 +79,7 @@ class Switcher:
     def step(self, source: int) -> None:
         """One has ended: of the optimizer, where there is one."""
         self.stepped = source == core.optimizers.library.OPTIMIZER or not core.hooks.optimizer_seen
+        self.steps += self.stepped
 
     def boundary(self, module: Any, call: Any, args: tuple, kwargs: dict) -> None:
         """Before a call of an outermost module, which is made by call(args, kwargs)."""
@@ -88,6 +94,8 @@ class Switcher:
         if self._number() != number:  # it is being written
             self.stepped = True
             return
+        if not self._is_agreed(number):
+            return
         began_ns = core.hooks.now_ns()
         names = [word.partition("=")[0] for word in wanted.split(",") if word]
         if names and wanted not in self.judged:
@@ -98,10 +106,28 @@ class Switcher:
         answer = "wrong/%d/%s/%.3g" % (number, wrong.what, wrong.difference) if wrong else "switch/%d" % number
         core.hooks.library.interval(answer.encode(), began_ns, core.hooks.now_ns())
 
+    def _is_agreed(self, number: int) -> bool:
+        """Whether all ranks carry this order out before this step, or one after it."""
+        job = ranks.distributed()
+        if job is None or job.get_world_size() == 1:
+            return True
+        rank = job.get_rank()
+        if job.get_world_size() > RANKS_MAX:
+            return False
+        if self.acknowledged != number:
+            struct.pack_into("=Q", self.page, RANKS + rank * RANK_SIZE + 8, self.steps)
+            struct.pack_into("=Q", self.page, RANKS + rank * RANK_SIZE, number)
+            self.acknowledged = number
+        (since,) = struct.unpack_from("=Q", self.page, FROM)
+        return 0 < since <= self.steps and self._number() == number
+
     def _judge(self, names: "List[str]", changes: int, beside: "Callable[[], shadow.Beside]") -> "Optional[shadow.Wrong]":
         """None: nothing is wrong, or nothing can be compared. Afterwards some of them are in."""
         self._switch([])
         try:
+            job = ranks.distributed()
+            if job is not None and job.get_world_size() > 1:  # one that finds its pass unfit would leave the others waiting for it
+                raise shadow.Unfit("its passes are those of several ranks")
             compared = beside()
             compared.measure()
             self._switch(names)

@@ -181,8 +181,6 @@ def _container(value: Any) -> Any:
 
 
 def _check(module: Any, parameters: "List[Any]", args: tuple, kwargs: dict) -> None:
-    if calls.is_sharded(module) or any(type(part).__name__ == "DistributedDataParallel" for part in module.modules()):
-        raise Unfit("its passes are those of several ranks")
     if any(weight._backward_hooks for weight in parameters):
         raise Unfit("its gradients have hooks")
     for value in _leaves([args, kwargs]):
