@@ -227,8 +227,8 @@ static void add_step(char *text, size_t size, const struct hec_summary *s) {
                  100 * step->best, 100 * step->low, 100 * step->high);
 }
 
-/* A program that calls modules of PyTorch, with all of its ranks on this host: its levers can be switched between two steps. A block's joules
- * are those of the energy counters, so that each of its devices has to have one. */
+/* A program that calls modules of PyTorch, with all of its ranks on this host: its levers can be switched between two steps. A block's
+ * joules are those of the energy counters, so that each of its devices has to have one. */
 static void find_live(struct try *t) {
     const struct hec_summary *first = &t->run.measure.summary;
     bool steps = first->steps.source == HEC_STEP_OPTIMIZER || first->steps.source == HEC_STEP_MODULE;
