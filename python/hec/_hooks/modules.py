@@ -35,9 +35,9 @@ calls = 0  # of outermost modules
 # Of levers: each is called as around(module, call, args, kwargs), where call(args, kwargs) goes on inwards. The first is the
 # outermost of them.
 arounds: "list[Callable[[Any, Callable[[tuple, dict], Any], tuple, dict], Any]]" = []
-# Of levers: before_call(module, call, args, kwargs) is called before each call, when nothing of it has begun, and may make it itself, by
-# call(args, kwargs), which counts as none. None: no lever asks.
-before_call: "Optional[Callable[[Any, Callable[[tuple, dict], Any], tuple, dict], None]]" = None
+# Of levers: before_call(module, inner, args, kwargs) is called before each call, when nothing of it has begun, and may make it itself, by
+# `beside` with the same arguments. None: no lever asks.
+before_call: "Optional[Callable[[Any, Any, tuple, dict], None]]" = None
 
 _local = threading.local()  # .inside: an outermost module is being called
 _is_compiling: Callable[[], bool] = core.is_compiling
@@ -77,7 +77,7 @@ class RootCall:
         if getattr(_local, "inside", False) or not core.installed:
             return inner(*args, **kwargs)
         if before_call is not None:
-            before_call(module, functools.partial(_beside, module, inner), args, kwargs)
+            before_call(module, inner, args, kwargs)
         _local.inside = True
         start_ns = core.now_ns()
         grad = core.torch.is_grad_enabled()
@@ -106,7 +106,7 @@ def _through(module: Any, inner: Any, args: tuple, kwargs: dict) -> Any:
     return call(args, kwargs)
 
 
-def _beside(module: Any, inner: Any, args: tuple, kwargs: dict) -> Any:
+def beside(module: Any, inner: Any, args: tuple, kwargs: dict) -> Any:
     """A call that the program did not make."""
     _local.inside = True
     try:

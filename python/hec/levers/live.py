@@ -13,6 +13,7 @@ says from which step on. None waits for another. A job of more hosts than one ha
 Before a set is put in for the first time, the call that is about to be made is made under it and without it, beside the program
 (shadow.py). A set that computes something else stays out, and the phase says so."""
 
+import functools
 import mmap
 import os
 import struct
@@ -69,9 +70,10 @@ class Switcher:
         finally:
             os.close(descriptor)
         self.armed: "Dict[str, Armed]" = {}
-        self.carried_out = self.acknowledged = 0
+        self.acknowledged = 0
         self.steps = 0
         self.stepped = False
+        self.read = bytes(8)  # of the number: the last that was carried out
         self.pid = os.getpid()
         self.judged: "Dict[str, Optional[shadow.Wrong]]" = {}  # by the set
         self.unfit = ""  # why a set was not compared
@@ -81,13 +83,13 @@ class Switcher:
         self.stepped = source == core.optimizers.library.OPTIMIZER or not core.hooks.optimizer_seen
         self.steps += self.stepped
 
-    def boundary(self, module: Any, call: Any, args: tuple, kwargs: dict) -> None:
-        """Before a call of an outermost module, which is made by call(args, kwargs)."""
-        if not self.stepped or os.getpid() != self.pid:
-            return
+    def boundary(self, module: Any, inner: Any, args: tuple, kwargs: dict) -> None:
+        """Before a call of an outermost module, after a step."""
         self.stepped = False
+        if self.page[:8] == self.read:
+            return
         number = self._number()
-        if number in (0, self.carried_out):
+        if number == 0 or os.getpid() != self.pid:
             return
         (changes,) = struct.unpack_from("=I", self.page, CHANGES)
         wanted = self.page[WANTED : WANTED + WANTED_MAX].partition(b"\0")[0].decode("utf-8", "replace")
@@ -99,10 +101,11 @@ class Switcher:
         began_ns = core.hooks.now_ns()
         names = [word.partition("=")[0] for word in wanted.split(",") if word]
         if names and wanted not in self.judged:
+            call = functools.partial(_outermost.beside, module, inner)
             self.judged[wanted] = self._judge(names, changes, lambda: shadow.Beside(module, call, args, kwargs))
         wrong = self.judged.get(wanted)
         self._switch([] if wrong else names)
-        self.carried_out = number
+        self.read = struct.pack("=Q", number)
         answer = "wrong/%d/%s/%.3g" % (number, wrong.what, wrong.difference) if wrong else "switch/%d" % number
         core.hooks.library.interval(answer.encode(), began_ns, core.hooks.now_ns())
 
@@ -183,9 +186,11 @@ def _watch(switcher: Switcher) -> None:
         switcher.step(source)
         return int(inner(unit, units, source, t_ns))
 
-    def before_call(module: Any, call: Any, args: tuple, kwargs: dict) -> None:
+    def before_call(module: Any, inner: Any, args: tuple, kwargs: dict) -> None:
+        if not switcher.stepped:
+            return
         try:
-            switcher.boundary(module, call, args, kwargs)
+            switcher.boundary(module, inner, args, kwargs)
         except Exception as error:
             if core.of_a_signal(error):
                 raise
