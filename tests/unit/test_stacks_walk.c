@@ -188,9 +188,8 @@ TEST(what_is_torn_is_refused) {
         uint64_t code = image_code(&r->image, "a.py", "main", 5);
         uint64_t frame = image_frame(&r->image, code, 4, 0), thread_at = image_thread(&r->image, MAIN, 77, frame);
         struct hec_python_thread thread = first_thread(r);
-        image_put(&r->image, frame + l->frame_previous, frame); /* in a circle: ends at the bound */
-        assert_true(read_stack(r, &thread) > 0);
-        assert_int_equal(r->stack.count, HEC_PYTHON_FRAMES_MAX);
+        image_put(&r->image, frame + l->frame_previous, frame); /* in a circle */
+        assert_int_equal(read_stack(r, &thread), HEC_PYTHON_TORN);
         image_put(&r->image, frame + l->frame_previous, 0x10); /* nowhere */
         assert_int_equal(read_stack(r, &thread), HEC_PYTHON_TORN);
         image_put(&r->image, frame + l->frame_previous, 0);
@@ -204,6 +203,34 @@ TEST(what_is_torn_is_refused) {
         image_put(&r->image, thread_at + l->thread_next, thread_at); /* of threads too */
         struct hec_python_thread many[8];
         assert_int_equal(hec_python_threads(&r->image.python, &r->memory, &r->scratch, NULL, 0, many, 8), 8);
+        end(r);
+    }
+}
+
+/* Frames far from each other, more than are read at once: what they are is read all the same, and what comes after them. */
+TEST(more_pieces_than_are_read_at_once) {
+    EACH_VERSION {
+        struct reader *r = begin(minor);
+        uint64_t code = image_code(&r->image, "a.py", "main", 5), inner = image_code(&r->image, "b.py", "inner", 10);
+        uint64_t far[2], frame = 0, thread_at;
+        far[0] = image_frame(&r->image, code, 4, 0);
+        image_room(&r->image, 3 * 4096);
+        far[1] = image_frame(&r->image, code, 4, far[0]);
+        image_room(&r->image, 3 * 4096);
+        frame = image_frame(&r->image, inner, 12, image_frame(&r->image, code, 4, 0));
+        thread_at = image_thread(&r->image, MAIN, 77, far[1]);
+        struct hec_python_thread thread = first_thread(r);
+        assert_true(read_stack(r, &thread) > 0);
+        /* as it would be after a stack of as many frames, in turns here and there, the last of which are gone */
+        struct hec_python_frame *frames = calloc(HEC_PYTHON_FRAMES_MAX, sizeof *frames);
+        for (int i = 0; i < HEC_PYTHON_FRAMES_MAX; i++)
+            frames[i] = (struct hec_python_frame){.address = far[i % 2], .code = code};
+        assert_non_null(frames);
+        struct hec_python_stack before = r->stack;
+        r->stack = (struct hec_python_stack){frames, HEC_PYTHON_FRAMES_MAX, HEC_PYTHON_FRAMES_MAX, 0};
+        image_top(&r->image, thread_at, frame);
+        assert_stack(read_stack(r, &thread), "inner (b.py:12) < main (a.py:5)");
+        hec_python_stack_free(&before);
         end(r);
     }
 }

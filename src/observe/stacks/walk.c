@@ -82,8 +82,13 @@ static const unsigned char *fetch(const struct hec_memory *memory, struct hec_py
     size_t count = s->piece_count, used = s->used;
     if (below == 0)
         base = address;
-    if (!plan(s, base, address - base + size))
-        return NULL;
+    if (!plan(s, base,
+              address - base + size)) { /* no room: what was read before it is not needed again, or is read again */
+        hec_python_plan_begin(s);
+        count = used = 0;
+        if (!plan(s, base, address - base + size))
+            return NULL;
+    }
     if (hec_memory_read(memory, base, s->bytes + used, s->pieces[count].iov_len))
         return s->bytes + used + (address - base);
     s->piece_count = count;
@@ -169,12 +174,20 @@ static bool take_frame(const struct hec_python_layout *l, uint64_t address, cons
     return code != 0 && code % sizeof code == 0;
 }
 
-/* HEC_PYTHON_TORN, or how many. */
+/* HEC_PYTHON_TORN, or how many. A circle is torn: frames of two instants lead to each other where one came in the place of another. One
+ * frame of the circle is met again before as many more have been passed as there were then (Brent). */
 static int follow(const struct hec_python *python, const struct hec_memory *memory, struct hec_python_scratch *s,
                   uint64_t address) {
     const struct hec_python_layout *l = &python->layout;
-    int count = 0;
+    uint64_t met = 0;
+    int count = 0, next = 1;
     for (; address && count < HEC_PYTHON_FRAMES_MAX; count++) {
+        if (address == met)
+            return HEC_PYTHON_TORN;
+        if (count == next) {
+            met = address;
+            next *= 2;
+        }
         const unsigned char *bytes = bytes_at(memory, s, address, l->minor >= 11 ? WINDOW_BYTES : 0, l->frame_bytes);
         if (!bytes || address % sizeof address != 0 || !take_frame(l, address, bytes, &s->frames[count]))
             return HEC_PYTHON_TORN;
