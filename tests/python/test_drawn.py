@@ -94,6 +94,18 @@ def test_a_claim_of_the_whole_run_is_compared_with_its_share():
     assert row["saved"] == pytest.approx(0.15)  # 100 units of 4 J of 800 J
 
 
+@pytest.mark.parametrize("model, cause, name, by", [
+    ("elementwise", "memory", "unfused", "probe"),  # all of a chain is claimed, of which the fix has one function
+    ("transformer", "memory", "unfused", "unfused"),  # the fused attention that is claimed is the fix
+    ("mlp", "sync", "reads", "probe"),
+    ("mlp", "copy", "pageable", "pageable"),
+])
+def test_a_claim_is_compared_with_what_it_is_of(model, cause, name, by):
+    made = result({name: 0.3, f"probe-{cause}": 0.2})
+    made["spec"]["model"] = model
+    assert judge.brought(made, cause)[2] == by
+
+
 def test_what_nothing_measures_is_not_judged():
     made = result({"reads": 0.3}, finding("sync", 0.2, 0.3, 0.4), finding("comm", 0.1, 0.2, 0.3))
     assert judge.unjudged([made]) == [(1, "comm", 0.2)]

@@ -15,13 +15,18 @@ NOISY = 0.2  # spread of the turns of the program as it is, by their mean: more 
 STEADY = 0.05  # spread of the turns' seconds, by their mean: less tells what hec costs
 UNLIKE = 1.3  # times as long, or as short, a unit took among the arms as in the run that HEC judged: then they are not the same program
 # What is claimed is more than the fix, or less: four times the batch, where the fix of a small one is of sixteen; all that waits in a
-# step, the number read at its end too, where the fix of barriers or reads leaves that.
-AS_CLAIMED = {"batch", "sync"}
+# step, the number read at its end too, where the fix of barriers or reads leaves that; all of a chain, where the fix has one function of it.
+AS_CLAIMED = {"batch": None, "sync": None, "memory": "elementwise"}  # cause -> the model that it is so of; None: of all
 BESIDE = {"sync"}  # such a change comes beside the fix
 STUDENT = {2: 6.31, 3: 2.92, 4: 2.35, 5: 2.13, 6: 2.02}  # of so many turns: standard errors that a truth exceeds in 5 of 100
 CUT = "no time left: begun too late"  # of what failed: nothing is known of the program
 ONLY_UNDER_HEC = "It ends well without hec."  # last line of what failed
 NOISE, UNMEASURED, OTHERWISE = "noisy", "not measured", "runs otherwise among its arms"
+
+
+def claims_more(spec, cause):
+    """Whether a claim of that cause is of another change than the fix."""
+    return cause in AS_CLAIMED and AS_CLAIMED[cause] in (None, spec["model"])
 
 
 def saving(truth, arm, what="joules"):
@@ -82,7 +87,7 @@ def truth_of(result, cause, what="joules"):
 def brought(result, cause):
     """As truth_of, by the change that the claim is of."""
     probe = f"probe-{cause}"
-    if cause in AS_CLAIMED and probe in result["truth"]:
+    if claims_more(result["spec"], cause) and probe in result["truth"]:
         return (*saving(result["truth"], probe), "probe")
     return truth_of(result, cause)
 

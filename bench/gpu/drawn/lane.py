@@ -244,7 +244,8 @@ class Program:
     def probes(self):
         """Causes that are claimed or put first, of which no inefficiency of the program is, or another change than its fix: what else
         measures them. Of a server always how long it waits for requests."""
-        planted = {grammar.FAULTS[name].causes[0] for name in self.spec["faults"]} - judge.AS_CLAIMED
+        planted = {grammar.FAULTS[name].causes[0] for name in self.spec["faults"]}
+        planted = {cause for cause in planted if not judge.claims_more(self.spec, cause)}
         claimed = [judge.first_of(self.result)] + [row[0] for row in judge.claims(self.result) if row[2] >= judge.CLAIMED]
         claimed = [cause for cause in dict.fromkeys(claimed) if cause not in planted and cause != "quiet" and writers.probe_of(self.spec, cause)]
         return ["quiet"] * (self.spec["loop"] == "serve") + claimed[:PROBES]
