@@ -11,7 +11,7 @@ struct candidate {
     double share; /* of compute */
     struct hec_saving gain;
     double confidence;
-    double changes; /* of that share: layout changes that go too */
+    double changes; /* of that share: what is no product: layout changes that go too, passes over what products give */
 };
 
 /* What the device's tensor cores take: NO_TENSOR also where nothing says that it has any. */
@@ -153,9 +153,21 @@ static double attention_fp32(const struct hec_facts *f) {
     return f->compute_s > 0 ? seconds / f->compute_s : 0;
 }
 
+/* Element-wise passes over what products give, which is half as large then: share of compute. Shorter kernels are not limited by what they
+ * read, normalisation and softmax stay in fp32. */
+static double passes_fp32(const struct hec_facts *f) {
+    double seconds = 0;
+    for (int i = 0; f->device->timeline && i < f->device->timeline->row_count; i++) {
+        const struct hec_kernel_row *k = &f->device->timeline->rows[i];
+        bool passes = k->kernel_class == HEC_KERNEL_CLASS_ELEMENTWISE && k->mean_us >= HEC_MEMORY_LARGE_US;
+        seconds += passes && strstr(k->name, "float") ? k->seconds : 0;
+    }
+    return f->compute_s > 0 ? seconds / f->compute_s : 0;
+}
+
 /* Half precision instead of TF32, less what it takes to convert weights. */
 static struct candidate half_of_tf32(const struct hec_facts *f, double products) {
-    double attention = attention_fp32(f), share = products + attention;
+    double attention = attention_fp32(f), passes = passes_fp32(f), share = products + attention + passes;
     double compute_s = step_compute_s(f), converts = compute_s > 0 ? fmin(1, converting_s(f) / compute_s) : 0;
     double conv = f->math_share > 0 ? f->class_share[HEC_KERNEL_CLASS_CONV] / f->math_share : 0;
     double gain = HEC_PRECISION_TF32_GAIN_CONV * conv + HEC_PRECISION_TF32_GAIN * (1 - conv);
@@ -163,11 +175,14 @@ static struct candidate half_of_tf32(const struct hec_facts *f, double products)
         TF32,
         share,
         {fmax(0, HEC_PRECISION_TF32_GAIN_LOW * products - converts) / share,
-         fmax(0, gain * products + HEC_PRECISION_TF32_GAIN_ATTENTION * attention - converts) / share,
-         fmax(0, HEC_PRECISION_TF32_GAIN_HIGH * products + HEC_PRECISION_TF32_GAIN_ATTENTION * attention - converts) /
+         fmax(0, gain * products + HEC_PRECISION_TF32_GAIN_ATTENTION * attention +
+                     HEC_PRECISION_TF32_GAIN_PASSES * passes - converts) /
+             share,
+         fmax(0, HEC_PRECISION_TF32_GAIN_HIGH * products + HEC_PRECISION_TF32_GAIN_ATTENTION * attention +
+                     HEC_PRECISION_TF32_GAIN_PASSES_HIGH * passes - converts) /
              share},
         HEC_PRECISION_TF32_CONFIDENCE,
-        0};
+        passes};
 }
 
 /* Kernels that nobody saw, of a network: what keeps its FP32 pipes busy are products. Their share of compute, by what products reach of
@@ -252,8 +267,8 @@ static void describe(const struct hec_facts *f, const struct candidate *it, stru
         out->lever = HEC_ANSWER(PAD_SIZES, HEC_PRECISION_ALIGNED_TO);
         break;
     case TF32:
-        out->title = HEC_FACT(TF32_SHARE, it->share);
-        hec_finding_add(out, HEC_FACT(TF32_PRODUCTS, it->share));
+        out->title = HEC_FACT(TF32_SHARE, it->share - it->changes);
+        hec_finding_add(out, HEC_FACT(TF32_PRODUCTS, it->share - it->changes));
         if (converting_s(f) > 0)
             hec_finding_add(out, HEC_FACT(WEIGHTS_CONVERTED, converting_s(f), f->summary->flops.weights));
         out->lever = HEC_ANSWER(BF16);
