@@ -93,6 +93,8 @@ struct hec_finding {
         rest_joules; /* of a step's: what it saves after all replayed findings before it; NAN unknown */
     double
         edit_value; /* what its edit of the schedule is given: times that the batch may grow, what is left of kernels' time; NAN: none */
+    double
+        hotter; /* more watts of what stays of the device's work, of those now: it fills the device more, as its rule knows */
     bool estimated;  /* the joules rest on a power that was not unmixed */
     uint32_t states; /* bits (1 << enum hec_state) of the states it is about; the lines are theirs */
     struct hec_finding_line lines[HEC_FINDING_LINES];

@@ -222,6 +222,21 @@ TEST(larger_kernels_keep_their_joules) {
     assert_true(isnan(hec_replay_power_saved(&(struct hec_replay_power){.count = 0}, &recorded, &after).best));
 }
 
+/* What stays of a device's work fills it more, as its rule knows: it draws more. */
+TEST(what_stays_draws_more) {
+    begin((double[]){450, 80});
+    state(0, HEC_STATE_DATA, 1, 100, 0);
+    spends(0, 8, 8, 8, 8);
+    find();
+    double work = (4500 - 200) / 8.0;
+    struct hec_replay after = recorded;
+    after.seconds = 7;
+    after.busy_s[0] = after.kernels_s[0] = after.active_s[0] = after.work_s[0] = 5;
+    assert_near(hec_replay_power_saved(&power, &recorded, &after).best, 1 - (5 * work + 200) / 4500, 1e-6);
+    after.hotter = 0.3;
+    assert_near(hec_replay_power_saved(&power, &recorded, &after).best, 1 - (5 * 1.3 * work + 200) / 4500, 1e-6);
+}
+
 /* ---- proofs ---- */
 
 /* L = 0.05 - ln(1 - s): by one e-fold e times as much. */

@@ -50,7 +50,7 @@ static double work_joules(const struct hec_replay_watts *w, int end, const struc
     const double dynamic_stays[3] = {1, HEC_DYNAMIC_STAYS, HEC_DYNAMIC_STAYS_LEAST};
     double work_s = r->work_s[w->device], most_s = recorded->work_s[w->device];
     if (r->work == 1 || work_s >= most_s)
-        return work_s * w->work[end];
+        return work_s * w->work[end] * (1 + r->hotter);
     double dynamic = fmax(0, w->work[end] - w->idle[end]) * (work_s + dynamic_stays[end] * (most_s - work_s));
     return work_s * w->idle[end] + dynamic;
 }

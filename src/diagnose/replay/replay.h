@@ -42,6 +42,8 @@ struct hec_replay {
     double work_s[HEC_DEVICE_MAX];    /* of those that do not communicate */
     double waited_s;                  /* of the host, for devices */
     double work; /* done by then, of what was recorded: all seconds but recorded_s are those of as much as was */
+    double
+        hotter; /* more watts of work_s, of those recorded: a rule may know that what stays fills the device more. A replay says 0 */
 };
 
 /* Times of some calls in a replay, for who shows them: of call `first` and those after it, count each. */

@@ -165,5 +165,7 @@ void hec_compute_save(const struct hec_compute *c, double share, struct hec_savi
     out->seconds = s;
     out->joules = j;
     out->estimated = c->estimated;
+    double left = 1 - share * gain.best;
+    out->hotter = left > 0 ? (1 - share * best) / left - 1 : 0;
     out->states = 1u << HEC_STATE_COMPUTE;
 }

@@ -222,10 +222,24 @@ static int predict_with(const struct hec_predictor *p, struct answer a, struct h
 /* The rule says how long kernels would take; the replay, how much of that a step is shorter by: where the host is in the way it is
  * less. How far both are off is in the proofs. */
 static int predict_compute(const struct hec_predictor *p, const struct hec_facts *f, struct hec_finding *finding) {
+    struct hec_replay r;
     finding->edit_value = left_of_compute(f, finding->seconds.best);
-    return isfinite(finding->edit_value)
-               ? predict_with(p, (struct answer){HEC_EDIT_COMPUTE, finding->edit_value}, finding)
-               : 0;
+    if (isnan(finding->edit_value))
+        return 0;
+    const struct answer a = {HEC_EDIT_COMPUTE, finding->edit_value};
+    int err = predict_with(p, a, finding);
+    if (!err)
+        err = replay_alone(p, a, &r);
+    if (err)
+        return err;
+    /* The rule also says how much more what stays draws; at most it is saved what as many watts leave. */
+    struct hec_saving saves = hec_replay_power_saved(&p->power, &p->before, &r);
+    r.hotter = finding->hotter;
+    double high = saves.high;
+    saves = hec_replay_power_saved(&p->power, &p->before, &r);
+    saves.high = fmax(saves.high, high);
+    finding->step_joules = hec_proofs_joules(a.edit, saves, p->widen);
+    return 0;
 }
 
 static double steady_share(const struct hec_facts *f, enum hec_state state) {
@@ -302,6 +316,7 @@ static int predict_next(const struct hec_predictor *p, struct hec_replay_edit *e
         if (err)
             return err;
         bound(p, loads || limits[i] == HEC_EDIT_DATA, &r);
+        r.hotter = after->hotter;
         if (r.seconds > least_s)
             continue;
         least_s = r.seconds;
@@ -318,6 +333,7 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
     struct hec_replay before, after;
     size_t count = 0;
     bool loads = false;
+    double denser = 1;
     if (!p)
         return 0;
     before = p->before;
@@ -331,6 +347,8 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
         if (err)
             return err;
         bound(p, loads, &after);
+        denser *= answer_of(p, f).edit == HEC_EDIT_COMPUTE ? 1 + f->hotter : 1;
+        after.hotter = denser - 1;
         f->rest_seconds = fmax(0, (before.seconds - after.seconds) / p->before.seconds);
         findings->together_seconds = fmax(0, saved(p, &after));
         struct hec_saving first = hec_replay_power_saved(&p->power, &p->before, &before);
