@@ -298,6 +298,18 @@ TEST(test_small_batch_without_steps) {
              0.9); /* element-wise kernels among them: what each round takes of the host alone, as far as is known */
     assert_true(judge(HEC_CAUSE_BATCH));
     assert_true(is_near(w.finding.seconds.best, waits) && w.finding.seconds.high > waits + 0.2);
+    products(
+        0.1, 0.6,
+        0.9); /* 8 s around a copy of 2 s: calls take as long for more bytes, and of the bytes half is the step's */
+    owns(HEC_STATE_SYNC, HEC_CAUSE_COPY, 8);
+    state(HEC_STATE_COPY, 2);
+    double copies = (1 - 1 / times) * (0.08 + HEC_BATCH_HOST_GOES * 0.02);
+    assert_true(judge(HEC_CAUSE_BATCH) && is_near(w.finding.seconds.best, waits + copies));
+    assert_true(SECOND(BATCH_PRODUCTS, (20 + 10 + 8) / 80.0));
+    w.of[0].calls.small_copies = 1 << 20; /* many small ones: each may be a sample's */
+    w.of[0].gaps.small_s = 8;
+    assert_true(judge(HEC_CAUSE_BATCH) &&
+                is_near(w.finding.seconds.best, waits + (1 - 1 / times) * HEC_BATCH_HOST_GOES * 0.1));
     products(0.31, 0.2, 0.9); /* large enough */
     assert_false(judge(HEC_CAUSE_BATCH));
     products(0.01, 0.2, 0.9); /* no products */

@@ -210,13 +210,30 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     return true;
 }
 
+/* Of what copies own, seconds in which none moves anything: calls, waits and the framework's code around them, which take as long for
+ * more bytes. Of many small copies a step each may be a sample's, calls and all. */
+static double around_copies_s(const struct hec_facts *f, const struct hec_waits *w) {
+    const struct hec_ledger_device *d = f->device->steady ? f->device->steady : f->device->ledger;
+    double moves_s = d ? d->rows[HEC_STATE_COPY].seconds : 0;
+    return w->copies == HEC_WAITS_CHATTY ? 0 : fmax(0, w->owned_s[HEC_CAUSE_COPY] - moves_s);
+}
+
+/* Whether bytes are a batch's or the step's own nobody says, so that as much of that goes as of code. */
+static void save_copies(const struct hec_facts *f, const struct hec_waits *w, double times, struct hec_finding *out) {
+    double owned_s = w->owned_s[HEC_CAUSE_COPY];
+    double around = owned_s > 0 ? around_copies_s(f, w) / owned_s : 0;
+    hec_waits_save_more(f, w, HEC_CAUSE_COPY, 0, (1 - 1 / times) * (around + HEC_BATCH_HOST_GOES * (1 - around)), 1,
+                        out);
+}
+
 /* Products without steps, of JAX as a rule, where nobody says how many samples they are for: tensor pipes that are little used, and a
- * device that waits for what each step costs the host, launching it and reading of it. A larger batch is for no more of both. How much
- * larger it can be is not known. */
+ * device that waits for what each step costs the host, launching it, reading of it, and calls that copy. A larger batch is for no more of
+ * these. How much larger it can be is not known. */
 static bool judge_products(const struct hec_facts *f, const struct hec_compute *c, struct hec_finding *out) {
     struct hec_waits w;
     hec_waits_gather(f, &w);
-    double waits = hec_waits_share(&w, HEC_CAUSE_LAUNCH) + hec_waits_share(&w, HEC_CAUSE_SYNC);
+    double waits = hec_waits_share(&w, HEC_CAUSE_LAUNCH) + hec_waits_share(&w, HEC_CAUSE_SYNC) +
+                   (w.whole_s > 0 ? around_copies_s(f, &w) / w.whole_s : 0);
     if (f->steps->source != HEC_STEP_NONE || c->traced || !(waits >= HEC_BATCH_LEAST_LAUNCH) ||
         !(c->tensor > HEC_BATCH_TENSOR_SOME && c->tensor <= HEC_BATCH_TENSOR_LOW) ||
         !(f->memory_free_share >= HEC_BATCH_LEAST_FREE_LAUNCH))
@@ -228,6 +245,7 @@ static bool judge_products(const struct hec_facts *f, const struct hec_compute *
     hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, HEC_BATCH_LAUNCH_LOW, 1 - 1 / times, 1, out);
     out->states |= w.states[HEC_CAUSE_SYNC];
     hec_waits_save_more(f, &w, HEC_CAUSE_SYNC, 0, 1 - 1 / times, 1, out);
+    save_copies(f, &w, times, out);
     save_code(f, &w, times, HEC_BATCH_HOST_GOES, out);
     out->lever = HEC_ANSWER(LARGER_BATCH, times);
     hec_saving_add(&out->seconds, compute.seconds);
@@ -266,8 +284,10 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
     double fill = isfinite(c.sm) ? c.sm / HEC_BATCH_SM_FULL : 1 - thin;
     bool products =
         c.traced ? f->math_share >= HEC_BATCH_LEAST_GEMM : hec_facts_network(f) || c.tensor > HEC_BATCH_TENSOR_SOME;
+    /* Products that read their weights again and again are of matrices: convolutions read pictures. */
+    double reach = weights && !c.traced ? HEC_COMPUTE_REACH_GEMM : c.tensor_reach;
     if (isfinite(c.tensor) && products && c.tensor > 0)
-        fill = fmin(fill, c.tensor / c.tensor_reach);
+        fill = fmin(fill, c.tensor / reach);
     /* An optimizer does as much for a larger batch, with as many launches. */
     double times = times_of(f), optimizer = f->class_share[HEC_KERNEL_CLASS_OPTIMIZER];
     fill = fmax(1 / times, fill) * (1 - optimizer) + optimizer / times;
@@ -286,7 +306,7 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
                                          fmin(HEC_BATCH_GAIN_MOST, 1 - (1 - possible) / HEC_BATCH_LEFT_LOW)},
                      denser(f, &c, times, 1 - best), out);
     hec_waits_save_more(f, &w, HEC_CAUSE_LAUNCH, 0, 1 - 1 / times, 1, out);
-    save_code(f, &w, times, 0, out);
+    save_code(f, &w, times, weights ? HEC_BATCH_HOST_GOES : 0, out);
     save_comm(f, times, out);
     save_sharding(f, times, out);
     out->estimated = true; /* what a larger batch draws is not known */
