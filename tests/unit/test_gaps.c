@@ -107,6 +107,19 @@ TEST(test_gaps_awaited) {
     assert_true(fabs(ended()->awaited_s) < 1e-12);
 }
 
+/* Of what a wait has launching of kernels behind it, for as long as it had been hidden; not of calls that copy. */
+TEST(test_gaps_late) {
+    gaps_begin(true);
+    pieces("compute 300, sync 30 of 100, launch 80, compute 10, launch 80, compute 10, launch 50, compute 10, ");
+    assert_true(fabs(ended()->late_s - 100e-6) < 1e-12);
+    has(HEC_STATE_LAUNCH, HEC_CAUSE_SYNC, 100);
+    gaps_begin(true);
+    pieces(
+        "sync data 30 of 300, launch data 100, host 50, compute 10, sync 30 of 300, launch 40, startup 100, compute 10");
+    assert_true(fabs(ended()->late_s - 50e-6) < 1e-12);
+    has(HEC_STATE_HOST, HEC_CAUSE_COPY, 50);
+}
+
 /* Launching belongs to what drained the queue, for as long as that had been hidden. */
 TEST(test_gaps_drained) {
     gaps_begin(true);

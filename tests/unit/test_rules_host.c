@@ -215,6 +215,21 @@ TEST(test_launch) {
     assert_false(judge(HEC_CAUSE_LAUNCH));
 }
 
+/* What is launched behind waits is a wait's: no wait, or launched at once, and it goes. A framework's graph may not hold it. */
+TEST(test_launch_behind_waits) {
+    state(HEC_STATE_COMPUTE, 20);
+    state(HEC_STATE_LAUNCH, 20);
+    owns(HEC_STATE_LAUNCH, HEC_CAUSE_COPY, 15);
+    w.of[0].gaps.late_s = 15;
+    double best = hec_goes_of(HEC_CAUSE_LAUNCH)->part.best;
+    assert_true(judge(HEC_CAUSE_LAUNCH) && is_near(w.finding.seconds.best, best * 0.35));
+    assert_true(SAYS(WAIT_SHARE, 20 / 80.0) && w.finding.seconds.low < 0.2 * best);
+    w.summary.framed = true;
+    w.summary.step_part[HEC_STEP_FORWARD] = w.summary.step_part[HEC_STEP_BACKWARD] =
+        (struct hec_step_part_summary){50, 1000};
+    assert_true(judge(HEC_CAUSE_LAUNCH) && is_near(w.finding.seconds.best, best * 0.2));
+}
+
 /* Launched at once the device works while the program's own code runs, for as long as either takes. */
 TEST(test_launch_beside_code) {
     static const struct { double code_s, saves_s; } cases[] = {{0, 30}, {10, 40}, {25, 50}}; /* 20 s of compute */

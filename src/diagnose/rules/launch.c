@@ -51,6 +51,15 @@ static double graphs_hold(const struct hec_facts *f, double owned_s, struct hec_
     return fmax(0, passes_s - calls * 1e-3 * HEC_LAUNCH_GRAPHS_CALL_MS) / owned_s;
 }
 
+/* What is launched behind a wait for the device belongs to the wait, without which it would be hidden. Launched at once it is not there to
+ * be hidden. */
+static void save_late(const struct hec_facts *f, const struct hec_waits *w, struct hec_finding *out) {
+    struct hec_finding late = {.cause = HEC_CAUSE_LAUNCH};
+    hec_waits_save_seconds(f, w->late_s, 0, hec_goes_of(HEC_CAUSE_LAUNCH)->part.best, 1, &late);
+    hec_saving_add(&out->seconds, late.seconds);
+    hec_saving_add(&out->joules, late.joules);
+}
+
 bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
     struct hec_buckets b;
@@ -67,6 +76,8 @@ bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
     if (isfinite(held)) /* the replay of graphs leaves launches what those outside of them take */
         out->edit_value = fmax(0, 1 - held / goes->best);
     hec_waits_save(f, &w, out->cause, fmin(goes->low, best), best, 1 + fmax(code_s / owned_s, hidden), out);
+    if (isinf(held)) /* what a graph holds of that is not known */
+        save_late(f, &w, out);
     if (f->device->gaps && f->device->gaps->operations_s > HEC_OPERATIONS_LEAST * w.owned_s[HEC_CAUSE_LAUNCH])
         compile_operations(f, &w, out);
     if (hec_buckets_gather(f, &b)) /* each ends what compilers and graphs launch at once */

@@ -100,6 +100,9 @@ static void divide(const struct hec_facts *f, const struct hec_ledger_device *d,
         w->beside_s = fmin(compute_s, f->device->gaps->beside_s * scale);
         w->awaited_s = fmin(compute_s, f->device->gaps->awaited_s * scale);
     }
+    const struct hec_ledger_row *launch = &d->rows[HEC_STATE_LAUNCH];
+    if (f->device->gaps && launch->traced_ns > 0)
+        w->late_s = fmin(launch->seconds, f->device->gaps->late_s * launch->seconds * 1e9 / (double)launch->traced_ns);
     for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++)
         for (int s = 0; s < HEC_STATE_COUNT; s++)
             if (by_state[cause][s] > HEC_WAITS_STATE_SHARE * w->owned_s[cause])

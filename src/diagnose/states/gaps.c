@@ -55,6 +55,7 @@ static double explain(struct hec_gap_facts *g, enum hec_state state, enum hec_ca
         return seconds;
     g->ahead_s[cause] -= part;
     g->lead_s = fmax(0, g->lead_s - (cause == HEC_CAUSE_SYNC ? part : 0));
+    g->late_now_s += part;
     note(g, state, cause, cause == g->drain && g->drain_small, part);
     return seconds - part;
 }
@@ -116,9 +117,10 @@ static void close_gap(struct hec_gap_facts *g) {
     if (!load && (g->steady || whole < HEC_GAP_LONG_S)) {
         g->beside_s += g->beside_now_s;
         g->awaited_s += g->awaited_now_s;
+        g->late_s += g->late_now_s;
     }
     g->now_count = 0;
-    g->beside_now_s = g->awaited_now_s = 0;
+    g->beside_now_s = g->awaited_now_s = g->late_now_s = 0;
 }
 
 static struct hec_gap_facts *facts_of(struct hec_gaps *gaps, int device) {

@@ -64,6 +64,8 @@ struct hec_gap_facts {
         awaited_s; /* of what host has: behind waits that are sync's, for as long as the device had hidden those. The device would
                     * work meanwhile, had the program not waited. Of JAX also of what launch has (operations.h) */
     double
+        late_s; /* launching of kernels that other causes have, as what they hid would have hidden it: launched at once it goes as well */
+    double
         operations_s; /* of what launch has: operations that are called one by one and could be compiled as one (operations.h) */
     /* Gaps in which code was loaded or compiled. */
     int64_t loads;
@@ -76,7 +78,7 @@ struct hec_gap_facts {
     int now_count;
     int64_t host_ns; /* of host so far, with nothing else in between */
     bool waited;     /* for the device, since it worked last */
-    double beside_now_s, awaited_now_s;
+    double beside_now_s, awaited_now_s, late_now_s;
     enum hec_state_wait host_wait;
     double hidden_s;                 /* of what began the gap */
     double ahead_s[HEC_CAUSE_COUNT]; /* by so much the program would be ahead without that cause */

@@ -194,6 +194,7 @@ static void divide(const struct shares *by, struct hec_gap_facts *g) {
     /* The arguments of operations are small copies too: of what is copied by itself there are small ones where nothing is fetched. */
     g->small_s = by->fetched_ns > 0 ? 0 : fmin(g->small_s, copies);
     g->operations_s = pool * by->operated_ns / by->all_ns;
+    g->late_s = 0; /* what launches beside a line's reading or copying goes with that */
 }
 
 /* Calling what was compiled, and the program's own code, would go on while the device computes, had the program not waited for that: so
