@@ -16,6 +16,15 @@ enum hec_cause {
 const char *hec_cause_name(enum hec_cause cause); /* "data"; "?" out of range */
 enum hec_cause hec_cause_find(const char *name);  /* HEC_CAUSE_COUNT: no such cause */
 
+/* UNTOLD: nothing says which. */
+enum hec_framework {
+    HEC_FRAMEWORK_UNTOLD,
+#define HEC_FRAMEWORK(id, called, package) HEC_FRAMEWORK_##id,
+#include "diagnose/framework.def"
+    HEC_FRAMEWORK_COUNT
+};
+const char *hec_framework_name(enum hec_framework framework); /* "PyTorch"; "" unless it is known */
+
 /* A prediction: best guess and interval, 0 <= low <= best <= high <= 1. NAN, all three: unknown. */
 struct hec_saving {
     double low, best, high;
@@ -99,6 +108,7 @@ struct hec_finding {
     uint32_t states; /* bits (1 << enum hec_state) of the states it is about; the lines are theirs */
     struct hec_finding_line lines[HEC_FINDING_LINES];
     int line_count;
+    enum hec_framework framework; /* of the program: what its words go by */
     const struct hec_rank *ranks; /* of its job, which names them; NULL: none is known */
     int rank_count;
 };

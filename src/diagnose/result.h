@@ -323,6 +323,8 @@ struct hec_summary {
 };
 
 /* A Python kept HEC's hooks out, and no other Python loaded them. */
+enum hec_framework hec_framework_of(const struct hec_summary *summary);
+
 static inline bool hec_summary_unhooked(const struct hec_summary *s) {
     return s->hooks_out && !s->python[0];
 }

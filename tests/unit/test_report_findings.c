@@ -234,6 +234,28 @@ TEST(test_words_of_a_step) {
     assert_string_equal(hec_step_saving_words(words, &f), "20 % of its time (10 to 30), by replay");
 }
 
+/* What answers a finding is said in words of the program's framework, or of none: each answer, in each of them. */
+TEST(test_levers_are_of_the_framework) {
+    static const char *const own[HEC_FRAMEWORK_COUNT][16] = {
+        [HEC_FRAMEWORK_PYTORCH] = {"torch", "TORCH", "DataLoader", "non_blocking", "DistributedDataParallel", "no_sync",
+                                   "bucket_cap", "fully_shard", "autocast", "channels_last", "cudnn.", "foreach",
+                                   ".contiguous", "fused="},
+        [HEC_FRAMEWORK_JAX] = {"jax", "JAX", "XLA", "Orbax"},
+        [HEC_FRAMEWORK_CUPY] = {"cupy", "CuPy", "CUPY"},
+    };
+    char words[HEC_FACT_SIZE];
+    for (int framework = HEC_FRAMEWORK_PYTORCH; framework < HEC_FRAMEWORK_COUNT; framework++)
+        for (int id = 0; id < HEC_LEVER_COUNT; id++) {
+            struct hec_finding f = {.lever = {.id = id, .value = {2, 2, 2, 2, 2, 2}}, .framework = framework};
+            hec_lever_words(words, &f);
+            assert_true(words[0] && !strchr(words, '{'));
+            for (int other = 0; other < HEC_FRAMEWORK_COUNT; other++)
+                for (int i = 0; i < 16 && own[other][i]; i++)
+                    if (other != framework && framework != HEC_FRAMEWORK_PYTORCH && strstr(words, own[other][i]))
+                        fail_msg("%s, %s: %s", hec_framework_name(framework), hec_lever_name(id), words);
+        }
+}
+
 /* Numbers into words: factors, digits, choices, and what is left out where it is unknown. */
 TEST(test_words) {
     char words[HEC_FACT_SIZE];
@@ -315,6 +337,17 @@ TEST(test_snippets) {
         {HEC_CAUSE_PRECISION, HEC_LEVER_TENSOR_CORES, HEC_STEP_MARKED, "jax", "jax_default_matmul_precision"},
         {HEC_CAUSE_PRECISION, HEC_LEVER_FP16, HEC_STEP_MODULE, "", "model.half()"},
         {HEC_CAUSE_HOST, HEC_LEVER_MOVE_CODE, HEC_STEP_OPTIMIZER, "jax", NULL},
+        {HEC_CAUSE_LAUNCH, HEC_LEVER_JIT, HEC_STEP_NONE, "jax", "jax.jit(step)"},
+        {HEC_CAUSE_LAUNCH, HEC_LEVER_JIT, HEC_STEP_OPTIMIZER, "jax", "jax.lax.scan"},
+        {HEC_CAUSE_LAUNCH, HEC_LEVER_LAUNCH_LESS, HEC_STEP_NONE, "jax", NULL},
+        {HEC_CAUSE_LAUNCH, HEC_LEVER_LAUNCH_LESS, HEC_STEP_NONE, "cupy", "cupy.fuse"},
+        {HEC_CAUSE_LAUNCH, HEC_LEVER_LAUNCH_LESS, HEC_STEP_NONE, "numba", NULL},
+        {HEC_CAUSE_MEMORY, HEC_LEVER_FUSE, HEC_STEP_NONE, "cupy", "cupy.fuse"},
+        {HEC_CAUSE_MEMORY, HEC_LEVER_FUSE, HEC_STEP_NONE, "jax", "jax.jit"},
+        {HEC_CAUSE_COPY, HEC_LEVER_PIN_MEMORY, HEC_STEP_NONE, "cupy", "empty_pinned"},
+        {HEC_CAUSE_COPY, HEC_LEVER_JOIN_COPIES, HEC_STEP_NONE, "cupy", "numpy.stack"},
+        {HEC_CAUSE_COPY, HEC_LEVER_JOIN_COPIES, HEC_STEP_NONE, "jax", NULL},
+        {HEC_CAUSE_PRECISION, HEC_LEVER_TENSOR_CORES, HEC_STEP_NONE, "cupy", "CUPY_TF32"},
         {HEC_CAUSE_HOST, HEC_LEVER_MOVE_CODE, HEC_STEP_OPTIMIZER, "", NULL},
         {HEC_CAUSE_LAUNCH, HEC_LEVER_LAUNCH_LESS, HEC_STEP_MODULE, "", "reduce-overhead"},
         {HEC_CAUSE_MEMORY, HEC_LEVER_FUSED_ATTENTION, HEC_STEP_MODULE, "", "scaled_dot_product_attention"},
@@ -333,7 +366,19 @@ TEST(test_snippets) {
             fail_msg("%s of %s: %s", hec_lever_name(cases[i].lever), hec_cause_name(cases[i].cause),
                      hec_finding_code(&summary, &list[0]));
     }
-    summary.pytorch[0] = '\0'; /* Python, and no framework that HEC knows */
+    summary.pytorch[0] = '\0';
+    for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) /* no other framework's, whatever was found */
+        for (int id = 0; id < HEC_LEVER_COUNT; id++)
+            for (size_t i = 0; i < 3; i++) {
+                static const char *const others[] = {"jax", "cupy", "numba"};
+                summary.job.findings.count = 0;
+                find((enum hec_cause)cause, 0.3, 0.5)->lever.id = (enum hec_lever_id)id;
+                snprintf(summary.framework, sizeof summary.framework, "%s", others[i]);
+                const char *code = hec_finding_code(&summary, &list[0]);
+                assert_true(!code || (!strstr(code, "torch") && (i == 0 || !strstr(code, "jax")) &&
+                                      (i == 1 || !strstr(code, "cupy"))));
+            }
+    summary.framework[0] = '\0'; /* Python, and no framework that HEC knows */
     summary.job.findings.count = 0;
     find(HEC_CAUSE_LAUNCH, 0.3, 0.5)->lever.id = HEC_LEVER_LAUNCH_LESS;
     assert_true(pastes(NULL));

@@ -434,6 +434,26 @@ TEST(compile) {
     silent(HEC_CAUSE_COMPILE);
 }
 
+/* CuPy's operations whose kernels nobody saw: what fusing saves besides is in the interval alone. */
+TEST(launch_of_arrays) {
+    owns(HEC_STATE_LAUNCH, HEC_CAUSE_LAUNCH, 30);
+    w.devices[0].timeline = NULL;
+    w.facts.own_counters = true;
+    d->metric[HEC_GPM_GR_ACTIVE].mean = 0.5;
+    d->metric[HEC_GPM_TENSOR_ACTIVE].mean = 0;
+    find(HEC_CAUSE_LAUNCH);
+    const struct hec_finding before = w.finding;
+    snprintf(w.summary.framework, sizeof w.summary.framework, "cupy");
+    find(HEC_CAUSE_LAUNCH);
+    same_number(w.finding.joules.best, before.joules.best, "best");
+    assert_true(w.finding.joules.high > before.joules.high + 0.1);
+    assert_true(w.finding.evidence_count == before.evidence_count + 1);
+    assert_non_null(fact_of(&w.finding, HEC_EVIDENCE_FUSION_UNSEEN));
+    d->metric[HEC_GPM_TENSOR_ACTIVE].mean = 0.5 * 0.1; /* products */
+    find(HEC_CAUSE_LAUNCH);
+    same_number(w.finding.joules.high, before.joules.high, "high");
+}
+
 TEST(launch) {
     struct whole e;
     struct hec_saving part = hec_goes_of(HEC_CAUSE_LAUNCH)->part;

@@ -286,10 +286,12 @@ int hec_findings_build(const struct hec_summary *summary, const struct hec_predi
         if (!pass)
             join_jobs(summary, out);
     }
+    enum hec_framework framework = hec_framework_of(summary);
     for (int i = 0; i < out->count; i++) {
         struct hec_finding *f = &out->list[i];
         f->actionable = actionable(f);
         f->hint = f->cause != HEC_CAUSE_NONE && !f->actionable && worth(f) >= HEC_FINDING_WORTH;
+        f->framework = framework;
         f->ranks = summary->job.ranks;
         f->rank_count = summary->job.rank_count;
         f->saved_s = f->seconds.best * summary->seconds;

@@ -39,6 +39,23 @@ static void compile_operations(const struct hec_facts *f, const struct hec_waits
     out->estimated = true;
 }
 
+/* CuPy's operations are called one by one as well, in code that no stack tells apart from the program's own: whether those that follow each
+ * other are element-wise only their kernels tell. So the interval has what fusing saves, and the best guess is what a graph does. */
+static void may_fuse(const struct hec_facts *f, struct hec_finding *out) {
+    struct hec_compute c;
+    struct hec_finding compute = {.cause = HEC_CAUSE_LAUNCH};
+    hec_compute_gather(f, &c);
+    if (hec_framework_of(f->summary) != HEC_FRAMEWORK_CUPY || c.traced || !(c.tensor <= HEC_BATCH_TENSOR_SOME) ||
+        !(f->device->steady && f->device->steady->window_ns > 0))
+        return;
+    const struct hec_ledger_device *steady = f->device->steady;
+    hec_compute_save(&c, 1, (struct hec_saving){0, 0, HEC_JIT_FUSES_MOST}, 1, &compute);
+    hec_saving_add(&out->seconds, compute.seconds);
+    hec_saving_add(&out->joules, compute.joules);
+    hec_finding_add(out,
+                    HEC_FACT(FUSION_UNSEEN, steady->rows[HEC_STATE_COMPUTE].seconds * 1e9 / (double)steady->window_ns));
+}
+
 /* Where a framework's loop takes the steps, a graph holds the model forward and back: its optimizer and the framework launch as they did,
  * and a compiled model is called. Of waits for launches no more goes than what is left of the host's time in those passes. */
 static double graphs_hold(const struct hec_facts *f, double owned_s, struct hec_finding *out) {
@@ -80,6 +97,7 @@ bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
         save_late(f, &w, out);
     if (f->device->gaps && f->device->gaps->operations_s > HEC_OPERATIONS_LEAST * w.owned_s[HEC_CAUSE_LAUNCH])
         compile_operations(f, &w, out);
+    may_fuse(f, out);
     if (hec_buckets_gather(f, &b)) /* each ends what compilers and graphs launch at once */
         out->confidence *= HEC_LAUNCH_MANY_COLLECTIVES;
     if (f->steps->source == HEC_STEP_OPTIMIZER &&

@@ -34,7 +34,7 @@ char *hec_limit_words(char *out, size_t size, enum hec_cause cause, const char *
 
 struct hec_advice {
     enum hec_cause cause;
-    const char *framework;    /* "PyTorch", "JAX", "TensorFlow", "TensorRT", "CUDA", "serving", "any" */
+    const char *framework;    /* "PyTorch", "JAX", "TensorFlow", "CuPy", "TensorRT", "CUDA", "serving", "any" */
     uint64_t levers;          /* bits (1 << enum hec_lever_id) of the answers that its code is; 0: of none */
     bool training, inference; /* it is of such programs alone */
     const char *text;         /* a sentence */

@@ -17,7 +17,17 @@ static const struct {
 } words_of = {
 #define HEC_EVIDENCE_WORDS(id, words) .evidence[HEC_EVIDENCE_##id] = words,
 #define HEC_LEVER_WORDS(id, words) .lever[HEC_LEVER_##id] = words,
+#define HEC_LEVER_WORDS_OF(framework, id, words)
 #define HEC_WAITS_FOR(cause, words) .waits_for[HEC_CAUSE_##cause] = words,
+#include "report/words/facts.def"
+};
+
+/* NULL: as those of OTHER, and where there are none either as in general. */
+static const char *const lever_words_of[HEC_FRAMEWORK_COUNT][HEC_LEVER_COUNT] = {
+#define HEC_EVIDENCE_WORDS(id, words)
+#define HEC_LEVER_WORDS(id, words)
+#define HEC_LEVER_WORDS_OF(framework, id, words) [HEC_FRAMEWORK_##framework][HEC_LEVER_##id] = words,
+#define HEC_WAITS_FOR(cause, words)
 #include "report/words/facts.def"
 };
 
@@ -89,9 +99,17 @@ char *hec_title_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding
     return hec_evidence_words(out, finding, &finding->title);
 }
 
+static const char *lever_words(enum hec_framework framework, enum hec_lever_id id) {
+    bool own = framework != HEC_FRAMEWORK_UNTOLD && framework != HEC_FRAMEWORK_PYTORCH;
+    const char *words = lever_words_of[framework][id];
+    if (!words && own)
+        words = lever_words_of[HEC_FRAMEWORK_OTHER][id];
+    return words ? words : words_of.lever[id];
+}
+
 char *hec_lever_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding) {
     const struct saying s = {.finding = finding};
-    return say(out, 0, &s, finding->lever.value, words_of.lever[finding->lever.id]);
+    return say(out, 0, &s, finding->lever.value, lever_words(finding->framework, finding->lever.id));
 }
 
 char *hec_lever_default_words(char out[HEC_FACT_SIZE], enum hec_lever_id id) {

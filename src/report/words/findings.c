@@ -396,26 +396,6 @@ char *hec_place_words(char *out, size_t size, const char *from, int line, const 
     return out;
 }
 
-static bool has_kernel(const struct hec_summary *s, const char *part) {
-    for (int i = 0; i < s->kernel_count; i++)
-        if (strstr(s->kernels[i].name, part))
-            return true;
-    return false;
-}
-
-/* As the table of advice names it. Simulated loads play PyTorch programs, and Kineto is PyTorch's profiler. "": it is not known. */
-static const char *framework_of(const struct hec_summary *s) {
-    static const struct { const char *name, *called; } known[] = {{"jax", "JAX"}, {"tensorflow", "TensorFlow"}};
-    bool python = s->python[0] || s->imported[0] || strstr(s->command, "python") || strstr(s->command, ".py");
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(s->framework, known[i].name) == 0)
-            return known[i].called;
-    if (s->pytorch[0] || s->simulated[0] || strcmp(s->imported, "kineto") == 0 || strstr(s->command, "torchrun") ||
-        has_kernel(s, "at::native") || has_kernel(s, "2at6native"))
-        return "PyTorch";
-    return python ? "" : "CUDA";
-}
-
 /* Steps are of an optimizer, or calls of a module; where the program itself marked them, kernels of an optimizer tell. */
 static bool fits_work(const struct hec_summary *s, const struct hec_advice *a) {
     bool trains = s->steps.source == HEC_STEP_OPTIMIZER;
@@ -425,7 +405,7 @@ static bool fits_work(const struct hec_summary *s, const struct hec_advice *a) {
 }
 
 const char *hec_finding_code(const struct hec_summary *s, const struct hec_finding *f) {
-    const char *framework = framework_of(s);
+    const char *framework = hec_framework_name(hec_framework_of(s));
     for (const struct hec_advice *a = NULL; (a = hec_advice_next(f->cause, a));)
         if (a->levers >> f->lever.id & 1 && fits_work(s, a) &&
             (strcmp(a->framework, framework) == 0 || strcmp(a->framework, "any") == 0))
