@@ -322,9 +322,10 @@ struct hec_summary {
     struct hec_view *view;        /* view.h; NULL: none was asked for */
 };
 
-/* A Python kept HEC's hooks out, and no other Python loaded them. */
+/* Through what the program uses its devices. */
 enum hec_framework hec_framework_of(const struct hec_summary *summary);
 
+/* A Python kept HEC's hooks out, and no other Python loaded them. */
 static inline bool hec_summary_unhooked(const struct hec_summary *s) {
     return s->hooks_out && !s->python[0];
 }

@@ -82,8 +82,8 @@ static const unsigned char *fetch(const struct hec_memory *memory, struct hec_py
     size_t count = s->piece_count, used = s->used;
     if (below == 0)
         base = address;
-    if (!plan(s, base,
-              address - base + size)) { /* no room: what was read before it is not needed again, or is read again */
+    if (!plan(s, base, address - base + size)) {
+        /* no room: what was read before it is not needed again, or is read again */
         hec_python_plan_begin(s);
         count = used = 0;
         if (!plan(s, base, address - base + size))
