@@ -270,7 +270,7 @@ TEST(test_candidates) {
     hec_candidates_find(&run, &list);
     assert_true(has(&list, "tf32", "") && !has(&list, "compile", ""));
     hec_candidates_old(&run, old, sizeof old);
-    assert_non_null(strstr(old, "bf16_autocast, channels_last, cuda_graphs, compile"));
+    assert_non_null(strstr(old, "bf16_autocast, channels_last, cuda_graphs, fuse_written, compile"));
     assert_null(strstr(old, "fused_optimizer")); /* it would have nothing to do */
     hec_candidates_old(&run, old, 20);
     assert_true(strlen(old) < 20);

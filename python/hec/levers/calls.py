@@ -14,7 +14,7 @@ Call = Callable[[tuple, dict], Any]
 Run = Callable[[Call, tuple, dict], Any]
 
 # What a module raises when a lever is at fault; what a signal's handler raises (TimeoutError) is not among them.
-_FAULTS = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, Warning)
+FAULTS = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, Warning)
 _chain: "List[Calls]" = []  # those that are in, by their order
 watches = 0  # modes of our own that look on (watch.py)
 
@@ -38,8 +38,9 @@ class Calls:
     call, or None to leave the module alone, having said why. drop(module) undoes what was done to a module."""
 
     def __init__(self, lever: core.Lever, order: int, fit: "Callable[[Any], Optional[Run]]",
-                 drop: "Callable[[Any], None]" = lambda module: None) -> None:  # fmt: skip
+                 drop: "Callable[[Any], None]" = lambda module: None, compiles: bool = False) -> None:  # fmt: skip
         self.lever, self.order, self.fit, self.drop = lever, order, fit, drop
+        self.compiles = compiles  # it makes a graph of modules: nobody looks at their operations then
         self.awake = True  # else calls go through it as they are; what it made of modules stays
 
     def put(self) -> bool:
@@ -138,7 +139,7 @@ class Calls:
         try:
             return entry.run(counted, args, kwargs)
         except Exception as error:
-            if isinstance(error, entry.own) or not (isinstance(error, _FAULTS) if inside else core.hooks.is_ours(error)):
+            if isinstance(error, entry.own) or not (isinstance(error, FAULTS) if inside else _is_ours(error)):
                 raise
             fault = error
         if results:  # the lever failed with what the module gave
@@ -150,13 +151,19 @@ class Calls:
         self.drop(module)
         try:
             result = call(args, kwargs)
-        except _FAULTS as error:
+        except FAULTS as error:
             if type(error) is type(fault):
                 entry.own += (type(error),)
                 entry.run = self._fit(module)
             raise
         self.lever.broke(fault, lambda: None)
         return result
+
+
+def _is_ours(error: Exception) -> bool:
+    """Also what the compiler says of code that it could not take, whoever's frames it was in: the code has not run then."""
+    compilers = ("torch._dynamo.", "torch._inductor.")
+    return core.hooks.is_ours(error) or any(kind.__module__.startswith(compilers) for kind in type(error).__mro__)
 
 
 class State:

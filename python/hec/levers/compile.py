@@ -7,13 +7,15 @@ import sys
 import time
 import types
 import warnings
-from typing import Any, Dict, List, Optional
+import weakref
+from typing import Any, Dict, List, Optional, Tuple
 
-from . import calls, core
+from . import calls, core, rewriters
 
 FRAMEWORK = "torch"
 LIVE = True
 COMPILED_MAX = 8  # calls of a module in which something was compiled: with and without gradients, a last batch ...
+ORDER = 90  # the innermost of all levers around calls: what is compiled is the module itself
 LIBRARIES = r"torch\.(_inductor|_dynamo|_functorch|fx)\b"
 
 _mine: "Optional[Compiling]" = None
@@ -59,7 +61,7 @@ class Compiling:
 
     def __init__(self, lever: core.Lever, options: "Dict[str, Any]", attest: Any = _attest, around: Any = Around) -> None:
         self.filter: "Optional[tuple]" = None
-        self.put = calls.Calls(lever, 90, lambda module: _fit(lever, module, self.put, options, attest, around))
+        self.put = calls.Calls(lever, ORDER, lambda module: _fit(lever, module, self.put, options, attest, around), compiles=True)
         if self.put.put():
             before = list(warnings.filters)
             warnings.filterwarnings("ignore", module=LIBRARIES)  # of what could be faster still: `-W error` would end the program
@@ -72,6 +74,15 @@ class Compiling:
         self.filter = None
 
 
+def will_compile(module: Any) -> bool:
+    """Whether such a lever has this module, or will have at its first call."""
+    for other in calls._chain:
+        entry = other._entry(module)
+        if other.order == ORDER and other.awake and (entry is None or entry.run is not None):
+            return True
+    return False
+
+
 class Compiler:
     """Inductor, as torch.compile calls it, for one module."""
 
@@ -79,9 +90,14 @@ class Compiler:
         self.options = options
         self.graphs = 0
         self.faults: "List[str]" = []
+        self.rewritings: "Any" = None
 
     def __call__(self, graph: Any, inputs: Any) -> Any:
         self.graphs += 1
+        return self.rewritings.of(graph, tuple(inputs), lambda graph: self.make(graph, inputs))
+
+    def make(self, graph: Any, inputs: Any) -> Any:
+        """What runs for a graph."""
         from torch._inductor.compile_fx import compile_fx
 
         return compile_fx(graph, inputs, inner_compile=self._inner, config_patches=dict(self.options))
@@ -126,27 +142,53 @@ def _fit(lever: core.Lever, module: Any, put: "calls.Calls", options: "Dict[str,
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         importlib.import_module("torch._inductor.compile_fx")
-    compiler = Compiler(options)
-    compiled = torch.compile(_function(module), backend=compiler)
-    beside = around(module)
-    count = compiled_in = 0
-    seconds = 0.0
+    beside, ref = around(module), weakref.ref(module)
+    variants: "Dict[Tuple[rewriters.Rewriter, ...], Variant]" = {}
 
     def run(call: "calls.Call", args: tuple, kwargs: dict) -> Any:
-        nonlocal count, compiled_in, seconds
-        graphs, started = compiler.graphs, time.monotonic()
+        awake = rewriters.awake()
+        variant = variants.get(awake)
+        if variant is None:
+            variant = variants[awake] = Variant(ref(), Compiler(options), awake)
         beside.before()
-        result = beside.after(compiled(*args, **kwargs), compiler.graphs != graphs)
-        count += 1
-        if compiler.graphs != graphs:
-            compiled_in += 1
-            seconds += time.monotonic() - started
-        words = "graphs: %d, compiled in %d of %d calls, %.1f s" % (compiler.graphs, compiled_in, count, seconds)
-        if compiler.faults or compiled_in > COMPILED_MAX or not compiler.graphs:
-            put.forget(module)
-            (lever.failed if compiler.graphs else lever.nothing)(compiler.faults[0] if compiler.faults else words)
-        elif compiler.graphs != graphs or core.seldom(count):
-            attest(lever, module, words)
+        result = beside.after(variant.call(args, kwargs), variant.fresh)
+        if variant.fresh or core.seldom(variant.count):
+            variant.rewritings.say()
+        faults = variant.compiler.faults
+        if faults or variant.gave_up() or not variant.compiler.graphs:
+            put.forget(ref())
+            (lever.failed if variant.compiler.graphs else lever.nothing)(faults[0] if faults else variant.words())
+        elif variant.fresh or core.seldom(variant.count):
+            attest(lever, ref(), variant.words())
         return result
 
     return run
+
+
+class Variant:
+    """A module compiled, with those levers that change its graph and were awake then."""
+
+    def __init__(self, module: Any, compiler: Compiler, awake: "Tuple[rewriters.Rewriter, ...]") -> None:
+        self.compiler = compiler
+        self.rewritings = compiler.rewritings = rewriters.Rewritings(weakref.ref(module), awake)
+        self.compiled = core.hooks.torch.compile(_function(module), backend=compiler)
+        self.count = self.compiled_in = 0
+        self.seconds = 0.0
+        self.fresh = False  # something was compiled in the last call
+
+    def call(self, args: tuple, kwargs: dict) -> Any:
+        graphs, started = self.compiler.graphs, time.monotonic()
+        result = self.compiled(*args, **kwargs)
+        self.count += 1
+        self.fresh = self.compiler.graphs != graphs
+        if self.fresh:
+            self.compiled_in += 1
+            self.seconds += time.monotonic() - started
+        return result
+
+    def gave_up(self) -> bool:
+        """It is compiled again and again."""
+        return self.compiled_in > COMPILED_MAX
+
+    def words(self) -> str:
+        return "graphs: %d, compiled in %d of %d calls, %.1f s" % (self.compiler.graphs, self.compiled_in, self.count, self.seconds)

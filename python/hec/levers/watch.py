@@ -12,7 +12,7 @@ PRODUCTS = CONVOLUTIONS | {"addmm", "mm", "bmm", "baddbmm", "linear", "matmul", 
 
 def may(module: Any) -> bool:
     """Not where the program compiled it, or HEC does: it would be another program for the compiler."""
-    return not calls.is_compiled(module) and not any(other.awake and other.lever.name in ("compile", "cuda_graphs") for other in calls._chain)
+    return not calls.is_compiled(module) and not any(other.awake and other.compiles for other in calls._chain)
 
 
 def watched(call: "calls.Call", args: tuple, kwargs: dict, see: "Callable[[str, tuple, dict, Any], None]") -> Any:
