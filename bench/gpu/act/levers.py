@@ -23,6 +23,9 @@ LEVERS = {
     "tf32": "numerics", "bf16_autocast": "numerics", "bf16_weights": "numerics", "attention": "numerics",
     "attention=flash": "numerics", "attention=efficient": "numerics", "attention=math": "numerics", "attention=cudnn": "numerics",
     "channels_last": "ulp", "fused_optimizer": "ulp", "cudnn_benchmark": "ulp", "compile": "ulp", "cuda_graphs": "ulp",
+    "compile_max": "ulp", "fuse_written": "ulp", "compile,fuse_written": "ulp", "cuda_graphs,fuse_written": "ulp",
+    "bf16_autocast,pad_products": "numerics", "tf32,pad_products": "numerics", "bf16_autocast,fuse_written": "numerics",
+    "bf16_autocast,fused_optimizer,fuse_written,compile,pad_products": "numerics",
     "set_to_none": "exact", "inference_mode": "exact",
     "bf16_autocast,channels_last,fused_optimizer,cudnn_benchmark,compile": "numerics",
     "bf16_autocast,channels_last,fused_optimizer,cuda_graphs": "numerics",
@@ -35,6 +38,9 @@ ON = {
     "channels_last": ("resnet", "resnet_infer"), "fused_optimizer": ("resnet", "encoder", "lstm"), "cudnn_benchmark": ("resnet",),
     "set_to_none": ("zeros",), "inference_mode": ("resnet_infer", "encoder_infer"), "compile": ("resnet", "encoder", "resnet_infer"),
     "cuda_graphs": ("resnet", "encoder", "resnet_infer"), "attention=math": ("encoder",),
+    "compile_max": ("written",), "fuse_written": ("written",), "compile,fuse_written": ("written",),
+    "cuda_graphs,fuse_written": ("written",), "bf16_autocast,fuse_written": ("written",), "tf32,pad_products": ("written",),
+    "bf16_autocast,pad_products": ("written",),
 }  # fmt: skip
 
 
@@ -100,7 +106,21 @@ def lstm(torch, device, train):
     return model, words[:, :-1], words[:, 1:], lambda: torch.optim.Adam(model.parameters(), lr=1e-3)
 
 
-MODELS = {"resnet": resnet, "strict": resnet, "zeros": resnet, "encoder": encoder, "lstm": lstm, "resnet_infer": resnet, "encoder_infer": encoder}
+def written(torch, device, train):
+    """A language model as a textbook writes it, with 50257 words."""
+    sys.path.insert(0, str(ROOT / "tests" / "python"))
+    from written_common import Model
+
+    words, length = (50257, 256) if device == "cuda" else (257, 16)
+    model = Model(words=words, width=512 if device == "cuda" else 64, length=length, heads=8, blocks=6).to(device).train(train)
+    tokens = torch.randint(0, words, (8 if device == "cuda" else 2, length + 1), device=device)
+    return model, tokens[:, :-1], tokens[:, 1:], lambda: torch.optim.AdamW(model.parameters(), lr=1e-4)
+
+
+MODELS = {
+    "resnet": resnet, "strict": resnet, "zeros": resnet, "encoder": encoder, "lstm": lstm, "written": written, "resnet_infer": resnet,
+    "encoder_infer": encoder,
+}  # fmt: skip
 
 
 def part(torch, hooks, options, name, names):
