@@ -117,15 +117,15 @@ class Compiler:
 
 
 def _function(module: Any) -> Any:
-    """What is compiled for a module: as Module.compile does it, which finds nothing to compile in the containers of torch.nn, whose
-    code is PyTorch's own. Each of those gets a function with code of its own, since PyTorch counts recompilations by that."""
-    inner = module._call_impl
+    """What is compiled for a module, which is its first argument: so nothing of it keeps the module alive. As Module.compile does it,
+    which finds nothing to compile in the containers of torch.nn, whose code is PyTorch's own. Each of those gets a function with code of
+    its own, since PyTorch counts recompilations by that."""
     rules = importlib.import_module("torch._dynamo.trace_rules")
     if not rules.check(module.forward):
-        return inner
+        return type(module)._call_impl
 
-    def forward(*args: Any, **kwargs: Any) -> Any:
-        return inner(*args, **kwargs)
+    def forward(module: Any, *args: Any, **kwargs: Any) -> Any:
+        return module._call_impl(*args, **kwargs)
 
     code = forward.__code__.replace(co_name="forward_%d" % id(module))
     return types.FunctionType(code, globals(), "forward", None, forward.__closure__)
@@ -151,7 +151,7 @@ def _fit(lever: core.Lever, module: Any, put: "calls.Calls", options: "Dict[str,
         if variant is None:
             variant = variants[awake] = Variant(ref(), Compiler(options), awake)
         beside.before()
-        result = beside.after(variant.call(args, kwargs), variant.fresh)
+        result = beside.after(variant.call(ref(), args, kwargs), variant.fresh)
         if variant.fresh or core.seldom(variant.count):
             variant.rewritings.say()
         faults = variant.compiler.faults
@@ -176,9 +176,9 @@ class Variant:
         self.seconds = 0.0
         self.fresh = False  # something was compiled in the last call
 
-    def call(self, args: tuple, kwargs: dict) -> Any:
+    def call(self, module: Any, args: tuple, kwargs: dict) -> Any:
         graphs, started = self.compiler.graphs, time.monotonic()
-        result = self.compiled(*args, **kwargs)
+        result = self.compiled(module, *args, **kwargs)
         self.count += 1
         self.fresh = self.compiler.graphs != graphs
         if self.fresh:

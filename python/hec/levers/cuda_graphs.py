@@ -4,6 +4,7 @@ The graphs write the same memory in each call. What is to outlast a call is copi
 itself (a mask, a cache), and gradients to which a second backward pass is added."""
 
 import sys
+import weakref
 from typing import Any, Optional
 
 from . import compile as compiler
@@ -47,17 +48,18 @@ class Memory(compiler.Around):
     """What of one module would otherwise lie in the graphs' memory."""
 
     def __init__(self, module: Any) -> None:
-        self.module = module
-        self.parameters = list(module.parameters())
-        self.device = self.parameters[0].device
+        self.module = weakref.ref(module)  # nothing of it keeps the module alive
+        self.parameters = [weakref.ref(parameter) for parameter in module.parameters()]
+        self.device = next(module.parameters()).device
         self.own = set(core.hooks.torch.nn.Module().__dict__)
-        self.keepers: "list[Any]" = []  # parts that were seen to keep something
+        self.keepers: "list[weakref.ref[Any]]" = []  # parts that were seen to keep something
 
     def before(self) -> None:
         """Gradients that are there when a call begins: of an earlier backward pass, to which more is added, or which the program drops
         later. Those in memory of the program's own stay where they are."""
         torch = core.hooks.torch
-        found = [parameter for parameter in self.parameters if parameter.grad is not None] if torch.is_grad_enabled() else []
+        living = [ref() for ref in self.parameters] if torch.is_grad_enabled() else []
+        found = [parameter for parameter in living if parameter is not None and parameter.grad is not None]
         held = addresses(self.device) if found else set()
         found = [parameter for parameter in found if held and _lies_in(held, parameter.grad)]
         if found:
@@ -68,11 +70,12 @@ class Memory(compiler.Around):
 
     def after(self, result: Any, compiled: bool) -> Any:
         """A module keeps something for the first time in a call in which its code is compiled; then it is looked at in each."""
-        parts = list(self.module.modules()) if compiled else self.keepers
+        keepers = [ref() for ref in self.keepers]
+        parts = list(self.module().modules()) if compiled else [part for part in keepers if part is not None]
         held = addresses(self.device) if parts else set()
         if held:
             kept = [part for part in parts if self._copy_kept(part, held)]
-            self.keepers += [part for part in kept if all(part is not keeper for keeper in self.keepers)]
+            self.keepers += [weakref.ref(part) for part in kept if all(part is not keeper for keeper in keepers)]
         return tensors.replaced(result, lambda tensor: tensor.clone())
 
     def _copy_kept(self, part: Any, held: "set[int]") -> bool:

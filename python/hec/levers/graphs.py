@@ -31,7 +31,7 @@ FRESH = frozenset(
 )  # whose memory is nobody else's
 SAFE_IN_PLACE = {"masked_fill_", "div_", "mul_", "add_", "sub_", "tril_", "triu_"}
 MODES = ("_set_grad_enabled", "_enter_autocast", "_exit_autocast", "_enter_inference_mode", "_exit_inference_mode")
-CONSTANT_MAX = 1 << 26  # elements
+CONSTANT_MAX = 1 << 25  # elements
 
 _names: "Dict[Any, str]" = {}
 
@@ -243,6 +243,10 @@ class Constants:
             return None
         watched.append(Watched(place, tensor))
         return tensor
+
+    def forget(self) -> None:
+        """Masks take memory, often the device's."""
+        self.values.clear()
 
     def number(self, node: Any) -> "Optional[float]":
         """That of a constant of one value, which does not hang on what the module keeps."""

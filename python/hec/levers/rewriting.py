@@ -53,7 +53,7 @@ class Rewriting:
             variant = variants.get(awake)
             if variant is None:
                 variant = variants[awake] = compiler.Variant(module, Plain(), awake)
-            result = variant.call(args, kwargs)
+            result = variant.call(module, args, kwargs)
             if variant.fresh or core.seldom(variant.count):
                 variant.rewritings.say()
             if not variant.rewritings.any() or variant.gave_up():

@@ -3,7 +3,7 @@ one result is run in double precision on drawn values, and is replaced where a f
 
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-from . import core, graphs
+from . import bf16_autocast, core, graphs
 
 POINTWISE = frozenset("add sub mul div pow square sqrt rsqrt reciprocal neg tanh erf sigmoid exp".split())
 OVER_ROWS = frozenset("mean var sum std".split())
@@ -144,7 +144,7 @@ class Finder:
     def _probe(self, part: Part) -> "Optional[Callable[[Part], str]]":
         torch = core.hooks.torch
         kinds = {graphs.kind(node) for node in part.nodes}
-        with torch.no_grad(), torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+        with torch.no_grad(), torch.autocast("cpu", enabled=False):
             try:
                 if kinds & OVER_ROWS and not kinds & CURVES:
                     return self._norm(part)
@@ -216,10 +216,9 @@ class Finder:
 
     def _is_halved(self, user: Any, type_of: Any) -> bool:
         """A product that autocast makes in this type, from outside of the graph."""
-        torch = core.hooks.torch
-        device = graphs.example(user).device.type if graphs.example(user) is not None else "cpu"
-        on = torch.is_autocast_enabled() if device == "cuda" else torch.is_autocast_cpu_enabled()
-        return on and graphs.dtype(user) == type_of and self.segments[user] == 0
+        result = graphs.example(user)
+        on = result is not None and bf16_autocast.is_autocast(result.device.type)
+        return on and result.dtype == type_of and self.segments[user] == 0
 
     def _put_norm(self, part: Part, name: str, roles: "Tuple[Optional[int], int, Optional[int]]", epsilon: float) -> str:
         torch, F = core.hooks.torch, core.hooks.torch.nn.functional

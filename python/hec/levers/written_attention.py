@@ -6,7 +6,7 @@ when it has been written. Any other mask goes with it as it is."""
 import math
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import core, graphs
+from . import bf16_autocast, core, graphs
 
 NOTHING_LEFT = -1000.0  # added to a score: what becomes of it is 0
 PASSES_MAX = 12  # operations between a product and its softmax
@@ -61,6 +61,7 @@ class Finder:
         self._same_kind(q.node, k.node, v.node, scores.product)
         watched: "List[graphs.Watched]" = []
         causal = self._is_causal(scores, watched)
+        self.constants.forget()
         mask = None if causal else self._mask_of(scores)
         with self.graph.inserting_before(product):
             made = self._made(q, k, v, self._put_mask(mask), dropout, causal, scores, product)
@@ -234,7 +235,8 @@ class Finder:
         if len(masks) > 1 or graphs.example(node) is None or graphs.example(node).dim() < 2:
             raise Unfit
         if scores.added:
-            if graphs.dtype(node) != graphs.dtype(scores.product) or _is_autocast():
+            product = graphs.example(scores.product)
+            if graphs.dtype(node) != product.dtype or bf16_autocast.is_autocast(product.device.type):
                 raise Unfit  # it would be rounded
             return ("" if number == 1.0 else "mul"), node, number
         if graphs.dtype(node) != torch.bool or number != -math.inf:  # else a row of which nothing is left would be another
@@ -325,9 +327,3 @@ def _order_out(product: Any) -> "Optional[List[int]]":
 def _is_float(node: Any) -> bool:
     value = graphs.example(node)
     return value is not None and value.is_floating_point()
-
-
-def _is_autocast() -> bool:
-    torch = core.hooks.torch
-    return bool(torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled())
-
