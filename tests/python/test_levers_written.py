@@ -29,6 +29,14 @@ assert near(plain, found), (plain[0], found[0])
 state, text = found[2]["fuse_written"]
 assert state == "on", text
 assert text.startswith("replaced in a call: 3 x GELU (tanh), 7 x LayerNorm, 3 x causal attention; graphs run: "), text
+
+# out again: bit for bit what it was
+model, tokens = language().eval(), torch.randint(0, 67, (2, 16))
+before, code = model(tokens), {type(part): type(part).forward for part in model.modules()}
+with levers("fuse_written") as said:
+    inside = model(tokens)
+assert said["fuse_written"][0] == "on" and torch.allclose(before, inside, atol=1e-5) and torch.equal(before, model(tokens))
+assert code == {type(part): type(part).forward for part in model.modules()}
 """
 
 
