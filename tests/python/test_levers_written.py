@@ -441,12 +441,12 @@ part = lambda name: import_module("_hec_levers." + name)
 
 # a fused function that fails when it runs: the graph runs as the program wrote it, and has the program's random numbers
 plain = learned("none")
-kept = F.layer_norm
+kept = F.scaled_dot_product_attention
 def broken(*args, **kwargs):
     raise RuntimeError("no kernel")
-F.layer_norm = broken
+F.scaled_dot_product_attention = broken
 found = learned("fuse_written")
-F.layer_norm = kept
+F.scaled_dot_product_attention = kept
 assert near(plain, found) and found[2]["fuse_written"] == ("failed", "RuntimeError: no kernel"), found[2]
 
 # what fails in the compiler, with frames of anybody in it
@@ -458,7 +458,7 @@ exec(compile("def of(self, *args): return failing(self, *args)", "<string>", "ex
 rewriters.of = of
 found = learned("fuse_written")
 rewriters.of = kept
-assert near(plain, found, 1e-6) and found[2]["fuse_written"][0] == "failed" and "of the compiler" in found[2]["fuse_written"][1], found[2]
+assert near(plain, found, 1e-6) and found[2]["fuse_written"][0] == "failed", found[2]
 
 # an exception of the program's own is the program's, and once
 torch._dynamo.reset()
