@@ -223,10 +223,7 @@ def test_forms(run, placed):
 
 
 WITH_OTHERS = """
-import torch._dynamo
-import torch._inductor.compile_fx as fx
-from torch._functorch.aot_autograd import make_boxed_func
-fx.compile_fx_inner = lambda graph, inputs, *args, **kwargs: make_boxed_func(graph.forward)
+fx = inductor()
 WORDS = "replaced in a call: 3 x GELU (tanh), 7 x LayerNorm, 3 x causal attention; "
 plain = learned("none")
 
@@ -409,15 +406,13 @@ def test_padded_products(run, placed):
 
 
 MAX = """
-import torch._dynamo
-import torch._inductor.compile_fx as fx
+fx = inductor()
 import torch._inductor.config as config
 import torch._inductor.select_algorithm as select
-from torch._functorch.aot_autograd import make_boxed_func
-seen = []
+seen, kept = [], fx.compile_fx_inner
 def eager(graph, inputs, *args, **kwargs):
     seen.append((config.max_autotune, config.triton.cudagraphs, select.PRINT_AUTOTUNE))
-    return make_boxed_func(graph.forward)
+    return kept(graph, inputs)
 fx.compile_fx_inner = eager
 plain, found = trained("none"), trained("compile_max")
 assert close(plain, found, 1e-4) and torch.equal(plain[1][-1], found[1][-1]), (plain[0], found[0])

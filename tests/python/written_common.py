@@ -1,6 +1,7 @@
 """A language model as a textbook writes it: attention, LayerNorm and GELU by hand. What test_levers_written.py shares."""
 
 import math
+import warnings
 
 from levers_common import *  # noqa: F403
 from levers_common import F, nn, torch
@@ -98,3 +99,15 @@ def near(one, other, by=2e-5):
     return all(math.isclose(a, b, abs_tol=by) for a, b in zip(one[0], other[0])) and all(
         torch.allclose(a, b, rtol=1e-3, atol=by) for a, b in zip(one[1], other[1])
     )
+
+
+def inductor():
+    """PyTorch's compiler, which runs graphs as they are here: a test has no C++ compiler."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import torch._inductor.compile_fx as fx
+        import torch._inductor.select_algorithm  # noqa: F401
+    from torch._functorch.aot_autograd import make_boxed_func
+
+    fx.compile_fx_inner = lambda graph, inputs, *args, **kwargs: make_boxed_func(graph.forward)
+    return fx
