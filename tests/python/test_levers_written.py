@@ -293,6 +293,17 @@ found = learned("fuse_written")
 written.Finder.replace_all = kept
 assert near(plain, found, 1e-6) and found[2]["fuse_written"] == ("failed", "KeyError: 'broken on purpose'"), found[2]
 
+# DDP writes buffers before each call: the mask goes with it
+import tempfile
+import torch.distributed as dist
+torch._dynamo.reset()
+dist.init_process_group("gloo", init_method="file://" + tempfile.mktemp(), rank=0, world_size=1)
+parallel = nn.parallel.DistributedDataParallel(language())
+with levers("fuse_written") as said:
+    found = learn(parallel, adamw(parallel))
+dist.destroy_process_group()
+assert near(plain, found) and "3 x attention; graphs run: " in said["fuse_written"][1] and "mask" not in said["fuse_written"][1], said
+
 # nothing of it, and a module that the program compiles
 torch._dynamo.reset()
 assert same(trained("none"), trained("fuse_written")) and trained("fuse_written")[2]["fuse_written"][0] == "nothing"

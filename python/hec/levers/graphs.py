@@ -183,7 +183,9 @@ class Constants:
         torch = core.hooks.torch
         self.owner, self.inputs = owner, inputs
         self.places = {node: place for place, node in enumerate(node for node in owner.graph.nodes if node.op == "placeholder")}
-        self.kept: "Set[int]" = {id(buffer) for buffer in module.buffers()}
+        # DistributedDataParallel writes the first rank's buffers into all before each call
+        sent = getattr(module, "broadcast_buffers", False)
+        self.kept: "Set[int]" = set() if sent else {id(buffer) for buffer in module.buffers()}
         for part in module.modules():
             self.kept.update(id(value) for value in part.__dict__.values() if type(value) is torch.Tensor)
         self.written = self._written()
