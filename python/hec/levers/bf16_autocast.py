@@ -21,14 +21,6 @@ def revert() -> None:
         _put.take()
 
 
-def is_autocast(device: str) -> bool:
-    """Whether the program has it around this call."""
-    torch = core.hooks.torch
-    if hasattr(torch, "get_autocast_dtype"):  # since PyTorch 2.4, which warns of the others
-        return torch.is_autocast_enabled(device)
-    return torch.is_autocast_cpu_enabled() if device == "cpu" else torch.is_autocast_enabled()
-
-
 def why_not(module: Any, kinds: "set[Any]") -> "tuple[str, str]":
     """A state and why, or two empty words; kinds: the types of its weights."""
     torch = core.hooks.torch
@@ -66,7 +58,7 @@ def fit(lever: core.Lever, module: Any, watches: bool) -> "Optional[calls.Run]":
                     count["bf16" if tensor.dtype == torch.bfloat16 else "others"] += 1
 
     def run(call: "calls.Call", args: tuple, kwargs: dict) -> Any:
-        if is_autocast(device):
+        if calls.is_autocast(device):
             lever.already("the program calls its module under autocast")
             return call(args, kwargs)
         count["calls"] += 1

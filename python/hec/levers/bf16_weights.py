@@ -128,7 +128,7 @@ class Part:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = self.ref()._call_impl
-        if bf16_autocast.is_autocast(self.device):
+        if calls.is_autocast(self.device):
             return call(*args, **kwargs)
         return bf16_autocast.as_before(bf16_autocast.under(self.device, lambda args, kwargs: call(*args, **kwargs), args, kwargs))
 

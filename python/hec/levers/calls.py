@@ -139,7 +139,7 @@ class Calls:
         try:
             return entry.run(counted, args, kwargs)
         except Exception as error:
-            if isinstance(error, entry.own) or not (isinstance(error, FAULTS) if inside else _is_ours(error)):
+            if isinstance(error, entry.own) or core.of_a_signal(error) or not (isinstance(error, FAULTS) if inside else _is_ours(error)):
                 raise
             fault = error
         if results:  # the lever failed with what the module gave
@@ -166,6 +166,18 @@ def _is_ours(error: Exception) -> bool:
     return core.hooks.is_ours(error) or any(kind.__module__.startswith(compilers) for kind in type(error).__mro__)
 
 
+class Value:
+    """Of a tensor, to be put back. One that has it is not written: others may go by that. Its own count of writes does not say it, as kernels
+    of normalisation write past that."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor, self.value = tensor, tensor.detach().clone()
+
+    def restore(self) -> None:
+        if not core.hooks.torch.equal(self.tensor, self.value):
+            self.tensor.copy_(self.value)
+
+
 class State:
     """What a first call that fails may have changed: random numbers, buffers, and attributes of the modules."""
 
@@ -175,7 +187,7 @@ class State:
         self.device = next(module.parameters()).device
         self.cuda = torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None
         with torch.no_grad():
-            self.buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers() if type(buffer) is torch.Tensor]
+            self.buffers = [Value(buffer) for buffer in module.buffers() if type(buffer) is torch.Tensor]
         self.attributes = [(names, dict(names)) for part in module.modules() for names in (part._buffers, part.__dict__)]
 
     def restore(self) -> None:
@@ -184,8 +196,8 @@ class State:
         if self.cuda is not None:
             torch.cuda.set_rng_state(self.cuda, self.device)
         with torch.no_grad():
-            for buffer, value in self.buffers:
-                buffer.copy_(value)
+            for buffer in self.buffers:
+                buffer.restore()
         for names, before in self.attributes:
             for name in [name for name in names if name not in before]:
                 del names[name]
@@ -208,6 +220,14 @@ def _in_transform() -> bool:
     functorch = getattr(C, "_functorch", None)
     peek = getattr(functorch, "peek_interpreter_stack", None)
     return C._get_tracing_state() is not None or (peek is not None and peek() is not None)
+
+
+def is_autocast(device: str) -> bool:
+    """Whether the program has it around this call."""
+    torch = core.hooks.torch
+    if hasattr(torch, "get_autocast_dtype"):  # since PyTorch 2.4, which warns of the others
+        return bool(torch.is_autocast_enabled(device))
+    return bool(torch.is_autocast_cpu_enabled() if device == "cpu" else torch.is_autocast_enabled())
 
 
 def device_of(module: Any) -> str:

@@ -134,7 +134,8 @@ class Switcher:
             compared = beside()
             compared.measure()
             self._switch(names)
-            compared.judge(changes, max(getattr(self.armed[name].module, "PASSES", 1) for name in names if name in self.armed))
+            passes = [getattr(self.armed[name].module, "PASSES", 1) for name in names if name in self.armed]
+            compared.judge(changes, max(passes, default=1))
         except shadow.Wrong as wrong:
             wrong.__traceback__ = None  # it holds all that was compared
             return wrong

@@ -142,7 +142,7 @@ class Kept(calls.State):
         numpy = sys.modules.get("numpy")
         self.numpy = (numpy.random, numpy.random.get_state()) if numpy is not None and hasattr(numpy, "random") else None
         self.containers: "Dict[int, Tuple[Any, Any]]" = {}
-        values: "Dict[int, Tuple[Any, Any]]" = {}
+        values: "Dict[int, calls.Value]" = {}
         registered = {id(tensor) for tensor in [*module.parameters(), *module.buffers()]}
         for _, names in self.attributes:
             for value in names.values():
@@ -151,7 +151,7 @@ class Kept(calls.State):
                     self.containers[id(found)] = (found, found.copy())
                 for tensor in tensors.each(value if found is None else found):
                     if type(tensor) is torch.Tensor and id(tensor) not in registered:
-                        values[id(tensor)] = (tensor, tensor.detach().clone())
+                        values[id(tensor)] = calls.Value(tensor)
         self.buffers += values.values()
 
     def restore(self) -> None:
@@ -197,7 +197,17 @@ def _leaves(value: Any) -> "List[Any]":
 
 
 def _copy(tensor: Any) -> Any:
-    return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+    """Laid out as it is: a compiler makes other code for another layout."""
+    torch, one = core.hooks.torch, tensor.detach()
+    if type(tensor) is torch.Tensor and tensor.layout is torch.strided:
+        for dim, stride in enumerate(tensor.stride()):
+            if stride == 0 and tensor.shape[dim] > 1:
+                one = one.narrow(dim, 0, 1)
+        made = torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device=one.device).copy_(one)
+        made = made.expand(tensor.shape)
+    else:
+        made = one.clone()
+    return made.requires_grad_(tensor.requires_grad)
 
 
 def _weight(value: Any, number: int) -> Any:
@@ -228,7 +238,7 @@ def _is_coarse(module: Any) -> bool:
     """The program computes with fewer bits than fp32 has, or may."""
     torch = core.hooks.torch
     device = calls.device_of(module)
-    autocast = torch.is_autocast_enabled() or (device == "cpu" and torch.is_autocast_cpu_enabled())
+    autocast = calls.is_autocast(device)
     tf32 = device == "cuda" and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
     return autocast or tf32 or bool(calls.floating(module) - {torch.float32, torch.float64})
 

@@ -3,7 +3,7 @@ one result is run in double precision on drawn values, and is replaced where a f
 
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-from . import bf16_autocast, core, graphs
+from . import calls, core, graphs
 
 POINTWISE = frozenset("add sub mul div pow square sqrt rsqrt reciprocal neg tanh erf sigmoid exp".split())
 OVER_ROWS = frozenset("mean var sum std".split())
@@ -217,7 +217,7 @@ class Finder:
     def _is_halved(self, user: Any, type_of: Any) -> bool:
         """A product that autocast makes in this type, from outside of the graph."""
         result = graphs.example(user)
-        on = result is not None and bf16_autocast.is_autocast(result.device.type)
+        on = result is not None and calls.is_autocast(result.device.type)
         return on and result.dtype == type_of and self.segments[user] == 0
 
     def _put_norm(self, part: Part, name: str, roles: "Tuple[Optional[int], int, Optional[int]]", epsilon: float) -> str:

@@ -6,7 +6,7 @@ when it has been written. Any other mask goes with it as it is."""
 import math
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import bf16_autocast, core, graphs
+from . import calls, core, graphs
 
 NOTHING_LEFT = -1000.0  # added to a score: what becomes of it is 0
 PASSES_MAX = 12  # operations between a product and its softmax
@@ -236,7 +236,7 @@ class Finder:
             raise Unfit
         if scores.added:
             product = graphs.example(scores.product)
-            if graphs.dtype(node) != product.dtype or bf16_autocast.is_autocast(product.device.type):
+            if graphs.dtype(node) != product.dtype or calls.is_autocast(product.device.type):
                 raise Unfit  # it would be rounded
             return ("" if number == 1.0 else "mul"), node, number
         if graphs.dtype(node) != torch.bool or number != -math.inf:  # else a row of which nothing is left would be another
