@@ -30,8 +30,9 @@ export async function open(browser, where, { theme = "light", width = 1280, heig
     await page.addInitScript(() => {
         window.shifts = [];
         window.answers = []; // from an input to two frames later: what moves meanwhile is the answer to it, also where frames are late
-        // Enter presses a button by what follows its keydown, which is a message of its own
-        for (const type of ["pointerdown", "pointerup", "keydown", "keypress", "click", "input"])
+        // Enter presses a button by what follows its keydown, which is a message of its own; a row under the pointer shows its whole name, also
+        // where it was scrolled there
+        for (const type of ["pointerdown", "pointerup", "pointerover", "pointermove", "keydown", "keypress", "click", "input"])
             addEventListener(type, () => {
                 const answer = { from: performance.now(), to: Infinity };
                 window.answers.push(answer);
@@ -54,6 +55,12 @@ export async function open(browser, where, { theme = "light", width = 1280, heig
 /** Two frames: all that was asked for is drawn. */
 export async function settled(page) {
     await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+/** All that the page did since the last input was the answer to it, however long that took: a promise was kept. */
+export async function answered(page) {
+    await settled(page);
+    await page.evaluate(() => { window.answers.at(-1).to = performance.now(); });
 }
 
 export async function close({ page, context, broken }) {

@@ -1,7 +1,7 @@
 // The page of a run: everything that can be used, by pointer and by keys.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { close, drawn, launch, open, settled } from "./browser.mjs";
+import { answered, close, drawn, launch, open, settled } from "./browser.mjs";
 import * as pages from "./pages.mjs";
 
 let browser, path, ddp;
@@ -162,6 +162,7 @@ test("a fix is copied", async () => {
     const fix = page.locator("#findings .fix").first();
     await fix.getByRole("button", { name: "Copy" }).click();
     await fix.locator("[role=status]", { hasText: "Copied" }).waitFor();
+    await answered(page);
     const copied = await page.evaluate(() => navigator.clipboard.readText());
     assert.match(copied, /DataLoader\(/);
     assert.equal(copied.trim(), (await fix.locator("pre").textContent()).trim());
