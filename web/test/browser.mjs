@@ -29,14 +29,18 @@ export async function open(browser, where, { theme = "light", width = 1280, heig
     });
     await page.addInitScript(() => {
         window.shifts = [];
-        window.answers = []; // from an input to two frames later: what moves meanwhile is the answer to it, also where frames are late
+        window.answers = []; // from an input to four frames later: what moves meanwhile is the answer to it, also where frames are late
         // Enter presses a button by what follows its keydown, which is a message of its own; a row under the pointer shows its whole name, also
         // where it was scrolled there
         for (const type of ["pointerdown", "pointerup", "pointerover", "pointermove", "keydown", "keypress", "click", "input"])
             addEventListener(type, () => {
                 const answer = { from: performance.now(), to: Infinity };
                 window.answers.push(answer);
-                requestAnimationFrame(() => requestAnimationFrame(() => { answer.to = performance.now(); }));
+                let frames = 4; // what is drawn is measured, and what comes of that is drawn
+                requestAnimationFrame(function next() {
+                    if (--frames) requestAnimationFrame(next);
+                    else answer.to = performance.now();
+                });
             }, { capture: true });
         new PerformanceObserver((list) => {
             for (const { hadRecentInput, startTime, value } of list.getEntries()) if (!hadRecentInput) window.shifts.push({ startTime, value });
