@@ -141,8 +141,9 @@ class Switcher:
             return wrong
         except shadow.Unfit as why:
             self.unfit = str(why)
-        except Exception as error:
-            if core.of_a_signal(error):
+        except BaseException as error:
+            if not isinstance(error, Exception) or core.of_a_signal(error):
+                self._switch([])
                 raise
             self.unfit = "%s: %s" % (type(error).__name__, str(error)[:200])
         if self.unfit:
