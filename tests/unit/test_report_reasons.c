@@ -61,6 +61,9 @@ TEST(reasons_in_words) {
         {HEC_BECAUSE_OF(TRIAL_FAILED, 3), "exit status 3"},
         {hec_reason_with(HEC_BECAUSE_OF(TRIAL_DEVICE_MEMORY, 1), "OutOfMemoryError"),
          "out of the GPU's memory, exit status 1: OutOfMemoryError"},
+        {HEC_BECAUSE_OF(TRIAL_WRONG, false, 0.301), "outputs of the same pass differ by 0.3 of their size"},
+        {HEC_BECAUSE_OF(TRIAL_WRONG, true, 0.012), "gradients of the same pass differ by 0.012 of their size"},
+        {HEC_BECAUSE_OF(TRIAL_WRONG_WHOLLY, true), "gradients of the same pass are not finite, or of another shape"},
         {HEC_BECAUSE_OF(TRIAL_GRADIENTS, 1, 2.5), "gradients of a part of it are 2.5 times as large"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
