@@ -233,13 +233,23 @@ void hec_verb_exit(int status) {
     hec_supervisor_exit(ended_by && status == 128 + ended_by ? ended_by : 0, status);
 }
 
+/* Why an earlier write failed, of which nothing may be left to be written at the end; 0: what is in errno came of something else. */
+static int why_unwritten(void) {
+    static const int reasons[] = {ENOSPC, EDQUOT, EIO, EFBIG, EPIPE, EBADF, EAGAIN};
+    for (size_t i = 0; ferror(stdout) && i < sizeof reasons / sizeof reasons[0]; i++)
+        if (errno == reasons[i])
+            return reasons[i];
+    return 0;
+}
+
 /* A full disk must not look like success, no matter what a verb prints and how. */
 int main(int argc, char **argv) {
     fill_closed_streams();
-    int status = dispatch(argc, argv);
+    int status = dispatch(argc, argv), before = why_unwritten();
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
+    errno = errno ? errno : before;
     int err = hec_print_failed();
     return status ? status : hec_err_exit_status(err);
 }
