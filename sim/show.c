@@ -259,7 +259,8 @@ static void emit_kernel(struct sim_show *show, const struct kernel *kernel, cons
     op.u.kernel.registers = kernel->registers;
     op.u.kernel.dynamic_shared_bytes = kernel->shared_bytes;
     report(show, "cuLaunchKernel", call,
-           (struct hec_trace_reported){.amount = (uint64_t)(uintptr_t)kernel,
+           (struct hec_trace_reported){.kernel = kernel->name,
+                                       .amount = (uint64_t)(uintptr_t)kernel,
                                        .stream = STREAM_HANDLE(STREAM),
                                        .call_class = HEC_TRACE_CALL_LAUNCH});
     show->emit(&op);

@@ -14,7 +14,7 @@
 
 #include "base/ring.h"
 
-#define HEC_TRACE_ABI 3u
+#define HEC_TRACE_ABI 4u
 
 /* The environment of the observed command. */
 #define HEC_TRACE_ENV_SOCKET "HEC_TRACE_SOCKET"     /* where the tracer hands its ring over */
@@ -167,6 +167,7 @@ struct hec_trace_call {
 struct hec_trace_reported {
     int64_t start_ns, end_ns;
     const char *function; /* "cuLaunchKernel" */
+    const char *kernel;   /* that is launched; NULL: it has no name */
     uint64_t amount, stream;
     uint32_t tid;
     uint16_t call_class, device;
@@ -183,7 +184,10 @@ struct hec_trace_burst {
     uint32_t launches;   /* >= 1, graphs included */
     uint32_t graphs;
     uint16_t device;
-    uint16_t reserved[3];
+    uint16_t reserved;
+    /* name id of a kernel that the thread launched, drawn at random some ten times a second, in the burst that was written
+     * next; "?": it has no name known here. 0: none was drawn */
+    uint32_t name;
 };
 
 /* hec_ring_record.flags: 1 = the window is still open (reported about once a second; a later one replaces it). */

@@ -29,7 +29,8 @@ enum hec_activity_kind {
     HEC_ACTIVITY_WINDOW, /* on a process track: device activity was traced in it. amount: records; detail: trace mode */
     HEC_ACTIVITY_OPERATOR, /* on a thread track, imported: an operator of the framework (cpu_op). name */
     HEC_ACTIVITY_BURST, /* on a thread track: launches in quick succession (base/trace.h). amount: how many; from, to:
-                              share of its time in pauses of 20 us and more, and inside of calls, of 255 */
+                              share of its time in pauses of 20 us and more, and inside of calls, of 255; name: of a
+                              kernel among them or shortly before, drawn at random, "?" where it has none; 0: none was */
     HEC_ACTIVITY_KIND_COUNT
 };
 #define HEC_ACTIVITY_BIT(kind) (UINT32_C(1) << (kind))

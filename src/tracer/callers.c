@@ -15,6 +15,7 @@
 #define STILL_NS (100 * HEC_NS_PER_MS)
 #define GONE_NS (2 * HEC_NS_PER_S)
 #define SEEN_NS HEC_NS_PER_MS /* a store is seen by all processors long before */
+#define DRAWN_AMONG 64u       /* launches: those after a pause of the host come no more often than others */
 /* Median of so many measurements of 100 calls each: a thread that loses its core measures that. */
 #define PROBES 21
 #define PROBE_CALLS 100
@@ -24,6 +25,7 @@ __thread struct hec_caller *hec_caller_mine;
 static struct hec_caller probe;
 static struct hec_caller nobody;        /* of threads that found no slot: asked once, counted once */
 static uint64_t swept[HEC_CALLERS_MAX]; /* launches and graphs of a slot when its burst was last swept */
+static uint64_t drew[HEC_CALLERS_MAX];  /* and when it was last asked to draw one */
 static uint32_t left_out;
 static uint32_t names[HEC_TRAMPOLINES_MAX];
 static uint64_t graph_nodes; /* atomic: of the largest graph */
@@ -85,12 +87,12 @@ static void leave_burst(struct hec_caller *caller) {
     __atomic_store_n(&caller->busy, false, __ATOMIC_RELEASE);
 }
 
-/* For the calling thread; false: the tracer's has it just now, and sends it off. */
-static bool enter_burst(struct hec_caller *caller) {
+/* For the calling thread; false: the tracer's has it just now, and sends it off, or wants more than `most`. */
+static bool enter_burst(struct hec_caller *caller, enum hec_caller_taken most) {
     __atomic_store_n(&caller->busy, true, __ATOMIC_RELAXED);
     __atomic_signal_fence(
         __ATOMIC_SEQ_CST); /* the compiler keeps the order; the tracer's thread waits for the processor */
-    if (__builtin_expect(!__atomic_load_n(&caller->taken, __ATOMIC_ACQUIRE), 1))
+    if (__builtin_expect(__atomic_load_n(&caller->taken, __ATOMIC_ACQUIRE) <= most, 1))
         return true;
     leave_burst(caller);
     return false;
@@ -116,6 +118,7 @@ static void write_burst(struct hec_caller *caller, uint64_t last_tick) {
     out->launches = burst->launches;
     out->graphs = burst->graphs;
     out->device = burst->device;
+    out->name = __atomic_exchange_n(&caller->name, 0, __ATOMIC_RELAXED);
     hec_out_write(&record, HEC_TRACE_BURST);
     burst->launches = burst->graphs = 0;
 }
@@ -141,7 +144,7 @@ static void write_call(struct hec_caller *caller, uint64_t begin, uint64_t end, 
 /* ---- calls ---- */
 
 static void end_burst(struct hec_caller *caller) {
-    if (!enter_burst(caller))
+    if (!enter_burst(caller, HEC_CALLER_DRAWS))
         return;
     write_burst(caller, caller->last_tick);
     leave_burst(caller);
@@ -164,13 +167,6 @@ void hec_caller_leave(struct hec_caller *caller, uint64_t begin, uint64_t end, c
     write_call(caller, begin, end, call);
 }
 
-void hec_caller_alone(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call) {
-    if (end - begin >= hec_callers_hot.limits.blocked && call->call_class != HEC_TRACE_CALL_MEMSET)
-        add_to_total(&caller->waited_ticks, end - begin);
-    ended(caller, end);
-    write_call(caller, begin, end, call);
-}
-
 /* The calling thread has the burst. A launch that does not simply join it: it ends it and begins another, or is alone. */
 static __attribute__((noinline, cold)) bool joined_rarely(struct hec_caller *caller, uint64_t begin, uint64_t end,
                                                           bool graph) {
@@ -187,11 +183,9 @@ static __attribute__((noinline, cold)) bool joined_rarely(struct hec_caller *cal
     return !alone;
 }
 
-bool hec_caller_joined(struct hec_caller *caller, uint64_t begin, uint64_t end, bool graph) {
+/* The calling thread has the burst. */
+static inline bool join(struct hec_caller *caller, uint64_t begin, uint64_t end, bool graph) {
     struct hec_caller_burst *burst = &caller->burst;
-    add_to_total(graph ? &caller->graphs : &caller->launches, 1);
-    if (__builtin_expect(!enter_burst(caller), 0))
-        return false;
     uint64_t took = end - begin, pause = begin > caller->last_tick ? begin - caller->last_tick : 0;
     if (__builtin_expect(took >= hec_callers_hot.limits.blocked ||
                              __atomic_load_n(&hec_callers_hot.single, __ATOMIC_RELAXED) || burst->launches == 0 ||
@@ -206,6 +200,36 @@ bool hec_caller_joined(struct hec_caller *caller, uint64_t begin, uint64_t end, 
     ended(caller, end);
     leave_burst(caller);
     return true;
+}
+
+bool hec_caller_joined(struct hec_caller *caller, uint64_t begin, uint64_t end, bool graph) {
+    add_to_total(graph ? &caller->graphs : &caller->launches, 1);
+    return __builtin_expect(enter_burst(caller, HEC_CALLER_FREE), 1) && join(caller, begin, end, graph);
+}
+
+/* Of a graph or a memset nothing is drawn. */
+static void draw(struct hec_caller *caller, const struct hec_caller_call *call) {
+    uint8_t draws = HEC_CALLER_DRAWS;
+    uint32_t ahead = __atomic_load_n(&caller->ahead, __ATOMIC_RELAXED);
+    if (ahead > 0) {
+        __atomic_store_n(&caller->ahead, ahead - 1, __ATOMIC_RELAXED);
+        return;
+    }
+    if (call->call_class == HEC_TRACE_CALL_LAUNCH)
+        __atomic_store_n(&caller->drawn, call->amount, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&caller->taken, &draws, HEC_CALLER_FREE, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+void hec_caller_alone(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call) {
+    if (__atomic_load_n(&caller->taken, __ATOMIC_ACQUIRE) == HEC_CALLER_DRAWS) {
+        draw(caller, call);
+        if (enter_burst(caller, HEC_CALLER_DRAWS) && join(caller, begin, end, call->call_class == HEC_TRACE_CALL_GRAPH))
+            return;
+    }
+    if (end - begin >= hec_callers_hot.limits.blocked && call->call_class != HEC_TRACE_CALL_MEMSET)
+        add_to_total(&caller->waited_ticks, end - begin);
+    ended(caller, end);
+    write_call(caller, begin, end, call);
 }
 
 /* ---- calls that a simulator reports ---- */
@@ -226,6 +250,8 @@ void hec_callers_reported(const struct hec_trace_reported *reported) {
         hec_attach_await();
     hec_ticks_refine(); /* the times are exact */
     caller->device = reported->device;
+    if (reported->kernel)
+        hec_functions_named(reported->amount, reported->kernel);
     struct hec_caller_call call = {.amount = reported->amount,
                                    .stream = reported->stream,
                                    .function = hec_trampolines_row(reported->function),
@@ -332,7 +358,7 @@ void hec_callers_sweep(bool all) {
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
         struct hec_caller *c = &hec_callers_hot.callers[i];
         if (launched(c) != swept[i] && still_ns(c, now, all) >= 0) {
-            __atomic_store_n(&c->taken, true, __ATOMIC_RELEASE);
+            __atomic_store_n(&c->taken, HEC_CALLER_TAKEN, __ATOMIC_RELEASE);
             any = true;
         }
     }
@@ -343,13 +369,42 @@ void hec_callers_sweep(bool all) {
         uint64_t count = launched(c);
         int64_t still = still_ns(c, now, all);
         /* who is at the burst writes it; a call that has ended meanwhile may not be of it, whose end it would become */
-        if (c->taken && still >= 0 && !__atomic_load_n(&c->busy, __ATOMIC_ACQUIRE)) {
+        bool taken = __atomic_load_n(&c->taken, __ATOMIC_RELAXED) == HEC_CALLER_TAKEN;
+        if (taken && still >= 0 && !__atomic_load_n(&c->busy, __ATOMIC_ACQUIRE)) {
             write_burst(c, __atomic_load_n(&c->last_tick, __ATOMIC_RELAXED));
             swept[i] = count;
         }
-        __atomic_store_n(&c->taken, false, __ATOMIC_RELEASE);
+        if (taken)
+            __atomic_store_n(&c->taken, HEC_CALLER_FREE, __ATOMIC_RELEASE);
         if (still >= GONE_NS)
             release(c);
+    }
+}
+
+static void take_drawn(struct hec_caller *c) {
+    uint64_t handle = __atomic_exchange_n(&c->drawn, 0, __ATOMIC_RELAXED);
+    if (handle == 0)
+        return;
+    hec_out_lock();
+    const char *name = hec_functions_name(handle);
+    __atomic_store_n(&c->name, hec_intern_name(name && name[0] ? name : "?"), __ATOMIC_RELAXED);
+    hec_out_unlock();
+}
+
+void hec_callers_draw(void) {
+    static uint32_t random = 1;
+    for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
+        struct hec_caller *c = &hec_callers_hot.callers[i];
+        uint64_t count = launched(c);
+        uint8_t nothing = HEC_CALLER_FREE;
+        take_drawn(c);
+        if (count == drew[i] || __atomic_load_n(&c->taken, __ATOMIC_RELAXED) != HEC_CALLER_FREE ||
+            __atomic_load_n(&hec_callers_hot.single, __ATOMIC_RELAXED))
+            continue;
+        drew[i] = count;
+        random = random * 1664525u + 1013904223u;
+        __atomic_store_n(&c->ahead, (random >> 16) % DRAWN_AMONG, __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(&c->taken, &nothing, HEC_CALLER_DRAWS, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
 }
 
@@ -377,6 +432,7 @@ void hec_callers_forget(void) {
     hec_callers_hot.recording = hec_callers_hot.single = hec_callers_hot.attach_first = false;
     memset(hec_callers_hot.callers, 0, sizeof hec_callers_hot.callers);
     memset(swept, 0, sizeof swept);
+    memset(drew, 0, sizeof drew);
     hec_caller_mine = NULL; /* of the one thread that is here */
     left_out = 0;
     graph_nodes = 0;

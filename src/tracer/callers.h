@@ -18,12 +18,19 @@
 #define HEC_CALLERS_MAX 256u
 #define HEC_CALLER_DEVICE_ASK (HEC_TRACE_DEVICE_UNKNOWN - 1)
 
+/* What the tracer's thread wants of a thread's launches. */
+enum hec_caller_taken {
+    HEC_CALLER_FREE,
+    HEC_CALLER_DRAWS, /* one of the next, drawn at random: which kernel it is of */
+    HEC_CALLER_TAKEN, /* the burst */
+};
+
 struct hec_caller {
     /* What a launch reads and writes is one line of the cache: between two launches the program uses all of it. */
     uint32_t tid;              /* 0: the slot is free */
     uint16_t device;           /* HEC_CALLER_DEVICE_ASK: not known since a context was made current */
     bool busy;                 /* its thread is at the burst */
-    bool taken;                /* the tracer's thread wants the burst */
+    uint8_t taken;             /* enum hec_caller_taken */
     uint64_t last_tick;        /* when the last call ended */
     uint64_t launches, graphs; /* so far, memsets among launches */
     struct hec_caller_burst {
@@ -35,6 +42,9 @@ struct hec_caller {
     uint64_t waiting_since;                       /* tick at which the call under way began to wait; 0: in none */
     uint64_t copies, others, waits, waited_ticks; /* so far */
     void *context;                                /* that the thread made current last; known with the device */
+    uint64_t drawn; /* handle of the kernel whose launch was drawn at random; 0: none yet */
+    uint32_t ahead; /* launches that go ahead of the one to be drawn */
+    uint32_t name;  /* id of the name of the last one, for the next burst; 0: none */
 } __attribute__((aligned(128)));
 _Static_assert(offsetof(struct hec_caller, waiting_since) == 64, "a launch touches one line");
 
@@ -124,6 +134,8 @@ void hec_callers_attach_first(bool on);
 void hec_callers_read(struct hec_callers_totals *out);
 /* Send off bursts that lie still for 100 ms (all: every one), and free the slots of threads that are no more. */
 void hec_callers_sweep(bool all);
+/* Have threads that launch draw a launch at random, and take what they drew last. */
+void hec_callers_draw(void);
 /* The thread in slot i, and its calls so far; 0: none. */
 uint32_t hec_callers_tid(uint32_t i, uint64_t *calls);
 /* Threads that found no slot. */

@@ -57,6 +57,7 @@ static void in_child(void) {
     hec_clock_forget();
     hec_buffers_forget();
     hec_intern_forget();
+    hec_functions_forget();
     hec_got_fork_child();
     hec_out_forget();
 }
@@ -134,8 +135,10 @@ static bool start(void) {
     handlers = true;
     if (hec_intern_open() != 0)
         return false;
+    hec_functions_open(); /* without it the kernels of launches have no names */
     if (hec_out_open(socket, secure_getenv(HEC_RING_ENV_JOB)) != 0) {
         hec_intern_forget();
+        hec_functions_forget();
         return false;
     }
     __atomic_store_n(&state, STATE_LIVE, __ATOMIC_RELEASE);

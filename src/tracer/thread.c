@@ -150,6 +150,7 @@ static void do_due(int64_t now) {
     if (watching())
         take_sample(t);
     hec_callers_sweep(false);
+    hec_callers_draw();
     if (t->attach == HEC_ATTACH_ON)
         step_on(t, now);
     else if (t->draining)

@@ -87,6 +87,16 @@ void hec_intern_epoch(void);
 #define HEC_INTERN_NAMES 12288u
 #define HEC_INTERN_CONFIGS 65536u
 
+/* ---- functions.c: names of kernels by handle ---- */
+
+int hec_functions_open(void); /* maps its table; negative: no memory */
+void hec_functions_forget(void);
+/* The driver gave this handle for a kernel of that name, or for the same kernel as another handle. By any thread; takes hec_out_lock. */
+void hec_functions_named(uint64_t handle, const char *name);
+void hec_functions_same(uint64_t handle, uint64_t as);
+/* The name, "" where there was no room for it; NULL: nobody asked the driver for it by name. Under hec_out_lock. */
+const char *hec_functions_name(uint64_t handle);
+
 /* ---- clock.c: CUPTI's clock to CLOCK_MONOTONIC ---- */
 
 /* Piecewise linear through pairs of readings. Beyond the newest pair the last slope goes on. */

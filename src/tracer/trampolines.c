@@ -1,6 +1,7 @@
 #include "tracer/trampolines.h"
 
 #include "tracer/callers.h"
+#include "tracer/tracer.h"
 
 #include <string.h>
 
@@ -58,11 +59,13 @@ enum row {
 #define CALL(name, ...) ROW_##name,
 #define MOVE(name, ...) ROW_##name,
 #define GRAPH(name, ...) ROW_##name,
+#define NAMES(name, ...) ROW_##name,
 #include "tracer/trampolines.def"
 #undef LAUNCH
 #undef CALL
 #undef MOVE
 #undef GRAPH
+#undef NAMES
     ROW_cuGetProcAddress,
     ROW_cuGetProcAddress_v2,
     ROW_GETTERS, /* from here on nothing stands in front */
@@ -135,11 +138,20 @@ static __attribute__((noinline, cold)) void alone(struct hec_caller *caller, uin
             hec_callers_graph_made(nodes_of(graph_));                                                                  \
         return result;                                                                                                 \
     }
+#define NAMES(name, parameters, arguments, note_)                                                                      \
+    static int(*real_##name) parameters;                                                                               \
+    static int front_##name parameters {                                                                               \
+        int result = real_##name arguments;                                                                            \
+        if (result == 0)                                                                                               \
+            note_;                                                                                                     \
+        return result;                                                                                                 \
+    }
 #include "tracer/trampolines.def"
 #undef LAUNCH
 #undef CALL
 #undef MOVE
 #undef GRAPH
+#undef NAMES
 
 /* ---- lookups ---- */
 
@@ -191,12 +203,14 @@ static const struct trampoline {
 #define CALL(name, ...) LAUNCH(name)
 #define MOVE(name, ...) LAUNCH(name)
 #define GRAPH(name, ...) LAUNCH(name)
+#define NAMES(name, ...) LAUNCH(name)
 #include "tracer/trampolines.def"
     LAUNCH(cuGetProcAddress) LAUNCH(cuGetProcAddress_v2)
 #undef LAUNCH
 #undef CALL
 #undef MOVE
 #undef GRAPH
+#undef NAMES
         [ROW_cuPointerGetAttribute] = {"cuPointerGetAttribute", (void **)&pointer_attribute, NULL},
     [ROW_cuCtxGetCurrent] = {"cuCtxGetCurrent", (void **)&context_current, NULL},
     [ROW_cuCtxGetDevice] = {"cuCtxGetDevice", (void **)&context_device, NULL},

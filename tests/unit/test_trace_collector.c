@@ -169,7 +169,7 @@ TEST(test_another_version) {
     kernel(&p, 500, 20, 0, 1 * MS);
     process_end(&p, 1 * S);
     assert_int_equal(kept.activities, 0);
-    assert_non_null(strstr(kept.tracer[0].why, "speaks version 4 of the records, this hec version 3"));
+    assert_non_null(strstr(kept.tracer[0].why, "speaks version 5 of the records, this hec version 4"));
 }
 
 /* CUDA's numbers are the process's own: the bus id or the UUID says which device it is. */

@@ -127,6 +127,18 @@ TEST(test_bursts) {
     }
 }
 
+TEST(test_burst_of_a_kernel) {
+    open_traced(&p);
+    burst(&p, 0, (struct hec_trace_burst){.duration_ns = 1000, .launches = 1, .name = 9});
+    burst(&p, 10 * MS,
+          (struct hec_trace_burst){.duration_ns = 1000, .launches = 1, .name = 77}); /* nobody defined it */
+    process_end(&p, 1 * S);
+    assert_int_equal(kept.activities, 2);
+    assert_string_equal(kept.name[kept.activity[0].name - 1], "cuCall");
+    assert_int_equal(kept.activity[1].name, 0);
+    assert_int_equal(kept.tracer[0].bad, 0);
+}
+
 /* One record at a time: counted as bad, or told with what cannot be believed left out. */
 TEST(test_hostile_calls) {
     static const struct {

@@ -235,6 +235,67 @@ TEST(test_totals) {
     assert_null(hec_caller_enter());
 }
 
+/* A kernel each of two handles, in turn; one has a name. */
+static void launch_in_turn(int launches) {
+    for (int i = 0; i < launches; i++) {
+        const struct hec_caller_call call = {.call_class = HEC_TRACE_CALL_LAUNCH, .amount = i % 2 ? 0x100 : 0x200};
+        struct hec_caller *caller = hec_caller_enter();
+        if (!hec_caller_joined(caller, tick(10 * US * i), tick(10 * US * i + 4 * US), false))
+            hec_caller_alone(caller, tick(10 * US * i), tick(10 * US * i + 4 * US), &call);
+    }
+}
+
+/* Which kernels are launched is drawn at random; nothing else changes by that. */
+TEST(test_drawn) {
+    enum { DRAWS = 200, EACH = 150 };
+    int named = 0, nameless = 0;
+    assert_int_equal(hec_functions_open(), 0);
+    hec_functions_named(0x100, "a kernel");
+    for (int i = 0; i < DRAWS; i++) {
+        begin_ns = hec_out_now_ns() - 3 * MS;
+        launch_in_turn(EACH);
+        hec_callers_sweep(true);
+        hec_callers_draw();
+        read_ring();
+        assert_int_equal(count(HEC_TRACE_CALL), 0);
+        assert_int_equal(count(HEC_TRACE_BURST), 1);
+        assert_int_equal(burst(0).launches, EACH);
+        static char known[HEC_TRAMPOLINES_MAX + 8][16]; /* each is defined once */
+        for (uint32_t defined = 1; defined < HEC_TRAMPOLINES_MAX + 8; defined++)
+            if (name_of(defined)[0])
+                snprintf(known[defined], sizeof known[defined], "%.15s", name_of(defined));
+        uint32_t id = burst(0).name;
+        assert_int_equal(id != 0, i > 1); /* asked for at first, then drawn, then told */
+        named += strcmp(known[id], "a kernel") == 0;
+        nameless += strcmp(known[id], "?") == 0;
+    }
+    assert_int_equal(named + nameless, DRAWS - 2);
+    assert_in_range(named, DRAWS / 4, 3 * DRAWS / 4);
+    assert_int_equal(totals().launches, DRAWS * EACH);
+    /* nobody is asked while each launch is recorded by itself, nor who launches nothing */
+    launch_in_turn(EACH);
+    hec_callers_single(true);
+    hec_callers_draw();
+    launch_in_turn(EACH);
+    hec_callers_single(false);
+    hec_callers_draw();
+    hec_callers_draw();
+    hec_callers_sweep(true);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_CALL), EACH);
+    /* of graphs and memsets nothing is drawn, and they do not wait for it for ever */
+    for (int draws = 0; draws < 3; draws++) {
+        for (int i = 0; i < 70; i++)
+            launch_as(i % 2 ? HEC_TRACE_CALL_GRAPH : HEC_TRACE_CALL_MEMSET, i * 10 * US, 4 * US);
+        assert_int_equal(hec_caller_enter()->taken, HEC_CALLER_FREE);
+        hec_callers_sweep(true);
+        hec_callers_draw();
+        read_ring();
+        assert_int_equal(burst(0).name, 0);
+    }
+    hec_functions_forget();
+}
+
 static struct hec_trace_reported reported(const char *function, enum hec_trace_call_class call_class, int64_t at_ns,
                                           int64_t took_ns) {
     return (struct hec_trace_reported){.start_ns = begin_ns + at_ns,

@@ -76,11 +76,13 @@ static int measure(int count, const size_t *bytes) {
 #define CALL(name, class, parameters, arguments, amount, stream, from, to) FAKE(name, parameters, arguments)
 #define MOVE(name, parameters, arguments, context) FAKE(name, parameters, arguments)
 #define GRAPH(name, parameters, arguments, graph) FAKE(name, parameters, arguments)
+#define NAMES(name, parameters, arguments, note) FAKE(name, parameters, arguments)
 #include "tracer/trampolines.def"
 #undef LAUNCH
 #undef CALL
 #undef MOVE
 #undef GRAPH
+#undef NAMES
 
 enum { NOTED = -1 }; /* nothing is recorded of it */
 static const struct {
@@ -92,11 +94,13 @@ static const struct {
 #define CALL(name, class, ...) {#name, (void *)driver_##name, (void *)measure_##name, HEC_TRACE_CALL_##class},
 #define MOVE(name, ...) {#name, (void *)driver_##name, (void *)measure_##name, NOTED},
 #define GRAPH(name, ...) MOVE(name)
+#define NAMES(name, ...) MOVE(name)
 #include "tracer/trampolines.def"
 #undef LAUNCH
 #undef CALL
 #undef MOVE
 #undef GRAPH
+#undef NAMES
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
@@ -216,7 +220,8 @@ TEST(test_rows) {
         assert_int_equal(nth(HEC_TRACE_CALL, 0)->tid, syscall(SYS_gettid));
     }
     assert_int_equal(most, 11);
-    assert_int_equal(calls, ROWS - 3 - 9); /* three change the context, nine make a graph */
+    assert_int_equal(calls,
+                     ROWS - 3 - 9 - 3); /* three change the context, nine make a graph, three look for a kernel */
     struct hec_callers_totals totals;
     hec_callers_read(&totals);
     assert_int_equal(totals.calls, calls);
@@ -307,6 +312,47 @@ TEST(test_graphs) {
     hec_callers_forget(); /* in a child */
     hec_callers_read(&totals);
     assert_int_equal(totals.graph_nodes, 0);
+}
+
+/* The driver gives a kernel's handle for a name, or for another handle of it. */
+static const char *named_after(const char *name, uint64_t handle, const void *by, bool by_name, int result) {
+    memset(&got, 0, sizeof got);
+    got.result = result;
+    ((any)hec_trampolines_of(hec_trampolines_row(name)))((uint64_t)(uintptr_t)&handle,
+                                                         by_name ? 7 : (uint64_t)(uintptr_t)by, (uint64_t)(uintptr_t)by,
+                                                         0, 0, 0, 0, 0, 0, 0, 0, 0);
+    return hec_functions_name(handle);
+}
+
+TEST(test_names_of_kernels) {
+    static char longest[600];
+    memset(longest, 'x', sizeof longest - 1);
+    assert_null(named_after("cuModuleGetFunction", 0x10, "before the table", true, 0));
+    assert_int_equal(hec_functions_open(), 0);
+    assert_null(named_after("cuModuleGetFunction", 0x10, "not found", true, 500));
+    assert_string_equal(named_after("cuModuleGetFunction", 0x10, "one", true, 0), "one");
+    assert_string_equal(named_after("cuModuleGetFunction", 0x20, "one_and_more", true, 0), "one_and_more");
+    assert_string_equal(named_after("cuLibraryGetKernel", 0x30, "of a library", true, 0), "of a library");
+    assert_string_equal(named_after("cuKernelGetFunction", 0x40, (void *)0x30, false, 0), "of a library");
+    assert_null(named_after("cuKernelGetFunction", 0x50, (void *)0x3f, false, 0)); /* of a kernel without a name */
+    assert_null(named_after("cuModuleGetFunction", 0x60, "", true, 0));
+    /* a handle of another module: the last name counts */
+    assert_string_equal(named_after("cuModuleGetFunction", 0x20, "one", true, 0), "one");
+    assert_string_equal(named_after("cuModuleGetFunction", 0x10, "one_and", true, 0), "one_and");
+    assert_int_equal(strlen(named_after("cuModuleGetFunction", 0x70, longest, true, 0)), 511);
+    assert_null(hec_functions_name(0));
+    /* no room: a handle that has a name does not keep the wrong one */
+    for (uint64_t i = 0; i < 20000; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "kernel %d", (int)i);
+        const char *known = named_after("cuModuleGetFunction", 0x10000 + 256 * i, name, true, 0);
+        assert_true(i < 8000 ? strcmp(known, name) == 0 : !known || strcmp(known, name) == 0);
+    }
+    assert_null(hec_functions_name(0x10000 + 256 * 19999));
+    assert_string_equal(named_after("cuModuleGetFunction", 0x30, "another", true, 0), "");
+    assert_string_equal(hec_functions_name(0x40), "of a library");
+    hec_functions_forget();
+    assert_null(hec_functions_name(0x40));
 }
 
 static void *looked_up(bool second, const char *symbol, int expected) {

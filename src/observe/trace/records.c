@@ -371,6 +371,7 @@ static bool take_burst(const struct taking *t) {
     activity.device = device_of(burst->device);
     activity.from = share(burst->pauses_ns, burst->duration_ns);
     activity.to = share(burst->in_calls_ns, burst->duration_ns);
+    activity.name = burst->name ? name_of(t->peer, t->run, burst->name) : 0;
     hold(t, hec_trace_thread(&t->peer->tracks, t->run, t->record->tid), &activity);
     return true;
 }
