@@ -325,6 +325,33 @@ TEST(bursts_count_by_their_part) {
     }
 }
 
+/* Launches that were drawn, by the names of their kernels: of the span alone. */
+TEST(drawn_launches) {
+    static const struct {
+        const char *name;
+        bool point_wise;
+    } names[] = {{"cupy_multiply__float32_float32_float32", true},
+                 {"cupy_copy__float64_float32", true},
+                 {"cupy_copy__float32_float32", false},
+                 {"cupy_sum", false},
+                 {"volta_sgemm_128x64_nn", false},
+                 {"?", false}};
+    enum { NAMES = sizeof names / sizeof names[0] };
+    steps(13, S); /* 4 to 14 s */
+    kernel(stream, gemm, 4500 * MS, MS);
+    for (int i = 0; i < 3 * NAMES; i++) {
+        int64_t at = (i < NAMES ? 2000 : 5000) * MS + 100 * MS * i;
+        struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_BURST, thread, at, at + MS);
+        a->amount = 10;
+        a->name = fake_tl_name(&t, names[i % NAMES].name);
+    }
+    fake_tl_add(&t, HEC_ACTIVITY_BURST, thread, 9 * S, 9 * S + MS)->amount = 10; /* none was drawn */
+    struct hec_call_facts f = gather(0);
+    assert_int_equal(f.drawn, 2 * NAMES);
+    assert_int_equal(f.drawn_named, 2 * (NAMES - 1));
+    assert_int_equal(f.drawn_point_wise, 2 * 2);
+}
+
 /* Of waits for a stream inside of the device nobody waits; inferred calls are none; recorded ones count where they are more. */
 TEST(waits_and_recorded_calls) {
     kernel(stream, gemm, S, MS);

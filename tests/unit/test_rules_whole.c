@@ -449,9 +449,48 @@ TEST(launch_of_arrays) {
     assert_true(w.finding.joules.high > before.joules.high + 0.1);
     assert_true(w.finding.evidence_count == before.evidence_count + 1);
     assert_non_null(fact_of(&w.finding, HEC_EVIDENCE_FUSION_UNSEEN));
+    w.of[0].calls.drawn = 20;
+    find(HEC_CAUSE_LAUNCH);
+    assert_true(w.finding.joules.high > before.joules.high + 0.1);
+    w.of[0].calls.drawn_named = 20; /* their kernels have names */
+    find(HEC_CAUSE_LAUNCH);
+    same_number(w.finding.joules.high, before.joules.high, "high");
+    w.of[0].calls.drawn_named = 0;
     d->metric[HEC_GPM_TENSOR_ACTIVE].mean = 0.5 * 0.1; /* products */
     find(HEC_CAUSE_LAUNCH);
     same_number(w.finding.joules.high, before.joules.high, "high");
+}
+
+/* Kernels that nobody saw, of which launches drawn at random have names: what is computed and what waits for launches goes. */
+TEST(chains_by_launches) {
+    owns(HEC_STATE_LAUNCH, HEC_CAUSE_LAUNCH, 30);
+    w.devices[0].timeline = NULL;
+    w.facts.own_counters = true;
+    d->metric[HEC_GPM_GR_ACTIVE].mean = 0.5;
+    d->metric[HEC_GPM_TENSOR_ACTIVE].mean = 0;
+    silent(HEC_CAUSE_MEMORY);
+    w.of[0].calls.drawn = w.of[0].calls.drawn_named = 20;
+    w.of[0].calls.drawn_point_wise = 18;
+    double goes = 0.9 * (1 - 1 / HEC_MEMORY_MOST_CHAIN_KERNELS);
+    find(HEC_CAUSE_MEMORY);
+    assert_int_equal(w.finding.title.what, HEC_EVIDENCE_CHAIN_LAUNCHED);
+    same_number(w.finding.seconds.best, goes * (40 + 30) / RUN_S, "best");
+    assert_true(w.finding.joules.low < w.finding.joules.best && w.finding.joules.best < w.finding.joules.high);
+    assert_int_equal(w.finding.states, 1u << HEC_STATE_COMPUTE | 1u << HEC_STATE_LAUNCH);
+    w.of[0].calls.reads = 20000; /* 20 a step: of its 100 launches five are between two */
+    find(HEC_CAUSE_MEMORY);
+    same_number(w.finding.seconds.best, 0.9 * (1 - 1 / 5.0) * (40 + 30) / RUN_S, "best");
+    w.of[0].calls.reads = 50000;
+    silent(HEC_CAUSE_MEMORY);
+    w.of[0].calls.reads = 0;
+    w.of[0].calls.drawn_point_wise = 17;
+    silent(HEC_CAUSE_MEMORY);
+    w.of[0].calls.drawn_named = 19;
+    w.of[0].calls.drawn_point_wise = 19;
+    silent(HEC_CAUSE_MEMORY);
+    w.of[0].calls.drawn_named = w.of[0].calls.drawn_point_wise = 20;
+    d->metric[HEC_GPM_TENSOR_ACTIVE].mean = 0.5 * 0.11;
+    silent(HEC_CAUSE_MEMORY);
 }
 
 TEST(launch) {

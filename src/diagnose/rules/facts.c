@@ -68,6 +68,12 @@ double hec_collectives_lost(const struct hec_collectives *c, int device) {
     return one ? c->lost_s[device] : 0;
 }
 
+double hec_facts_launched_point_wise(const struct hec_facts *f) {
+    const struct hec_call_facts *calls = f->device->calls;
+    bool known = calls && (double)calls->drawn_named >= HEC_MEMORY_LEAST_DRAWN;
+    return known ? (double)calls->drawn_point_wise / (double)calls->drawn : NAN;
+}
+
 bool hec_facts_network(const struct hec_facts *f) {
     return f->steps->source == HEC_STEP_OPTIMIZER || f->steps->source == HEC_STEP_MODULE || f->summary->step_module[0];
 }

@@ -29,6 +29,9 @@ struct hec_facts {
     double memory_free_share; /* of device memory, at the run's peak; NAN unknown */
 };
 
+/* Share of element-wise kernels among launches that were drawn at random; NAN: too few of those have names. */
+double hec_facts_launched_point_wise(const struct hec_facts *facts);
+
 void hec_facts_gather(const struct hec_summary *summary, const struct hec_device_diagnosis *device,
                       struct hec_facts *out);
 

@@ -40,13 +40,14 @@ static void compile_operations(const struct hec_facts *f, const struct hec_waits
 }
 
 /* CuPy's operations are called one by one as well, in code that no stack tells apart from the program's own: whether those that follow each
- * other are element-wise only their kernels tell. So the interval has what fusing saves, and the best guess is what a graph does. */
+ * other are element-wise only their kernels tell. Where these have no names the interval has what fusing saves, and the best guess is what
+ * a graph does. */
 static void may_fuse(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_compute c;
     struct hec_finding compute = {.cause = HEC_CAUSE_LAUNCH};
     hec_compute_gather(f, &c);
-    if (hec_framework_of(f->summary) != HEC_FRAMEWORK_CUPY || c.traced || !(c.tensor <= HEC_BATCH_TENSOR_SOME) ||
-        !(f->device->steady && f->device->steady->window_ns > 0))
+    if (hec_framework_of(f->summary) != HEC_FRAMEWORK_CUPY || c.traced || isfinite(hec_facts_launched_point_wise(f)) ||
+        !(c.tensor <= HEC_BATCH_TENSOR_SOME) || !(f->device->steady && f->device->steady->window_ns > 0))
         return;
     const struct hec_ledger_device *steady = f->device->steady;
     hec_compute_save(&c, 1, (struct hec_saving){0, 0, HEC_JIT_FUSES_MOST}, 1, &compute);

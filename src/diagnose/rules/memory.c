@@ -1,5 +1,6 @@
 /* Memory: time goes into reading and writing device memory, in passes that one kernel could make. */
 #include "diagnose/rules/compute.h"
+#include "diagnose/rules/waits.h"
 #include "diagnose/meter/use.h"
 
 #include <math.h>
@@ -74,13 +75,36 @@ static bool judge_telemetry(const struct hec_facts *f, const struct hec_compute 
     return true;
 }
 
+/* How many become one is not seen either: as many as are launched from one number that is read to the next. */
+static bool judge_launched(const struct hec_facts *f, const struct hec_compute *c, struct hec_finding *out) {
+    struct hec_waits w;
+    double share = hec_facts_launched_point_wise(f);
+    if (!(share >= HEC_MEMORY_LEAST_LAUNCHED && c->tensor <= HEC_MEMORY_TENSOR_LOW))
+        return false;
+    hec_waits_gather(f, &w);
+    double kernels =
+        w.reads > 0 ? fmin(HEC_MEMORY_MOST_CHAIN_KERNELS, w.launches / w.reads) : HEC_MEMORY_MOST_CHAIN_KERNELS;
+    if (!(kernels >= HEC_MEMORY_LEAST_CHAIN_KERNELS))
+        return false;
+    double goes = share * (1 - 1 / kernels);
+    out->title = HEC_FACT(CHAIN_LAUNCHED, share, (double)f->device->calls->drawn);
+    hec_finding_add(out, HEC_FACT(LAUNCHES, w.launches, w.compute_s / w.launches));
+    if (isfinite(c->dram))
+        hec_finding_add(out, HEC_FACT(MEMORY_ACTIVE, c->dram, c->tensor));
+    out->confidence = HEC_MEMORY_CONFIDENCE_NAMES;
+    hec_compute_save(c, 1, (struct hec_saving){HEC_MEMORY_LOW * goes, goes, HEC_MEMORY_MOST_HIGH}, 1, out);
+    hec_waits_save_more(f, &w, HEC_CAUSE_LAUNCH, HEC_MEMORY_LOW * goes, goes, HEC_MEMORY_MOST_HIGH, out);
+    out->states |= w.states[HEC_CAUSE_LAUNCH];
+    return true;
+}
+
 bool hec_judge_memory(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_compute c;
     struct passes p;
     double kernels = 0;
     hec_compute_gather(f, &c);
     if (!f->device->timeline)
-        return judge_telemetry(f, &c, out);
+        return judge_launched(f, &c, out) || judge_telemetry(f, &c, out);
     read_passes(f, &p);
     double in_chains = chains(f, &p, &kernels), softmax = f->compute_s > 0 ? p.softmax / f->compute_s : 0;
     bool attention = softmax >= HEC_MEMORY_LEAST_SOFTMAX && f->class_share[HEC_KERNEL_CLASS_ATTENTION] < softmax;

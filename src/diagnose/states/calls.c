@@ -17,6 +17,7 @@
 #define LATE_NS (2 * HEC_NS_PER_S)            /* where no steps show when the start-up is over */
 #define CHAIN_LEAST 3
 #define BURST_MOST 1e7 /* launches: 100 ms hold no more */
+#define KNOWN_NAMES 64u
 
 struct process {
     int32_t pid, rank;
@@ -26,6 +27,7 @@ struct process {
     struct hec_call_total api[HEC_API_CLASS_COUNT];
     struct hec_call_total waits; /* SYNC activities; where the calls themselves were not recorded */
     struct hec_call_total late;
+    int64_t drawn, drawn_named, drawn_point_wise;
 };
 
 /* A process on a device. */
@@ -68,6 +70,10 @@ struct hec_calls {
     struct device *devices;
     size_t device_count;
     struct use *uses; /* process x device */
+    struct known {
+        uint32_t name; /* 0: none */
+        bool named, point_wise;
+    } known[KNOWN_NAMES];
     struct covered {
         int index;
         struct hec_intervals traced, tail;
@@ -190,7 +196,41 @@ static void take_burst(struct process *p, const struct hec_activity *a) {
     p->api[HEC_API_LAUNCH].seconds += part * (double)ns * a->to / 255 / HEC_NS_PER_S;
 }
 
-static void take_host(struct process *p, const struct hec_activity *a) {
+/* CuPy: what was computed goes into an array that is there already, of the same type. What reads that array next may read it elsewhere,
+ * as a stencil does, and no function that is fused assigns to one. */
+static bool assigns(const char *name) {
+    static const char copies[] = "cupy_copy__";
+    const char *from = strncmp(name, copies, sizeof copies - 1) == 0 ? name + sizeof copies - 1 : NULL;
+    const char *to = from ? strchr(from, '_') : NULL;
+    size_t length = to ? (size_t)(to - from) : 0;
+    return to && strlen(to + 1) == length && memcmp(from, to + 1, length) == 0;
+}
+
+static bool point_wise_class(enum hec_kernel_class class, const char *name) {
+    if (class == HEC_KERNEL_CLASS_COPYING)
+        return !assigns(name);
+    return class == HEC_KERNEL_CLASS_ELEMENTWISE || class == HEC_KERNEL_CLASS_RANDOM;
+}
+
+static bool point_wise(const struct hec_calls *c, const struct hec_activity *a) {
+    return a->kind == HEC_ACTIVITY_KERNEL &&
+           point_wise_class(hec_timeline_kernel_class(c->tables, a->name),
+                            hec_timeline_name(c->tables, hec_timeline_kernel_name(c->tables, a->name)));
+}
+
+/* A burst with the name of a kernel that was drawn. Few names come again and again. */
+static void take_drawn(struct hec_calls *c, struct process *p, uint32_t name) {
+    struct known *known = &c->known[name % KNOWN_NAMES];
+    if (known->name != name) {
+        const char *text = hec_timeline_name(c->tables, name);
+        *known = (struct known){name, strcmp(text, "?") != 0, point_wise_class(hec_kernel_class_of(text), text)};
+    }
+    p->drawn++;
+    p->drawn_named += known->named;
+    p->drawn_point_wise += known->point_wise;
+}
+
+static void take_host(struct hec_calls *c, struct process *p, const struct hec_activity *a) {
     int64_t ns = a->end_ns - a->start_ns;
     if (a->kind == HEC_ACTIVITY_SYNC) {
         if (a->detail != HEC_SYNC_STREAM_WAIT && counts(p, a->start_ns))
@@ -198,6 +238,8 @@ static void take_host(struct process *p, const struct hec_activity *a) {
     } else if (a->kind == HEC_ACTIVITY_BURST) {
         p->bursts = true;
         take_burst(p, a);
+        if (a->name && counts(p, a->start_ns))
+            take_drawn(c, p, a->name);
     } else if (a->kind == HEC_ACTIVITY_API && a->detail < HEC_API_CLASS_COUNT && !(a->flags & HEC_ACTIVITY_INFERRED)) {
         if (counts(p, a->start_ns))
             add_call(&p->api[a->detail], ns);
@@ -292,25 +334,6 @@ static void end_chain(struct on_track *on) {
     on->chain = on->chain_ns = 0;
 }
 
-/* CuPy: what was computed goes into an array that is there already, of the same type. What reads that array next may read it elsewhere,
- * as a stencil does, and no function that is fused assigns to one. */
-static bool assigns(const char *name) {
-    static const char copies[] = "cupy_copy__";
-    const char *from = strncmp(name, copies, sizeof copies - 1) == 0 ? name + sizeof copies - 1 : NULL;
-    const char *to = from ? strchr(from, '_') : NULL;
-    size_t length = to ? (size_t)(to - from) : 0;
-    return to && strlen(to + 1) == length && memcmp(from, to + 1, length) == 0;
-}
-
-static bool point_wise(const struct hec_calls *c, const struct hec_activity *a) {
-    if (a->kind != HEC_ACTIVITY_KERNEL)
-        return false;
-    enum hec_kernel_class class = hec_timeline_kernel_class(c->tables, a->name);
-    if (class == HEC_KERNEL_CLASS_COPYING)
-        return !assigns(hec_timeline_name(c->tables, hec_timeline_kernel_name(c->tables, a->name)));
-    return class == HEC_KERNEL_CLASS_ELEMENTWISE || class == HEC_KERNEL_CLASS_RANDOM;
-}
-
 static bool device_counts(struct device *d, const struct hec_activity *a) {
     if (!d->span.known)
         return true;
@@ -356,7 +379,7 @@ void hec_calls_activities(struct hec_calls *c, const struct hec_activity *a, siz
         if (!on || !on->process || !hec_timeline_plausible(&a[i]))
             continue;
         if (!(HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a[i].kind)))
-            take_host(on->process, &a[i]);
+            take_host(c, on->process, &a[i]);
         else if (on->device)
             take_device(c, on, &a[i]);
     }
@@ -402,6 +425,9 @@ static void add_process(const struct process *p, const struct use *use, struct h
     }
     out->late_loads += p->late.count;
     out->late_load_s += p->late.seconds;
+    out->drawn += p->drawn;
+    out->drawn_named += p->drawn_named;
+    out->drawn_point_wise += p->drawn_point_wise;
 }
 
 /* Of the span; where it is not known, from the first on the device to the last. */

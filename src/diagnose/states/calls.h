@@ -27,6 +27,8 @@ struct hec_call_facts {
      * this device (where it is not known which, a call of the mean length each; NAN: none known), or those recorded,
      * whichever is more. Calls of less than 1 us other than those are not recorded. */
     struct hec_call_total api[HEC_API_CLASS_COUNT];
+    /* Launches that were drawn at random; those of them whose kernels have names, and are point-wise (below) by those. */
+    int64_t drawn, drawn_named, drawn_point_wise;
     /* copies on the device; seconds are the device's where nothing else is said */
     int64_t reads;        /* to the host, of a few bytes (state.h) */
     int64_t small_copies; /* of less than 64 KiB between host and device, but those */
