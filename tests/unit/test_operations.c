@@ -137,6 +137,30 @@ TEST(what_a_read_hides) {
     }
 }
 
+/* Calling what was compiled is of JAX too, in a program that has frames of JAX besides. */
+TEST(calls_of_what_was_compiled) {
+    for (int reads = 0; reads < 2; reads++) {
+        uint32_t line[3], value = stack(10, JAX "/array.py", "_value", &line[0]), calls = stack(50, "", "", &line[1]),
+                          compiles = stack(50, JAX "/compiler.py", "backend_compile", &line[1]),
+                          own = stack(60, "", "", &line[2]);
+        t.frames[value - 1].parent = fake_tl_frame(&t, JAX "/array.py", "__float__", 2);
+        t.frames[t.frames[value - 1].parent - 1].parent = line[0];
+        frames_end();
+        const struct hec_state_sample compiling = {
+            .period_ns = 10000000, .frame = compiles, .state = HEC_STATE_STARTUP};
+        assert_int_equal(hec_operations_sample(operations, 0, &compiling, line[1], false), 0);
+        samples(HEC_STATE_SYNC, value, line[0], reads ? 20 : 0);
+        samples(HEC_STATE_HOST, calls, calls, reads ? 40 : 60);
+        samples(HEC_STATE_HOST, own, own, 40);
+        divide();
+        has(HEC_CAUSE_SYNC, reads ? 2 : 0);
+        has(HEC_CAUSE_LAUNCH, 4);
+        has(HEC_CAUSE_HOST, reads ? 4 : 0);
+        end();
+        begin(NULL);
+    }
+}
+
 /* A program that calls JAX now and then, and one with few samples, are divided by their calls. */
 TEST(operations_of_others) {
     for (int few = 0; few < 2; few++) {

@@ -153,7 +153,8 @@ static enum hec_cause cause_of(const struct line *l, enum kind kind) {
 }
 
 struct shares {
-    double all_ns, jax_ns, fetched_ns, operated_ns; /* operated: operations by themselves */
+    double all_ns, fetched_ns, operated_ns; /* operated: operations by themselves */
+    double framed_ns, jax_ns;               /* in frames of JAX; with calls of what it compiled */
     double awaited_ns; /* in which a number is read while the device computes: it would compute all the same */
     double ns[DIVIDED][HEC_CAUSE_COUNT];
 };
@@ -170,7 +171,8 @@ static struct shares add_up(const struct hec_operations *o, int device) {
             for (size_t s = 0; s < DIVIDED; s++)
                 out.ns[s][cause] += l->ns[s][kind];
             out.all_ns += ns;
-            out.jax_ns += kind <= OPERATES ? ns : 0;
+            out.jax_ns += kind <= OPERATES || (kind == CALLS && l->compiles) ? ns : 0;
+            out.framed_ns += kind <= OPERATES ? ns : 0;
             out.operated_ns += kind == OPERATES && cause == HEC_CAUSE_LAUNCH ? ns : 0;
             out.awaited_ns += cause == HEC_CAUSE_SYNC ? l->beside_ns[kind] : 0;
         }
@@ -216,7 +218,7 @@ void hec_operations_divide(const struct hec_operations *o, struct hec_gaps *gaps
         if (device < 0 || device >= HEC_DEVICE_MAX || o->samples[device] < HEC_OPERATIONS_SAMPLES)
             continue;
         struct shares by = add_up(o, device);
-        if (by.jax_ns >= HEC_OPERATIONS_LEAST * by.all_ns)
+        if (by.framed_ns > 0 && by.jax_ns >= HEC_OPERATIONS_LEAST * by.all_ns)
             divide(&by, &gaps->list[i]);
         add_awaited(&by, &gaps->list[i]);
     }

@@ -25,6 +25,6 @@ int hec_operations_sample(struct hec_operations *operations, int device, const s
 /* The same in what the gaps are of, while the device computes. */
 int hec_operations_beside(struct hec_operations *operations, int device, const struct hec_state_sample *sample,
                           uint32_t line);
-/* What host, launch, sync and copy own of states host, launch and sync is divided anew, where most samples are JAX's. After
- * hec_gaps_end. */
+/* What host, launch, sync and copy own of states host, launch and sync is divided anew, where most samples are JAX's, or in calls of what
+ * it compiled. After hec_gaps_end. */
 void hec_operations_divide(const struct hec_operations *operations, struct hec_gaps *gaps);
