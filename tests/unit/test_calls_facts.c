@@ -366,11 +366,16 @@ TEST(waits_and_recorded_calls) {
     a->detail = HEC_API_ALLOC;
     a->flags = HEC_ACTIVITY_INFERRED;
     copy(HEC_MEMORY_PINNED, HEC_MEMORY_DEVICE, 1e6, 7 * S, 10 * US);
+    call(HEC_API_COPY, thread, 6500 * MS, 50 * US); /* waits */
+    call(HEC_API_LAUNCH, thread, 6600 * MS, 49 * US);
+    call(HEC_API_LAUNCH, thread, 6700 * MS, 60 * US);
+    call(HEC_API_GRAPH, thread, 6800 * MS, 70 * US);
     struct hec_call_facts f = gather(0);
+    assert_near(f.waited_s, 300e-6 + 2e-3 + 180e-6, 1e-9);
     assert_int_equal(f.api[HEC_API_SYNC].count, 3); /* of two that were recorded and three that were seen */
     assert_near(f.api[HEC_API_SYNC].seconds, 300e-6, 1e-12);
-    assert_int_equal(f.api[HEC_API_COPY].count, 5);
-    assert_near(f.api[HEC_API_COPY].seconds, 50e-6, 1e-12);
+    assert_int_equal(f.api[HEC_API_COPY].count, 6);
+    assert_near(f.api[HEC_API_COPY].seconds, 100e-6, 1e-12);
     assert_int_equal(f.api[HEC_API_ALLOC].count, 0);
     assert_int_equal(f.graph_launches, 0);
 }

@@ -477,6 +477,24 @@ TEST(chains_by_launches) {
     same_number(w.finding.seconds.best, goes * (40 + 30) / RUN_S, "best");
     assert_true(w.finding.joules.low < w.finding.joules.best && w.finding.joules.best < w.finding.joules.high);
     assert_int_equal(w.finding.states, 1u << HEC_STATE_COMPUTE | 1u << HEC_STATE_LAUNCH);
+    /* What the host does meanwhile stays, but for its launching: here a half of the compute was waited for, and of the other half it spent
+     * three quarters launching. */
+    w.of[0].calls.waited_s = 20;
+    owns(HEC_STATE_HOST, HEC_CAUSE_HOST, 10);
+    double shorter = 20 + 0.75 * goes * 20;
+    const struct hec_finding whole = w.finding;
+    find(HEC_CAUSE_MEMORY);
+    same_number(w.finding.seconds.best, (fmin(shorter, goes * 40) + goes * 30) / RUN_S, "seconds");
+    assert_true(goes * 40 > shorter);
+    same_number(w.finding.joules.best,
+                whole.joules.best - (goes * 40 - shorter) * hec_compute_idle_watts(&w.facts) / RUN_J, "joules");
+    same_number(w.finding.joules.high, whole.joules.high, "high");
+    snprintf(w.summary.framework, sizeof w.summary.framework, "jax"); /* waits in no call */
+    find(HEC_CAUSE_MEMORY);
+    same_number(w.finding.seconds.best, whole.seconds.best, "jax");
+    w.summary.framework[0] = '\0';
+    owns(HEC_STATE_HOST, HEC_CAUSE_HOST, 0);
+    w.of[0].calls.waited_s = 40;
     w.of[0].calls.reads = 20000; /* 20 a step: of its 100 launches five are between two */
     find(HEC_CAUSE_MEMORY);
     same_number(w.finding.seconds.best, 0.9 * (1 - 1 / 5.0) * (40 + 30) / RUN_S, "best");

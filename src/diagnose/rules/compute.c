@@ -115,6 +115,16 @@ static void find_counters(const struct hec_facts *f, struct hec_compute *out) {
     out->dram = hec_finite_or(all ? all->counters.dram.value : NAN, by_engine(f, HEC_GPM_DRAM_ACTIVE));
 }
 
+/* Where kernels were seen the replay knows. JAX waits in no call. */
+static void find_waited(const struct hec_facts *f, struct hec_compute *out) {
+    const struct hec_call_facts *calls = f->device->calls;
+    double idle_w = hec_compute_idle_watts(f);
+    bool known = !out->traced && calls && f->device->steady && f->device->steady->window_ns > 0 && f->run_s > 0 &&
+                 hec_framework_of(f->summary) != HEC_FRAMEWORK_JAX;
+    out->idle_by_mean = f->mean_w > 0 && isfinite(idle_w) ? idle_w / f->mean_w : 0;
+    out->waited = known ? calls->waited_s / f->run_s : INFINITY;
+}
+
 void hec_compute_gather(const struct hec_facts *f, struct hec_compute *out) {
     double gemm = f->class_share[HEC_KERNEL_CLASS_GEMM] + f->class_share[HEC_KERNEL_CLASS_ATTENTION];
     double conv = f->class_share[HEC_KERNEL_CLASS_CONV];
@@ -122,6 +132,7 @@ void hec_compute_gather(const struct hec_facts *f, struct hec_compute *out) {
     find_seconds(f, out);
     find_joules(f, out);
     find_counters(f, out);
+    find_waited(f, out);
     if (out->seconds.best > 0 && isfinite(out->joules.best))
         out->watts = out->joules.best / out->seconds.best * f->mean_w;
     out->denser = f->device->readings.power_limit_w > 0 && out->watts > 0
@@ -168,4 +179,13 @@ void hec_compute_save(const struct hec_compute *c, double share, struct hec_savi
     double left = 1 - share * gain.best;
     out->hotter = left > 0 ? (1 - share * best) / left - 1 : 0;
     out->states = 1u << HEC_STATE_COMPUTE;
+}
+
+void hec_compute_host_stays(const struct hec_compute *c, double gone, struct hec_finding *out) {
+    struct hec_saving *s = &out->seconds, *j = &out->joules;
+    double hidden = fmax(0, c->seconds.best - c->waited); /* of the host's work */
+    double idles = fmax(0, s->best - (c->seconds.best - (1 - gone) * hidden));
+    s->best -= idles;
+    s->low = fmin(s->low, s->best);
+    j->best = fmax(j->low, j->best - idles * c->idle_by_mean);
 }

@@ -9,8 +9,10 @@ struct hec_compute {
     struct hec_saving seconds, joules; /* of the run's; NAN unknown */
     bool estimated;                    /* the joules are what idle time leaves, not unmixed */
     double watts;                      /* while it runs; NAN unknown */
-    double denser;                     /* power of work that fills the tensor cores, by these watts; at least 1 */
-    double busy;                       /* share of the steps, else of the time in use; NAN unknown */
+    double waited;       /* of the run's seconds, those in which the host waited for the device; INFINITY: not known */
+    double idle_by_mean; /* power while the device idles, by the run's mean */
+    double denser;       /* power of work that fills the tensor cores, by these watts; at least 1 */
+    double busy;         /* share of the steps, else of the time in use; NAN unknown */
     /* While kernels run, 0..1; NAN unknown: unmixed where possible, else means over the run by the engine's. */
     double sm, occupancy, tensor, fp32, dram;
     double integer; /* the same, over the run alone */
@@ -57,3 +59,7 @@ static inline bool hec_image_layout_is_last(const struct hec_image_layout *l) {
  * the watts (the interval's high end: the same watts). */
 void hec_compute_save(const struct hec_compute *compute, double share, struct hec_saving gain, double denser,
                       struct hec_finding *out);
+
+/* After hec_compute_save, of a change that leaves the host's work as it was but for the part `gone`: what the device's work hid of it the
+ * device idles, so that the run gets no shorter by that. The ends of the interval stay. */
+void hec_compute_host_stays(const struct hec_compute *compute, double gone, struct hec_finding *out);

@@ -82,6 +82,9 @@ static bool judge_launched(const struct hec_facts *f, const struct hec_compute *
     if (!(share >= HEC_MEMORY_LEAST_LAUNCHED && c->tensor <= HEC_MEMORY_TENSOR_LOW))
         return false;
     hec_waits_gather(f, &w);
+    /* of the host's work, hidden or not */
+    double works_s = w.owned_s[HEC_CAUSE_LAUNCH] + w.owned_s[HEC_CAUSE_HOST] + w.owned_s[HEC_CAUSE_DATA];
+    double launching = works_s > 0 ? w.owned_s[HEC_CAUSE_LAUNCH] / works_s : 1;
     double kernels =
         w.reads > 0 ? fmin(HEC_MEMORY_MOST_CHAIN_KERNELS, w.launches / w.reads) : HEC_MEMORY_MOST_CHAIN_KERNELS;
     if (!(kernels >= HEC_MEMORY_LEAST_CHAIN_KERNELS))
@@ -93,8 +96,10 @@ static bool judge_launched(const struct hec_facts *f, const struct hec_compute *
         hec_finding_add(out, HEC_FACT(MEMORY_ACTIVE, c->dram, c->tensor));
     out->confidence = HEC_MEMORY_CONFIDENCE_NAMES;
     hec_compute_save(c, 1, (struct hec_saving){HEC_MEMORY_LOW * goes, goes, HEC_MEMORY_MOST_HIGH}, 1, out);
+    hec_compute_host_stays(c, launching * goes, out);
     hec_waits_save_more(f, &w, HEC_CAUSE_LAUNCH, HEC_MEMORY_LOW * goes, goes, HEC_MEMORY_MOST_HIGH, out);
     out->states |= w.states[HEC_CAUSE_LAUNCH];
+    out->per = w.per;
     return true;
 }
 

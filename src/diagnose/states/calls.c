@@ -18,6 +18,7 @@
 #define CHAIN_LEAST 3
 #define BURST_MOST 1e7 /* launches: 100 ms hold no more */
 #define KNOWN_NAMES 64u
+#define BLOCKED_NS (50 * HEC_NS_PER_US) /* as the tracer has it (tracer/callers.c): it waited for room in the queue */
 
 struct process {
     int32_t pid, rank;
@@ -27,6 +28,7 @@ struct process {
     struct hec_call_total api[HEC_API_CLASS_COUNT];
     struct hec_call_total waits; /* SYNC activities; where the calls themselves were not recorded */
     struct hec_call_total late;
+    double waited_s;
     int64_t drawn, drawn_named, drawn_point_wise;
 };
 
@@ -230,19 +232,28 @@ static void take_drawn(struct hec_calls *c, struct process *p, uint32_t name) {
     p->drawn_point_wise += known->point_wise;
 }
 
+static bool waits(const struct hec_activity *a, int64_t ns) {
+    return a->detail == HEC_API_SYNC || (ns >= BLOCKED_NS && (a->detail == HEC_API_LAUNCH ||
+                                                              a->detail == HEC_API_GRAPH || a->detail == HEC_API_COPY));
+}
+
 static void take_host(struct hec_calls *c, struct process *p, const struct hec_activity *a) {
     int64_t ns = a->end_ns - a->start_ns;
     if (a->kind == HEC_ACTIVITY_SYNC) {
-        if (a->detail != HEC_SYNC_STREAM_WAIT && counts(p, a->start_ns))
+        if (a->detail != HEC_SYNC_STREAM_WAIT && counts(p, a->start_ns)) {
             add_call(&p->waits, ns);
+            p->waited_s += (double)ns / HEC_NS_PER_S;
+        }
     } else if (a->kind == HEC_ACTIVITY_BURST) {
         p->bursts = true;
         take_burst(p, a);
         if (a->name && counts(p, a->start_ns))
             take_drawn(c, p, a->name);
     } else if (a->kind == HEC_ACTIVITY_API && a->detail < HEC_API_CLASS_COUNT && !(a->flags & HEC_ACTIVITY_INFERRED)) {
-        if (counts(p, a->start_ns))
+        if (counts(p, a->start_ns)) {
             add_call(&p->api[a->detail], ns);
+            p->waited_s += waits(a, ns) ? (double)ns / HEC_NS_PER_S : 0;
+        }
         if (a->detail == HEC_API_MODULE && late(p, a->start_ns))
             add_call(&p->late, ns);
     }
@@ -425,6 +436,7 @@ static void add_process(const struct process *p, const struct use *use, struct h
     }
     out->late_loads += p->late.count;
     out->late_load_s += p->late.seconds;
+    out->waited_s += p->waited_s;
     out->drawn += p->drawn;
     out->drawn_named += p->drawn_named;
     out->drawn_point_wise += p->drawn_point_wise;

@@ -27,6 +27,9 @@ struct hec_call_facts {
      * this device (where it is not known which, a call of the mean length each; NAN: none known), or those recorded,
      * whichever is more. Calls of less than 1 us other than those are not recorded. */
     struct hec_call_total api[HEC_API_CLASS_COUNT];
+    /* In calls that wait for the device: synchronising ones, launches and copies of 50 us and more. What a framework waits for without a
+     * call (JAX) is not in it. */
+    double waited_s;
     /* Launches that were drawn at random; those of them whose kernels have names, and are point-wise (below) by those. */
     int64_t drawn, drawn_named, drawn_point_wise;
     /* copies on the device; seconds are the device's where nothing else is said */
