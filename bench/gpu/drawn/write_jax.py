@@ -39,7 +39,12 @@ SEVERAL = '''AT_ONCE = 8
 
 @jax.jit
 def several(kept@GIVEN@):
-    return jax.lax.scan(lambda kept, _: @CALL@, kept, length=AT_ONCE)
+    def once(carried, _):
+        kept@GIVEN@ = jax.lax.optimization_barrier(carried)  # each time all of it is computed
+        kept, values = @CALL@
+        return (kept@GIVEN@), values
+    carried, each = jax.lax.scan(once, (kept@GIVEN@), length=AT_ONCE)
+    return @KEPT@, [each[which] for which in range(AT_ONCE)]
 '''
 
 
@@ -81,13 +86,14 @@ def source(spec, without=frozenset(), probe=None):
     call = f"{'train' if spec['loop'] == 'train' else 'apply'}(weights, {name})" if mlp else f"relax({'given' if flags.drawn('new_shapes') else 'state'})"
     work = f"{'_' if flags.drawn('new_shapes') and not mlp else kept}, values = {call}\n"
     after = places.get("host_after", "") + places.get("logging", "") + after
+    after += reported(flags, "shown.append(float(values.mean()))\n")
     if probe in ("launch", "host"):  # the same steps by one call; what is beside them stays as often
-        text += "\n\n" + filled(SEVERAL, GIVEN=", x" if mlp else "", CALL=call.replace(f"({kept}", "(kept"))
-        loop, after = (f"for _ in range(AT_ONCE):\n{indented(lines)}" if lines else "" for lines in (loop, after))
-        work = f"{kept}, each = several({kept}{', x' if mlp else ''})\nvalues = each[-1]\n"
-    loop += work + after
-    loop += reported(flags, "shown.append(float(values.mean()))\n")
-    loop += f"if not progress.step({'AT_ONCE * ' * (probe in ('launch', 'host'))}BATCH):\n    break\nstep += 1\n"
+        text += "\n\n" + filled(SEVERAL, GIVEN=", x" if mlp else "", CALL=call.replace(f"({kept}", "(kept"), KEPT="carried[0]" if mlp else "carried")
+        loop = f"for _ in range(AT_ONCE):\n{indented(loop)}" if loop else ""
+        loop += f"{kept}, each = several({kept}{', x' if mlp else ''})\nfor values in each:\n" + indented(after + "step += 1\n")
+        loop += "if not progress.step(AT_ONCE * BATCH):\n    break\n"
+    else:
+        loop += work + after + "if not progress.step(BATCH):\n    break\nstep += 1\n"
     main = ("def main(progress):\n" + indented(setup + host_setup + "shown = []\nstep = 0\nwhile True:\n" + indented(loop)
                                                + "print(\"last\", shown[-1:], file=sys.stderr)\n"))
     doc = "A network of equal layers, in JAX." if mlp else "A field that relaxes, in JAX."
