@@ -409,6 +409,10 @@ static int finish_lines(struct build *b, struct found *out) {
     int err = hec_source_end(source, &out->ledger, HEC_DIAGNOSIS_LINES, &out->source);
     int other = hec_source_end(steady, &out->steady, HEC_DIAGNOSIS_LINES, &out->steady_source);
     int third = hec_source_end(setup, NULL, HEC_DIAGNOSIS_LINES, &out->setup_source);
+    for (int i = 0; i < out->steady_source.count; i++) {
+        struct hec_source_line *l = &out->steady_source.lines[i];
+        l->owners = hec_operations_owners(b->operations, l->device, l->file, l->line);
+    }
     return err ? err : other ? other : third;
 }
 

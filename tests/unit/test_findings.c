@@ -303,6 +303,35 @@ TEST(test_lines_are_attached) {
     assert_near(f->lines[0].share, 0.4, 1e-9);
 }
 
+/* A line whose time was found to belong to another cause is not named, nor is its time a part of the whole. */
+TEST(test_lines_of_other_causes) {
+    world_state(0, HEC_STATE_HOST, 20, 120);
+    w.devices[0].gaps = &w.of[0].gaps;
+    w.of[0].gaps.owned_s[HEC_STATE_HOST][HEC_CAUSE_HOST] = 15;
+    w.of[0].gaps.owned_s[HEC_STATE_HOST][HEC_CAUSE_LAUNCH] = 5;
+    line(HEC_STATE_HOST, "train.py", 10, 10);
+    line(HEC_STATE_HOST, "train.py", 20, 5);
+    line(HEC_STATE_HOST, "train.py", 30, 5);
+    struct hec_source_line *lines = w.of[0].lines;
+    lines[0].owners = 1u << HEC_CAUSE_LAUNCH;
+    lines[1].owners = 1u << HEC_CAUSE_LAUNCH | 1u << HEC_CAUSE_HOST;
+    build();
+    const struct hec_finding *f = &found.list[place_of(HEC_CAUSE_HOST, 0)];
+    assert_int_equal(f->line_count, 2);
+    assert_int_equal(f->lines[0].line, 20);
+    assert_int_equal(f->lines[1].line, 30);
+    assert_near(f->lines[1].share, 0.5, 1e-9);
+    bool said = false;
+    for (int i = 0; i < f->evidence_count; i++)
+        said |= f->evidence[i].what == HEC_EVIDENCE_HELD_BY_LINE && f->evidence[i].value[1] == 20;
+    assert_true(said); /* which line holds the device up */
+    lines[0].owners = lines[1].owners = 0;
+    build();
+    f = &found.list[place_of(HEC_CAUSE_HOST, 0)];
+    assert_int_equal(f->lines[0].line, 10);
+    assert_near(f->lines[0].share, 0.5, 1e-9);
+}
+
 /* ---- optimise or scale out ---- */
 
 TEST(test_scale_out) {

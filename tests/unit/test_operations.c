@@ -156,6 +156,14 @@ TEST(calls_of_what_was_compiled) {
         has(HEC_CAUSE_SYNC, reads ? 2 : 0);
         has(HEC_CAUSE_LAUNCH, 4);
         has(HEC_CAUSE_HOST, reads ? 4 : 0);
+        static const int lines[] = {10, 50, 60};
+        static const enum hec_cause owners[] = {HEC_CAUSE_SYNC, HEC_CAUSE_LAUNCH, HEC_CAUSE_HOST};
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(hec_operations_owners(operations, 0, "/home/ann/program.py", lines[i]),
+                             reads ? 1u << owners[i] : 0);
+        assert_int_equal(hec_operations_owners(operations, 0, "/home/ann/other.py", 10), 0);
+        assert_int_equal(hec_operations_owners(operations, 1, "/home/ann/program.py", 10), 0);
+        assert_int_equal(hec_operations_owners(operations, -1, "/home/ann/program.py", 10), 0);
         end();
         begin(NULL);
     }

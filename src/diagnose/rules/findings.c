@@ -49,8 +49,16 @@ static int by_worth(const void *a, const void *b) {
     return one->cause != other->cause ? (int)one->cause - (int)other->cause : one->device - other->device;
 }
 
+/* Time of a line in the finding's states that was found to belong to another cause. */
+static bool is_of_others(const struct hec_finding *finding, const struct hec_source_line *l) {
+    static const uint32_t divided =
+        1u << HEC_CAUSE_HOST | 1u << HEC_CAUSE_LAUNCH | 1u << HEC_CAUSE_SYNC | 1u << HEC_CAUSE_COPY;
+    uint32_t cause = 1u << finding->cause;
+    return l->owners && (divided & cause) && !(l->owners & cause);
+}
+
 static bool is_about(const struct hec_finding *finding, const struct hec_source_line *l) {
-    return finding->states & (1u << l->state);
+    return (finding->states & (1u << l->state)) && !is_of_others(finding, l);
 }
 
 /* Seconds of a line over all states of the finding; 0 where an earlier row has it, or it is of none of them. */
@@ -80,6 +88,9 @@ static void attach_lines(const struct hec_facts *facts, struct hec_finding *find
     for (int s = 0; s < HEC_STATE_COUNT; s++)
         if (finding->states & (1u << s))
             whole += steady->rows[s].seconds;
+    for (int i = 0; i < source->count; i++)
+        if ((finding->states & (1u << source->lines[i].state)) && is_of_others(finding, &source->lines[i]))
+            whole -= source->lines[i].seconds;
     while (whole > 0 && finding->line_count < HEC_FINDING_LINES) {
         double most = 0;
         int best = -1;

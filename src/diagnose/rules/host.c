@@ -8,7 +8,8 @@
 static const struct hec_source_line *held_by(const struct hec_facts *f) {
     const struct hec_source_lines *source = &f->device->steady_source;
     for (int i = 0; i < source->count; i++) /* the largest share is first */
-        if (source->lines[i].state == HEC_STATE_HOST)
+        if (source->lines[i].state == HEC_STATE_HOST &&
+            (!source->lines[i].owners || source->lines[i].owners & (1u << HEC_CAUSE_HOST)))
             return &source->lines[i];
     return NULL;
 }

@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OWNS_LEAST 0.2
 #define LINES_MOST 256 /* programs have few in their loop; samples of others are left out */
 
 enum kind { READS, FETCHES, PUTS, OPERATES, LAUNCHES, CALLS, CODES, KIND_COUNT };
 
 static const enum hec_state divided[] = {HEC_STATE_HOST, HEC_STATE_LAUNCH, HEC_STATE_SYNC};
-static const enum hec_cause owners[] = {HEC_CAUSE_HOST, HEC_CAUSE_LAUNCH, HEC_CAUSE_SYNC, HEC_CAUSE_COPY};
+static const enum hec_cause owners_of[] = {HEC_CAUSE_HOST, HEC_CAUSE_LAUNCH, HEC_CAUSE_SYNC, HEC_CAUSE_COPY};
 #define DIVIDED (sizeof divided / sizeof divided[0])
-#define OWNERS (sizeof owners / sizeof owners[0])
+#define OWNERS (sizeof owners_of / sizeof owners_of[0])
 
 struct line {
     int device;
@@ -31,6 +32,7 @@ struct hec_operations {
     struct line *lines;
     size_t count, capacity, last;
     int64_t samples[HEC_DEVICE_MAX];
+    bool divided[HEC_DEVICE_MAX];
 };
 
 struct hec_operations *hec_operations_begin(struct hec_stacks *stacks) {
@@ -185,12 +187,12 @@ static void divide(const struct shares *by, struct hec_gap_facts *g) {
     double pool = 0, copies = 0;
     for (size_t s = 0; s < DIVIDED; s++)
         for (size_t c = 0; c < OWNERS; c++) {
-            pool += g->owned_s[divided[s]][owners[c]];
-            g->owned_s[divided[s]][owners[c]] = 0;
+            pool += g->owned_s[divided[s]][owners_of[c]];
+            g->owned_s[divided[s]][owners_of[c]] = 0;
         }
     for (size_t s = 0; s < DIVIDED; s++) {
         for (size_t c = 0; c < OWNERS; c++)
-            g->owned_s[divided[s]][owners[c]] = pool * by->ns[s][owners[c]] / by->all_ns;
+            g->owned_s[divided[s]][owners_of[c]] = pool * by->ns[s][owners_of[c]] / by->all_ns;
         copies += g->owned_s[divided[s]][HEC_CAUSE_COPY];
     }
     /* The arguments of operations are small copies too: of what is copied by itself there are small ones where nothing is fetched. */
@@ -205,21 +207,41 @@ static void add_awaited(const struct shares *by, struct hec_gap_facts *g) {
     double pool = 0, own = 0;
     for (size_t s = 0; s < DIVIDED; s++) {
         for (size_t c = 0; c < OWNERS; c++)
-            pool += g->owned_s[divided[s]][owners[c]];
+            pool += g->owned_s[divided[s]][owners_of[c]];
         own += g->owned_s[divided[s]][HEC_CAUSE_HOST] + g->owned_s[divided[s]][HEC_CAUSE_LAUNCH];
     }
     if (by->awaited_ns > 0)
         g->awaited_s = fmax(g->awaited_s, fmin(own, pool * by->awaited_ns / by->all_ns));
 }
 
-void hec_operations_divide(const struct hec_operations *o, struct hec_gaps *gaps) {
+void hec_operations_divide(struct hec_operations *o, struct hec_gaps *gaps) {
     for (int i = 0; i < gaps->count; i++) {
         int device = gaps->list[i].device;
         if (device < 0 || device >= HEC_DEVICE_MAX || o->samples[device] < HEC_OPERATIONS_SAMPLES)
             continue;
         struct shares by = add_up(o, device);
-        if (by.framed_ns > 0 && by.jax_ns >= HEC_OPERATIONS_LEAST * by.all_ns)
+        o->divided[device] = by.framed_ns > 0 && by.jax_ns >= HEC_OPERATIONS_LEAST * by.all_ns;
+        if (o->divided[device])
             divide(&by, &gaps->list[i]);
         add_awaited(&by, &gaps->list[i]);
     }
+}
+
+uint32_t hec_operations_owners(const struct hec_operations *o, int device, const char *file, int32_t line) {
+    double ns[HEC_CAUSE_COUNT] = {0}, whole = 0;
+    uint32_t owners = 0;
+    if (!o || device < 0 || device >= HEC_DEVICE_MAX || !o->divided[device])
+        return 0;
+    for (size_t i = 0; i < o->count; i++) {
+        const struct line *l = &o->lines[i];
+        bool same =
+            l->device == device && l->line == line && strcmp(hec_timeline_name(o->stacks->tables, l->file), file) == 0;
+        for (int kind = 0; same && kind < KIND_COUNT; kind++) {
+            ns[cause_of(l, (enum kind)kind)] += of_kind(l, (enum kind)kind);
+            whole += of_kind(l, (enum kind)kind);
+        }
+    }
+    for (size_t c = 0; c < OWNERS && whole > 0; c++)
+        owners |= ns[owners_of[c]] >= OWNS_LEAST * whole ? 1u << owners_of[c] : 0;
+    return owners;
 }

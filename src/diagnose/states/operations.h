@@ -27,4 +27,6 @@ int hec_operations_beside(struct hec_operations *operations, int device, const s
                           uint32_t line);
 /* What host, launch, sync and copy own of states host, launch and sync is divided anew, where most samples are JAX's, or in calls of what
  * it compiled. After hec_gaps_end. */
-void hec_operations_divide(const struct hec_operations *operations, struct hec_gaps *gaps);
+void hec_operations_divide(struct hec_operations *operations, struct hec_gaps *gaps);
+/* The causes that time of that line belongs to, as bits (1 << cause), each with a fifth of it or more. 0: nothing was divided there. */
+uint32_t hec_operations_owners(const struct hec_operations *operations, int device, const char *file, int32_t line);

@@ -23,6 +23,8 @@ struct hec_source_line {
      * others together, at the least; exact where one or two were. */
     int32_t pid;
     double lead;
+    uint32_t
+        owners; /* causes that its time belongs to, where that was divided by lines (operations.h), as bits; 0: not known */
     double share;           /* of the state's time on this device */
     double seconds, joules; /* that share of the ledger's row; joules NAN where that is */
 };
