@@ -335,7 +335,9 @@ TEST(drawn_launches) {
                  {"cupy_copy__float32_float32", false},
                  {"cupy_sum", false},
                  {"volta_sgemm_128x64_nn", false},
-                 {"?", false}};
+                 {"?", false},
+                 {"triton_poi_fused_add_mul_0", false},
+                 {"loop_add_fusion_1", false}};
     enum { NAMES = sizeof names / sizeof names[0] };
     steps(13, S); /* 4 to 14 s */
     kernel(stream, gemm, 4500 * MS, MS);

@@ -220,12 +220,17 @@ static bool point_wise(const struct hec_calls *c, const struct hec_activity *a) 
                             hec_timeline_name(c->tables, hec_timeline_kernel_name(c->tables, a->name)));
 }
 
+/* By its name alone: of a compiler's kernels nobody knows whether two that follow each other could have been one. */
+static bool fusible(const char *name) {
+    return point_wise_class(hec_kernel_class_of(name), name) && !strstr(name, "fuse") && !strstr(name, "fusion");
+}
+
 /* A burst with the name of a kernel that was drawn. Few names come again and again. */
 static void take_drawn(struct hec_calls *c, struct process *p, uint32_t name) {
     struct known *known = &c->known[name % KNOWN_NAMES];
     if (known->name != name) {
         const char *text = hec_timeline_name(c->tables, name);
-        *known = (struct known){name, strcmp(text, "?") != 0, point_wise_class(hec_kernel_class_of(text), text)};
+        *known = (struct known){name, strcmp(text, "?") != 0, fusible(text)};
     }
     p->drawn++;
     p->drawn_named += known->named;

@@ -30,7 +30,8 @@ struct hec_call_facts {
     /* In calls that wait for the device: synchronising ones, launches and copies of 50 us and more. What a framework waits for without a
      * call (JAX) is not in it. */
     double waited_s;
-    /* Launches that were drawn at random; those of them whose kernels have names, and are point-wise (below) by those. */
+    /* Launches that were drawn at random; those of them whose kernels have names, and are point-wise (below) by those, a compiler's
+     * left out. */
     int64_t drawn, drawn_named, drawn_point_wise;
     /* copies on the device; seconds are the device's where nothing else is said */
     int64_t reads;        /* to the host, of a few bytes (state.h) */
