@@ -501,6 +501,10 @@ TEST(chains_by_launches) {
     w.of[0].calls.reads = 50000;
     silent(HEC_CAUSE_MEMORY);
     w.of[0].calls.reads = 0;
+    const struct hec_call_total launches = w.of[0].calls.api[HEC_API_LAUNCH];
+    w.of[0].calls.api[HEC_API_LAUNCH].count = 0; /* each but those that were drawn is of a graph */
+    silent(HEC_CAUSE_MEMORY);
+    w.of[0].calls.api[HEC_API_LAUNCH] = launches;
     w.of[0].calls.drawn_point_wise = 17;
     silent(HEC_CAUSE_MEMORY);
     w.of[0].calls.drawn_named = 19;

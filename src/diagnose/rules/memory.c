@@ -87,7 +87,7 @@ static bool judge_launched(const struct hec_facts *f, const struct hec_compute *
     double launching = works_s > 0 ? w.owned_s[HEC_CAUSE_LAUNCH] / works_s : 1;
     double kernels =
         w.reads > 0 ? fmin(HEC_MEMORY_MOST_CHAIN_KERNELS, w.launches / w.reads) : HEC_MEMORY_MOST_CHAIN_KERNELS;
-    if (!(kernels >= HEC_MEMORY_LEAST_CHAIN_KERNELS))
+    if (!(kernels >= HEC_MEMORY_LEAST_CHAIN_KERNELS) || !(w.launches > 0))
         return false;
     double goes = share * (1 - 1 / kernels);
     out->title = HEC_FACT(CHAIN_LAUNCHED, share, (double)f->device->calls->drawn);
