@@ -56,9 +56,17 @@ export async function open(browser, where, { theme = "light", width = 1280, heig
     return { page, context, broken };
 }
 
-/** Two frames: all that was asked for is drawn. */
+/** Two frames in which nothing has scrolled: all that was asked for is drawn, and lies still under the pointer. */
 export async function settled(page) {
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    await page.evaluate(() => new Promise((done) => {
+        let at = NaN, still = 0;
+        requestAnimationFrame(function next() {
+            still = scrollY === at ? still + 1 : 0;
+            at = scrollY;
+            if (still === 2) done();
+            else requestAnimationFrame(next);
+        });
+    }));
 }
 
 /** All that the page did since the last input was the answer to it, however long that took: a promise was kept. */

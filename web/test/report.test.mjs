@@ -246,12 +246,15 @@ test("what is below the findings is folded: opened by its heading, by a link to 
         assert.equal(await page.locator(`#${id} table`).first().isVisible(), false, id);
     }
     await page.locator("nav.contents a[href='#kernels']").click();
+    await settled(page); // a click goes to what lies there when the button comes up, which a scroll moves away
     assert.deepEqual(await opened(), ["kernels"]);
     assert.ok(await page.locator("#kernels table").isVisible());
     await page.locator("#steps summary h2").first().click();
+    await settled(page);
     assert.deepEqual((await opened()).sort(), ["kernels", "steps"]);
     await page.locator("#time > details > summary").click();
     await settled(page);
+    assert.deepEqual((await opened()).sort(), ["kernels", "steps", "time"]);
     assert.ok(await page.locator("#time .uplot canvas").first().evaluate((c) => c.getBoundingClientRect().width > 600), "a chart is as wide as its box, once it is open");
     await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
     assert.equal(await page.locator("details.fold:not([open])").count(), 0);
