@@ -174,6 +174,9 @@ struct hec_trace_reported {
     uint8_t from, to;
 };
 
+/* A launch takes 2 to 10 us: one of so much waited for room in the queue. */
+#define HEC_TRACE_BLOCKED_NS 50000
+
 /* Launches (of kernels, graphs, and memsets among them) of one thread with no other call between, less than 500 us
  * apart, and none of 50 us or more: that one waited for room in the queue, and is a CALL. t_ns is the start of the
  * first. While device activity is traced, launches are CALLs instead. */

@@ -8,9 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAUSE_NS 20000   /* rule 12 of diagnose/states/state.h: what separates launching from the program's own code */
-#define APART_NS 500000  /* a burst ends here */
-#define BLOCKED_NS 50000 /* a launch takes 2 to 10 us; one of so much waited for room in the queue */
+#define PAUSE_NS 20000  /* rule 12 of diagnose/states/state.h: what separates launching from the program's own code */
+#define APART_NS 500000 /* a burst ends here */
 #define BURST_NS (100 * HEC_NS_PER_MS)
 #define STILL_NS (100 * HEC_NS_PER_MS)
 #define GONE_NS (2 * HEC_NS_PER_S)
@@ -276,8 +275,8 @@ static uint64_t ticks_of(int64_t ns) {
 void hec_callers_open(void) {
     hec_ticks_open();
     hec_callers_hot.counter = hec_ticks.counter;
-    hec_callers_hot.limits =
-        (struct hec_callers_limits){ticks_of(PAUSE_NS), ticks_of(APART_NS), ticks_of(BLOCKED_NS), ticks_of(BURST_NS)};
+    hec_callers_hot.limits = (struct hec_callers_limits){ticks_of(PAUSE_NS), ticks_of(APART_NS),
+                                                         ticks_of(HEC_TRACE_BLOCKED_NS), ticks_of(BURST_NS)};
     hec_callers_define();
 }
 

@@ -1,6 +1,7 @@
 #include "diagnose/states/calls.h"
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "diagnose/timeline/kernel_class.h"
 #include "diagnose/states/steady.h"
 #include "diagnose/timeline/tables.h"
@@ -18,7 +19,6 @@
 #define CHAIN_LEAST 3
 #define BURST_MOST 1e7 /* launches: 100 ms hold no more */
 #define KNOWN_NAMES 64u
-#define BLOCKED_NS (50 * HEC_NS_PER_US) /* as the tracer has it (tracer/callers.c): it waited for room in the queue */
 
 struct process {
     int32_t pid, rank;
@@ -238,8 +238,9 @@ static void take_drawn(struct hec_calls *c, struct process *p, uint32_t name) {
 }
 
 static bool waits(const struct hec_activity *a, int64_t ns) {
-    return a->detail == HEC_API_SYNC || (ns >= BLOCKED_NS && (a->detail == HEC_API_LAUNCH ||
-                                                              a->detail == HEC_API_GRAPH || a->detail == HEC_API_COPY));
+    return a->detail == HEC_API_SYNC ||
+           (ns >= HEC_TRACE_BLOCKED_NS &&
+            (a->detail == HEC_API_LAUNCH || a->detail == HEC_API_GRAPH || a->detail == HEC_API_COPY));
 }
 
 static void take_host(struct hec_calls *c, struct process *p, const struct hec_activity *a) {

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OWNS_LEAST 0.2
 #define LINES_MOST 256 /* programs have few in their loop; samples of others are left out */
 
 enum kind { READS, FETCHES, PUTS, OPERATES, LAUNCHES, CALLS, CODES, KIND_COUNT };
@@ -242,6 +241,6 @@ uint32_t hec_operations_owners(const struct hec_operations *o, int device, const
         }
     }
     for (size_t c = 0; c < OWNERS && whole > 0; c++)
-        owners |= ns[owners_of[c]] >= OWNS_LEAST * whole ? 1u << owners_of[c] : 0;
+        owners |= ns[owners_of[c]] >= HEC_OPERATIONS_OWNS * whole ? 1u << owners_of[c] : 0;
     return owners;
 }
