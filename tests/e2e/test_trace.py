@@ -271,6 +271,15 @@ def waits(path):
     return row(path, "select total(n) from activity_block where kind = 'sync'")[0]
 
 
+def test_launches_that_were_drawn_have_names(hec):
+    """Of what is launched without CUPTI's seeing it: names of kernels, as the program asked the driver for them."""
+    traced = Traced(hec, "sh", "-c", f"HEC_TRACE_NO_CUPTI='a test said so' exec {CUDA} seconds=3 batch=100", mode="auto")
+    table = csv.DictReader(io.StringIO(hec("export", "--csv", "-o", "-", traced.path).stdout, newline=""))
+    drawn = collections.Counter(r["detail"] for r in table if r["kind"] == "burst")
+    named = set(drawn) - {""}
+    assert named and named <= {"_Z6squarePfl", "_Z3addPfS_l"}, drawn
+
+
 # a command of the shell is in the way: `hec run` has its own word on HEC_TRACE_NO_CUPTI
 BECAUSE = "CUPTI stays out: a test said so"
 WAYS = {"auto": ("auto", "h200", ""), "full": ("full", "h200", ""), "graph": ("graph", "h200", ""),

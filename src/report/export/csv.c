@@ -105,7 +105,7 @@ static const char *unit_of(const struct csv *csv, const struct hec_activity *a) 
     }
 }
 
-static const char *detail_of(const struct hec_activity *a) {
+static const char *detail_of(const struct csv *csv, const struct hec_activity *a) {
     switch (a->kind) {
     case HEC_ACTIVITY_SYNC:
         return hec_sync_type_name((enum hec_sync_type)a->detail);
@@ -113,6 +113,8 @@ static const char *detail_of(const struct hec_activity *a) {
         return hec_api_class_name((enum hec_api_class)a->detail);
     case HEC_ACTIVITY_STEP:
         return hec_step_source_name((enum hec_step_source)a->detail);
+    case HEC_ACTIVITY_BURST:
+        return a->name ? hec_timeline_name(&csv->tables.timeline, a->name) : "";
     default:
         return "";
     }
@@ -127,9 +129,10 @@ static void put_amount(struct csv *csv, const struct hec_activity *a) {
     else
         hec_buf_puts(&csv->out, ",");
     put_text(&csv->out, unit ? unit : "");
-    hec_buf_printf(&csv->out, ",%s,%s,%s,", copy ? hec_memory_kind_name((enum hec_memory_kind)a->from) : "",
-                   copy || a->kind == HEC_ACTIVITY_MEMSET ? hec_memory_kind_name((enum hec_memory_kind)a->to) : "",
-                   detail_of(a));
+    hec_buf_printf(&csv->out, ",%s,%s,", copy ? hec_memory_kind_name((enum hec_memory_kind)a->from) : "",
+                   copy || a->kind == HEC_ACTIVITY_MEMSET ? hec_memory_kind_name((enum hec_memory_kind)a->to) : "");
+    put_text(&csv->out, detail_of(csv, a));
+    hec_buf_puts(&csv->out, ",");
 }
 
 static void put_configuration(struct csv *csv, const struct hec_activity *a) {
