@@ -40,6 +40,12 @@ static void samples(enum hec_state state, uint32_t frame, uint32_t line, int cou
         assert_int_equal(hec_operations_sample(operations, 0, &s, line, true), 0);
 }
 
+static void beside(uint32_t frame, uint32_t line, int count) {
+    const struct hec_state_sample s = {.period_ns = 10000000, .frame = frame, .state = HEC_STATE_COMPUTE};
+    for (int i = 0; i < count; i++)
+        assert_int_equal(hec_operations_beside(operations, 0, &s, line), 0);
+}
+
 /* 10 s of waiting, which calls take for copies. */
 static void divide(void) {
     gaps = (struct hec_gaps){calloc(1, sizeof *gaps.list), 1};
@@ -121,11 +127,9 @@ TEST(what_a_read_hides) {
         samples(HEC_STATE_SYNC, value, line[0], 100 - cases[i].launches - cases[i].codes);
         samples(HEC_STATE_LAUNCH, adds, line[2], cases[i].launches);
         samples(HEC_STATE_HOST, own, own, cases[i].codes);
-        const struct hec_state_sample reads = {.period_ns = 10000000, .frame = value, .state = HEC_STATE_COMPUTE},
-                                      runs = {.period_ns = 10000000, .frame = own, .state = HEC_STATE_COMPUTE};
-        for (int k = 0; k < cases[i].reads_beside; k++)
-            assert_int_equal(hec_operations_beside(operations, 0, &reads, line[0]), 0);
-        assert_int_equal(hec_operations_beside(operations, 0, &runs, own), 0);
+        const struct hec_state_sample reads = {.period_ns = 10000000, .frame = value, .state = HEC_STATE_COMPUTE};
+        beside(value, line[0], cases[i].reads_beside);
+        beside(own, own, 1);
         assert_int_equal(hec_operations_beside(operations, -1, &reads, line[0]), 0);
         assert_int_equal(hec_operations_beside(operations, 0, &reads, 0), 0);
         divide();
@@ -164,6 +168,51 @@ TEST(calls_of_what_was_compiled) {
         assert_int_equal(hec_operations_owners(operations, 0, "/home/ann/other.py", 10), 0);
         assert_int_equal(hec_operations_owners(operations, 1, "/home/ann/program.py", 10), 0);
         assert_int_equal(hec_operations_owners(operations, -1, "/home/ann/program.py", 10), 0);
+        end();
+        begin(NULL);
+    }
+}
+
+/* Of 20 s, 10 of them computing, a number is read for 2 s besides. A call is soon back where the program does not wait: then the longest of
+ * the device's 10 s, launching and the program's own code is left. Where an array is fetched the wait goes on, and of them goes
+ * what is read while the device computes. */
+TEST(what_calls_hide) {
+    static const struct {
+        int calls, codes, calls_beside, codes_beside, slices;
+        bool fetches;
+        double awaited_s, covered_s;
+    } cases[] = {{60, 20, 20, 0, 0, false, 8, 0},    /* 20 - 2 - 10 of the device: all of the 8 s of calls and code */
+                 {70, 10, 80, 0, 0, false, 3, 0},    /* 20 - 2 - 15 of calls */
+                 {40, 40, 0, 100, 0, false, 3.2, 0}, /* 20 - 2 - 14 of code - 0.2 of 4 of calls */
+                 {40, 40, 0, 30, 0, false, 8, 0},
+                 {40, 40, 0, 30, 10, false, 7,
+                  1}, /* of 3 s of code beside the device 1 s is beside cutting the number out, then */
+                 {40, 40, 0, 5, 10, false, 7, 0.5},
+                 {60, 20, 20, 10, 0, true, 700 / 101., 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint32_t line[4], value = stack(10, JAX "/array.py", "_value", &line[0]), calls = stack(50, "", "", &line[1]),
+                          compiles = stack(50, JAX "/compiler.py", "backend_compile", &line[1]),
+                          own = stack(60, "", "", &line[2]),
+                          slice = stack(10, JAX "/dispatch.py", "apply_primitive", &line[3]),
+                          fetch = stack(20, JAX "/array.py", "_value", &line[3]);
+        t.frames[value - 1].parent = fake_tl_frame(&t, JAX "/array.py", "__float__", 2);
+        t.frames[t.frames[value - 1].parent - 1].parent = line[0];
+        frames_end();
+        const struct hec_state_sample compiling = {
+            .period_ns = 10000000, .frame = compiles, .state = HEC_STATE_STARTUP};
+        assert_int_equal(hec_operations_sample(operations, 0, &compiling, line[1], false), 0);
+        samples(HEC_STATE_SYNC, value, line[0], 20);
+        samples(HEC_STATE_LAUNCH, slice, line[0], cases[i].slices);
+        samples(HEC_STATE_HOST, calls, calls, cases[i].calls - cases[i].slices);
+        samples(HEC_STATE_HOST, own, own, cases[i].codes);
+        samples(HEC_STATE_SYNC, fetch, line[3], cases[i].fetches);
+        beside(value, line[0], 100 - cases[i].calls_beside - cases[i].codes_beside);
+        beside(calls, calls, cases[i].calls_beside);
+        beside(own, own, cases[i].codes_beside);
+        divide();
+        if (fabs(gaps.list[0].awaited_s - cases[i].awaited_s) > 1e-9 ||
+            fabs(gaps.list[0].covered_s - cases[i].covered_s) > 1e-9)
+            fail_msg("case %zu: %.3f s, %.3f s", i, gaps.list[0].awaited_s, gaps.list[0].covered_s);
         end();
         begin(NULL);
     }

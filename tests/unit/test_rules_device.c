@@ -541,6 +541,13 @@ TEST(test_batch_of_unseen_work) {
     w.summary.steps.samples_per_step = 64;
     fires(HEC_CAUSE_BATCH);
     assert_true(w.finding.seconds.low == 0 && 2 * w.finding.seconds.best <= w.finding.seconds.high);
+    w.summary.steps.source = HEC_STEP_NONE;
+    w.summary.steps.samples_per_step = NAN;
+    fires(HEC_CAUSE_BATCH);
+    best = w.finding.seconds.best;
+    snprintf(w.summary.framework, sizeof w.summary.framework, "jax"); /* its compiler fuses what is no product */
+    fires(HEC_CAUSE_BATCH);
+    near(w.finding.seconds.best / best, HEC_BATCH_FUSED_GAIN / HEC_BATCH_UNSEEN_GAIN);
 }
 
 TEST(test_batch_leaves_layout_alone) {

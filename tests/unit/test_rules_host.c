@@ -249,6 +249,20 @@ TEST(test_launch_beside_code) {
     }
 }
 
+/* What the device does beside the program's own code goes with it where a number is read behind it. */
+TEST(test_code_that_covers) {
+    double best[2];
+    for (int covers = 0; covers < 2; covers++) {
+        begin();
+        state(HEC_STATE_COMPUTE, 20);
+        state(HEC_STATE_HOST, 25);
+        w.of[0].gaps.covered_s = covers ? 10 : 0;
+        assert_true(judge(HEC_CAUSE_HOST));
+        best[covers] = w.finding.seconds.best;
+    }
+    assert_true(is_near(best[1] - best[0], hec_goes_of(HEC_CAUSE_HOST)->part.best * 0.1));
+}
+
 /* 1000 steps of a framework's loop, whose passes take 20 ms of the host each: a graph holds those, and calling it takes 2.2 ms. */
 TEST(test_launch_in_a_framework) {
     state(HEC_STATE_COMPUTE, 20);

@@ -298,7 +298,9 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
     /* Other work that nobody saw, as a factorisation, may wait for itself as long for a larger batch; and beside products that read
      * weights nobody saw what else reads memory. */
     bool unseen = !c.traced && (!products || !empty);
-    double best = unseen ? HEC_BATCH_UNSEEN_GAIN * possible : possible;
+    /* What a compiler made of element-wise work stands in the products, or beside them in few kernels. */
+    bool fused = f->steps->source == HEC_STEP_NONE && hec_framework_of(f->summary) == HEC_FRAMEWORK_JAX;
+    double best = unseen ? (fused ? HEC_BATCH_FUSED_GAIN : HEC_BATCH_UNSEEN_GAIN) * possible : possible;
     struct hec_waits w;
     hec_waits_gather(f, &w);
     hec_compute_save(&c, 1,

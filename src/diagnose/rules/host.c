@@ -63,10 +63,19 @@ static void save_spun(const struct hec_facts *f, const struct hec_waits *w, stru
         hec_saving_add(&out->joules, hec_saving_scaled((struct hec_saving){joules, joules, joules}, 0, part->best, 1));
 }
 
+/* What the device does while that code runs it does beside what reads a number then. */
+static void save_covered(const struct hec_facts *f, const struct hec_waits *w, struct hec_finding *out) {
+    struct hec_finding covered = {.cause = HEC_CAUSE_HOST};
+    hec_waits_save_seconds(f, w->covered_s, 0, hec_goes_of(HEC_CAUSE_HOST)->part.best, 1, &covered);
+    hec_saving_add(&out->seconds, covered.seconds);
+    hec_saving_add(&out->joules, covered.joules);
+}
+
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
     if (!hec_waits_claim(f, HEC_HOST_LEAST, &w, out))
         return !w.known && judge_telemetry(f, out);
+    save_covered(f, &w, out);
     const struct hec_source_line *line = held_by(f);
     if (line && line->line > 0) {
         struct hec_evidence held = HEC_FACT(HELD_BY_LINE, line->seconds, line->line);

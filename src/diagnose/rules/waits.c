@@ -98,7 +98,8 @@ static void divide(const struct hec_facts *f, const struct hec_ledger_device *d,
     if (f->device->gaps && host->traced_ns > 0) {
         double scale = host->seconds * 1e9 / (double)host->traced_ns, compute_s = d->rows[HEC_STATE_COMPUTE].seconds;
         w->beside_s = fmin(compute_s, f->device->gaps->beside_s * scale);
-        w->awaited_s = fmin(compute_s, f->device->gaps->awaited_s * scale);
+        w->awaited_s = fmin(w->idle_s, f->device->gaps->awaited_s * scale);
+        w->covered_s = fmin(compute_s, f->device->gaps->covered_s * scale);
     }
     const struct hec_ledger_row *launch = &d->rows[HEC_STATE_LAUNCH];
     if (f->device->gaps && launch->traced_ns > 0)

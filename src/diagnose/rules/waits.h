@@ -35,6 +35,8 @@ struct hec_waits {
     double
         awaited_s; /* of the program's own code: what the device's work would hide, had the host not waited for it before */
     double
+        covered_s; /* of the program's own code beside the device's work: what goes with it where a number is read behind it */
+    double
         late_s; /* of what the other causes have: launching behind waits, which launching at once does away with too */
     double rate_bytes_per_s; /* of pageable copies while they run; NAN without */
     double link_bytes_per_s; /* peak of the link; NAN unknown */

@@ -64,6 +64,9 @@ struct hec_gap_facts {
         awaited_s; /* of what host has: behind waits that are sync's, for as long as the device had hidden those. The device would
                     * work meanwhile, had the program not waited. Of JAX also of what launch has (operations.h) */
     double
+        covered_s; /* of the program's own code while the device computes: what operations for a number that is read would hide of
+                    * that, had the code not run (operations.h) */
+    double
         late_s; /* launching of kernels that other causes have, as what they hid would have hidden it: launched at once it goes as well */
     double
         operations_s; /* of what launch has: operations that are called one by one and could be compiled as one (operations.h) */

@@ -157,6 +157,10 @@ struct shares {
     double all_ns, fetched_ns, operated_ns; /* operated: operations by themselves */
     double framed_ns, jax_ns;               /* in frames of JAX; with calls of what it compiled */
     double awaited_ns; /* in which a number is read while the device computes: it would compute all the same */
+    double called_ns;  /* in calls of what it compiled, with those while the device computes */
+    double coded_ns, coded_beside_ns; /* in the program's own code and copies, and of that while the device computes */
+    double beside_ns;                 /* in all of it while the device computes */
+    double sliced_ns;                 /* in operations that are for a number that is read */
     double ns[DIVIDED][HEC_CAUSE_COUNT];
 };
 
@@ -175,7 +179,13 @@ static struct shares add_up(const struct hec_operations *o, int device) {
             out.jax_ns += kind <= OPERATES || (kind == CALLS && l->compiles) ? ns : 0;
             out.framed_ns += kind <= OPERATES ? ns : 0;
             out.operated_ns += kind == OPERATES && cause == HEC_CAUSE_LAUNCH ? ns : 0;
+            bool called = kind == CALLS && l->compiles, coded = cause == HEC_CAUSE_HOST || cause == HEC_CAUSE_COPY;
             out.awaited_ns += cause == HEC_CAUSE_SYNC ? l->beside_ns[kind] : 0;
+            out.called_ns += called ? ns + l->beside_ns[kind] : 0;
+            out.coded_ns += coded ? ns + l->beside_ns[kind] : 0;
+            out.coded_beside_ns += cause == HEC_CAUSE_HOST ? l->beside_ns[kind] : 0;
+            out.beside_ns += l->beside_ns[kind];
+            out.sliced_ns += kind == OPERATES && cause == HEC_CAUSE_SYNC ? ns : 0;
         }
         out.fetched_ns += of_kind(l, FETCHES);
     }
@@ -201,16 +211,34 @@ static void divide(const struct shares *by, struct hec_gap_facts *g) {
 }
 
 /* Calling what was compiled, and the program's own code, would go on while the device computes, had the program not waited for that: so
- * much of them as it reads while the device computes. Calls do not tell that either, as JAX waits in none. */
-static void add_awaited(const struct shares *by, struct hec_gap_facts *g) {
-    double pool = 0, own = 0;
+ * much of them as it reads while the device computes. Calls do not tell that either, as JAX waits in none. A call whose arguments are
+ * there launches by itself; one whose arguments are still to come gives that to a thread of JAX, and is soon back. So without reading a
+ * step takes the longest of the device's work, those launches, and the program's own code: where arrays are fetched that wait goes on. */
+static double awaited(const struct shares *by, bool jax) {
+    double read_ns = 0;
+    for (size_t s = 0; s < DIVIDED; s++)
+        read_ns += by->ns[s][HEC_CAUSE_SYNC];
+    double then_ns = fmax(fmax(by->beside_ns, by->called_ns), by->coded_ns + HEC_JIT_CALL_AHEAD * by->called_ns);
+    bool ahead = jax && by->called_ns > 0 && !(by->fetched_ns > 0) && read_ns > 0;
+    return fmax(by->awaited_ns, ahead ? by->all_ns + by->beside_ns - read_ns - then_ns : 0);
+}
+
+/* What the device computes while the program's own code runs lies beside the operations for a number that is read, had that code not
+ * run: the step is shorter by so much of it as well. */
+static double hidden(const struct shares *by) {
+    return by->fetched_ns > 0 ? 0 : fmin(by->coded_beside_ns, by->sliced_ns);
+}
+
+static void add_awaited(const struct shares *by, bool jax, struct hec_gap_facts *g) {
+    double pool = 0, own = 0, ns = awaited(by, jax);
     for (size_t s = 0; s < DIVIDED; s++) {
         for (size_t c = 0; c < OWNERS; c++)
             pool += g->owned_s[divided[s]][owners_of[c]];
         own += g->owned_s[divided[s]][HEC_CAUSE_HOST] + g->owned_s[divided[s]][HEC_CAUSE_LAUNCH];
     }
-    if (by->awaited_ns > 0)
-        g->awaited_s = fmax(g->awaited_s, fmin(own, pool * by->awaited_ns / by->all_ns));
+    if (ns > 0)
+        g->awaited_s = fmax(g->awaited_s, fmin(own, pool * ns / by->all_ns));
+    g->covered_s = jax ? pool * hidden(by) / by->all_ns : 0;
 }
 
 void hec_operations_divide(struct hec_operations *o, struct hec_gaps *gaps) {
@@ -222,7 +250,7 @@ void hec_operations_divide(struct hec_operations *o, struct hec_gaps *gaps) {
         o->divided[device] = by.framed_ns > 0 && by.jax_ns >= HEC_OPERATIONS_LEAST * by.all_ns;
         if (o->divided[device])
             divide(&by, &gaps->list[i]);
-        add_awaited(&by, &gaps->list[i]);
+        add_awaited(&by, o->divided[device], &gaps->list[i]);
     }
 }
 
