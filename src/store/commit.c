@@ -4,8 +4,10 @@
 #include "store/create.h"
 #include "store/schema.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const texts[] = {
 #define HEC_STATEMENT(id, sql) sql,
@@ -27,6 +29,9 @@ static const char settings[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORM
 static const char memory_settings[] = "PRAGMA journal_mode=MEMORY; PRAGMA cache_size=-2048; PRAGMA temp_store=MEMORY;"
                                       "PRAGMA trusted_schema=OFF";
 
+#define BUSY_MS 200       /* a reader's moment */
+#define BUSY_LONG_MS 5000 /* the same, of a reader that does not get its turn */
+
 /* A run in memory grows to so much: four days of one GPU, or ten million kernels. What comes then waits and is dropped
  * as on a full disk; the rest is kept for what waits at the end. */
 #define MEMORY_BYTES (64 << 20)
@@ -47,10 +52,10 @@ static int prepare(struct hec_commit *commit) {
     return rc;
 }
 
-static int open_with(struct hec_commit *commit, const char *path, const char *vfs) {
+static int open_with(struct hec_commit *commit, const char *path, const char *vfs, int busy_ms) {
     int rc = hec_sql_open(path, SQLITE_OPEN_READWRITE, vfs, &commit->db);
     if (rc == SQLITE_OK)
-        rc = sqlite3_busy_timeout(commit->db, 200);
+        rc = sqlite3_busy_timeout(commit->db, busy_ms);
     if (rc == SQLITE_OK)
         rc = sqlite3_extended_result_codes(commit->db, 1);
     if (rc == SQLITE_OK && vfs)
@@ -61,7 +66,21 @@ static int open_with(struct hec_commit *commit, const char *path, const char *vf
         rc = prepare(commit);
     if (rc == SQLITE_OK) /* a first transaction, so that locks and the log are known to work */
         rc = sqlite3_exec(commit->db, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_busy_timeout(commit->db, BUSY_MS);
     return rc;
+}
+
+/* SQLite says BUSY of a file system without locks too. Of ours no file is open, whose locks closing this would take away. */
+static bool has_locks(const char *path) {
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    int (*control)(int, int, ...) = (int (*)(int, int, ...))vfs->xGetSystemCall(vfs, "fcntl");
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    bool has = fd >= 0 && control && control(fd, F_GETLK, &all) == 0;
+    if (fd >= 0)
+        close(fd);
+    return has;
 }
 
 void hec_commit_close(struct hec_commit *commit) {
@@ -76,7 +95,12 @@ void hec_commit_close(struct hec_commit *commit) {
 int hec_commit_open(struct hec_commit *commit, const char *path, struct hec_why *why) {
     bool shared = true;
     memset(commit, 0, sizeof *commit);
-    int rc = open_with(commit, path, NULL);
+    int rc = open_with(commit, path, NULL, BUSY_MS);
+    if ((rc & 0xff) == SQLITE_BUSY) { /* somebody reads it at this moment, on a busy machine for long */
+        hec_commit_close(commit);
+        if (has_locks(path))
+            rc = open_with(commit, path, NULL, BUSY_LONG_MS);
+    }
     if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_FULL && (rc & 0xff) != SQLITE_NOMEM) {
         /* A file system without locks or shared maps (some NFS and Lustre mounts): the file is ours alone, as we just
          * made it, so do without; then nobody can read it until it is closed. */
@@ -85,7 +109,7 @@ int hec_commit_open(struct hec_commit *commit, const char *path, struct hec_why 
         if (err != HEC_OK)
             return err;
         shared = false;
-        rc = open_with(commit, path, "unix-none");
+        rc = open_with(commit, path, "unix-none", BUSY_MS);
     }
     if (rc == SQLITE_OK) {
         hec_create_opened(path, shared);

@@ -8,6 +8,7 @@
 #include "store/schema.h"
 
 #include <errno.h>
+#include <sys/wait.h>
 
 static sqlite3_syscall_ptr own_fcntl;
 static bool no_locks;
@@ -50,6 +51,37 @@ TEST(no_locks_here) {
     assert_int_equal(values, 10 * 53);
     assert_string_equal(hec_reader_meta(reader, "store_closed"), "1");
     hec_reader_close(reader);
+}
+
+/* Where somebody else has the file at the moment at which it is opened, that is waited for: it is no file system without locks, and others
+ * can read what is written. */
+TEST(read_when_opened) {
+    struct hec_commit commit;
+    struct hec_why why = {""};
+    char path[64];
+    int fd = -1, told[2], status;
+    char byte;
+    snprintf(path, sizeof path, "%s/read.hec", folder);
+    assert_int_equal(hec_create_file(path, false, &fd, &why), HEC_OK);
+    assert_int_equal(pipe(told), 0);
+    pid_t reader = fork();
+    if (reader == 0) { /* no reader's lock lasts as long, but on a machine that is as busy */
+        struct flock lock = {
+            .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512}; /* as of SQLite */
+        int file = open(path, O_RDWR);
+        bool locked = fcntl(file, F_SETLK, &lock) == 0;
+        _exit(write(told[1], "", 1) == 1 && usleep(600000) == 0 && locked ? 0 : 1);
+    }
+    assert_int_equal(read(told[0], &byte, 1), 1);
+    assert_int_equal(hec_commit_open(&commit, path, &why), HEC_OK);
+    assert_int_equal(waitpid(reader, &status, 0), reader);
+    assert_int_equal(status, 0);
+    assert_int_equal(access(in_folder("read.hec-shm"), F_OK), 0);
+    assert_int_equal(store_number(path, "SELECT count(*) FROM block"), 0);
+    hec_commit_close(&commit);
+    close(fd);
+    close(told[0]);
+    close(told[1]);
 }
 
 /* A file that is none is not opened, and nothing stays open. */
