@@ -3,6 +3,7 @@ import contextlib
 import http.client
 import json
 import os
+import pathlib
 import random
 import re
 import signal
@@ -60,10 +61,9 @@ class Machine:
             assert self.run.poll() is None
             time.sleep(0.01)
             for pid in children(self.run.pid):
-                with open(f"/proc/{pid}/environ", encoding="utf-8") as file:
-                    env = dict(entry.split("=", 1) for entry in file.read().split("\0") if "=" in entry)
-                if open(f"/proc/{pid}/comm", encoding="utf-8").read() == "sleep\n":
-                    self.env = env
+                if pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8") == "sleep\n":  # before that its environment is hec's own
+                    environ = pathlib.Path(f"/proc/{pid}/environ").read_text(encoding="utf-8")
+                    self.env = dict(entry.split("=", 1) for entry in environ.split("\0") if "=" in entry)
 
     def play(self, case, seconds, *arguments):
         return self.hec.popen("sim", case, "--seconds", str(seconds), *arguments, env=self.env,
