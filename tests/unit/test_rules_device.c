@@ -422,6 +422,14 @@ TEST(test_batch_same_work_keeps_its_joules) {
     stays = (120 / 4.0 + (0.2 + 0.8 / 4) * 120) / 240;
     near(w.finding.joules.best, 80 * 240 / RULE_WORLD_RUN_J * (1 - stays));
     assert_true(w.finding.joules.best <= w.finding.joules.high);
+    underfilled(0.38, 0.03, 0.1);
+    world_state(0, HEC_STATE_COMPUTE, 80, 240);
+    w.summary.steps.source = HEC_STEP_NONE;
+    snprintf(w.summary.framework, sizeof w.summary.framework, "jax"); /* whose compiler leaves products alone */
+    fires(HEC_CAUSE_BATCH);
+    double own = 0.03 / 0.65;
+    stays = (120 / 4.0 + (own + (1 - own) / 4) * 120) / 240;
+    near(w.finding.joules.best, 80 * 240 / RULE_WORLD_RUN_J * (1 - stays));
 }
 
 /* What little products leave idle is not always reading weights: graph networks gather and scatter what belongs to each sample. */

@@ -249,6 +249,19 @@ TEST(test_launch_beside_code) {
     }
 }
 
+/* Several steps by one call launch as many kernels in JAX, unless what is launched are operations called one by one. */
+TEST(test_launch_by_calls) {
+    state(HEC_STATE_COMPUTE, 20);
+    state(HEC_STATE_LAUNCH, 30);
+    snprintf(w.summary.framework, sizeof w.summary.framework, "jax");
+    assert_true(judge(HEC_CAUSE_LAUNCH));
+    assert_true(is_near(w.finding.seconds.best, HEC_JIT_CALL_GOES * 0.3));
+    assert_true(w.finding.seconds.low == 0 && w.finding.seconds.high >= 0.3);
+    w.of[0].gaps.operations_s = 20;
+    assert_true(judge(HEC_CAUSE_LAUNCH));
+    assert_true(is_near(w.finding.seconds.best, hec_goes_of(HEC_CAUSE_LAUNCH)->part.best * 0.3));
+}
+
 /* What the device does beside the program's own code goes with it where a number is read behind it. */
 TEST(test_code_that_covers) {
     double best[2];

@@ -24,6 +24,11 @@ static double thin_share(const struct hec_facts *f, bool weights) {
     return isfinite(sms) && known > 0 ? thin / known : NAN;
 }
 
+/* A program of JAX whose steps nobody tells: its compiler fuses what is no product into products, or into few kernels beside them. */
+static bool fused(const struct hec_facts *f) {
+    return f->steps->source == HEC_STEP_NONE && hec_framework_of(f->summary) == HEC_FRAMEWORK_JAX;
+}
+
 /* As products have; element-wise kernels have more warps, and do something in FP32 with each element that they read. */
 static bool few_warps(const struct hec_compute *c) {
     bool only_reads = c->dram >= HEC_BATCH_MEMORY_BUSY && c->fp32 <= HEC_BATCH_FP32_OF_MEMORY * c->dram;
@@ -65,7 +70,8 @@ static double dynamic_stays(const struct hec_facts *f, const struct hec_compute 
     bool products = hec_facts_network(f) ? isfinite(c->tensor) : c->tensor > HEC_BATCH_TENSOR_SOME;
     double beyond = fmax(0, hec_finite_or(c->integer, 0) - HEC_BATCH_INTEGER_PRODUCTS);
     double indexes = beyond / (HEC_BATCH_INTEGER_OWN - HEC_BATCH_INTEGER_PRODUCTS);
-    double own = products ? fmin(1, fmax(c->tensor / HEC_BATCH_TENSOR_OWN, indexes)) : 1;
+    double full = fused(f) ? HEC_COMPUTE_REACH_GEMM : HEC_BATCH_TENSOR_OWN;
+    double own = products ? fmin(1, fmax(c->tensor / full, indexes)) : 1;
     return own + (1 - own) / times;
 }
 
@@ -298,9 +304,7 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
     /* Other work that nobody saw, as a factorisation, may wait for itself as long for a larger batch; and beside products that read
      * weights nobody saw what else reads memory. */
     bool unseen = !c.traced && (!products || !empty);
-    /* What a compiler made of element-wise work stands in the products, or beside them in few kernels. */
-    bool fused = f->steps->source == HEC_STEP_NONE && hec_framework_of(f->summary) == HEC_FRAMEWORK_JAX;
-    double best = unseen ? (fused ? HEC_BATCH_FUSED_GAIN : HEC_BATCH_UNSEEN_GAIN) * possible : possible;
+    double best = unseen ? (fused(f) ? HEC_BATCH_FUSED_GAIN : HEC_BATCH_UNSEEN_GAIN) * possible : possible;
     struct hec_waits w;
     hec_waits_gather(f, &w);
     hec_compute_save(&c, 1,

@@ -78,6 +78,13 @@ static void save_late(const struct hec_facts *f, const struct hec_waits *w, stru
     hec_saving_add(&out->joules, late.joules);
 }
 
+/* Several steps by one call of what JAX compiled launch as many kernels, one by one: the call itself goes, and what reading hides of it is
+ * reading's. */
+static bool called(const struct hec_facts *f, const struct hec_waits *w) {
+    return hec_framework_of(f->summary) == HEC_FRAMEWORK_JAX && f->device->gaps &&
+           !(f->device->gaps->operations_s > HEC_OPERATIONS_LEAST * w->owned_s[HEC_CAUSE_LAUNCH]);
+}
+
 bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
     struct hec_buckets b;
@@ -89,7 +96,8 @@ bool hec_judge_launch(const struct hec_facts *f, struct hec_finding *out) {
      * not launched at once: its optimizer and backward pass are launched by themselves. */
     bool whole = f->steps->source == HEC_STEP_MODULE || f->steps->source == HEC_STEP_PERIODIC || f->steps->count == 0;
     double hidden = whole ? w.beside_s / owned_s : 0;
-    const struct hec_saving *goes = &hec_goes_of(out->cause)->part;
+    static const struct hec_saving calls = {0, HEC_JIT_CALL_GOES, 1};
+    const struct hec_saving *goes = called(f, &w) ? &calls : &hec_goes_of(out->cause)->part;
     double held = graphs_hold(f, owned_s, out), best = fmin(held, goes->best * (1 + hidden));
     if (isfinite(held)) /* the replay of graphs leaves launches what those outside of them take */
         out->edit_value = fmax(0, 1 - held / goes->best);
