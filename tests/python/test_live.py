@@ -229,6 +229,30 @@ for names, changes in (("tf32", 3), ("bf16_autocast", 3), ("channels_last", 2), 
 """)
 
 
+def test_fewer_bits_in_a_badly_conditioned_net(run):
+    """Honest autocast is off by more there than a wrong lever is elsewhere: as far as rounding alone is, by so many bits. What is off by more
+    is not put in, nor is what claims to be of more bits."""
+    run(WRONG + """
+def deep():
+    torch.manual_seed(0)
+    parts = [part for i in range(16) for part in (nn.Conv2d(16 if i else 3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU())]
+    return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5))
+
+for names, kind, put_in in (
+    ("bf16_autocast", None, True),
+    ("bf16_autocast", gradients(lambda g: g.abs()), False),
+    ("tf32", lambda module: torch.nn.modules.module.register_module_forward_hook(
+        lambda m, i, y: y.bfloat16().float() if isinstance(m, nn.Conv2d) else None), False),
+):
+    result, on, switcher = play(kind, 3, names, make=deep)
+    wrong = switcher.judged[names]
+    assert (wrong is None) == put_in and not switcher.unfit and on == ({names} if put_in else set()), (names, str(wrong), switcher.unfit)
+shadow = sys.modules["_hec_levers.shadow"]
+shadow.ROUNDED = 0
+assert play(None, 3, "bf16_autocast", make=deep)[2].judged["bf16_autocast"].what == "gradients"
+""")
+
+
 KEEPS = """
 import random, collections
 import numpy

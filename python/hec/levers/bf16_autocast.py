@@ -6,6 +6,7 @@ from typing import Any, Optional
 from . import calls, core, tensors, watch
 
 FRAMEWORK = "torch"
+BITS = 7  # of the mantissa (shadow.py)
 LIVE = True
 _put: "Optional[calls.Calls]" = None
 

@@ -9,6 +9,7 @@ from typing import Any, Dict, Optional, Tuple
 from . import bf16_autocast, calls, core, inference_mode
 
 FRAMEWORK = "torch"
+BITS = 7  # of the mantissa (shadow.py)
 _put: "Optional[calls.Calls]" = None
 _patched: "Tuple[core.Patches, ...]" = ()
 _lever: "Optional[core.Lever]" = None

@@ -132,7 +132,8 @@ class Switcher:
             if job is not None and job.get_world_size() > 1:  # one that finds its pass unfit would leave the others waiting for it
                 raise shadow.Unfit("its passes are those of several ranks")
             compared = beside()
-            compared.measure()
+            bits = [self.armed[name].module.BITS for name in names if hasattr(getattr(self.armed.get(name), "module", None), "BITS")]
+            compared.measure(min(bits, default=0))
             self._switch(names)
             passes = [getattr(self.armed[name].module, "PASSES", 1) for name in names if name in self.armed]
             compared.judge(changes, max(passes, default=1))

@@ -11,6 +11,7 @@ from typing import Any, Optional
 from . import calls, core
 
 FRAMEWORK = "torch"
+BITS = 10  # of the mantissa (shadow.py)
 LIVE = True
 NEW = (("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn"))  # what fp32_precision knows of it
 _before: "Optional[tuple]" = None  # TF32 in products and in convolutions, and the settings of NEW
