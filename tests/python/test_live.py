@@ -253,6 +253,42 @@ assert play(None, 3, "bf16_autocast", make=deep)[2].judged["bf16_autocast"].what
 """)
 
 
+def test_dropout_that_draws_elsewhere_in_half_precision(run):
+    """As on a GPU: what it keeps is by chance, and not of the lever. Where it cannot be left out nothing is compared."""
+    run(WRONG + """
+class Elsewhere(nn.Dropout):
+    def forward(self, x):
+        return x * (torch.rand(x.shape, generator=torch.Generator().manual_seed(1)) > 0.3) / 0.7 if self.training and drawn else super().forward(x)
+
+class By(nn.Module):
+    def forward(self, x):
+        return F.dropout(x, 0.3, self.training)
+
+class Handle:
+    def remove(self):
+        global drawn
+        drawn = False
+
+def elsewhere(module):
+    global drawn
+    drawn = True
+    return Handle()
+
+def net():
+    module = cnn()
+    module[6] = kept()
+    return module
+
+drawn = False
+for names, kept, wrong, unfit in (("bf16_autocast", lambda: Elsewhere(0.3), "", ""), ("tf32", lambda: Elsewhere(0.3), "outputs", ""),
+                                  ("bf16_autocast", By, "", "its levers draw other random numbers")):
+    result, on, switcher = play(elsewhere, 3, names, make=net)
+    judged = switcher.judged[names]
+    assert (judged.what if judged else "") == wrong and switcher.unfit == unfit, (names, str(judged), switcher.unfit)
+    assert on == (set() if wrong else {names}) and module.training and module[6].training
+""")
+
+
 KEEPS = """
 import random, collections
 import numpy
