@@ -132,7 +132,7 @@ class Switcher:
             if job is not None and job.get_world_size() > 1:  # one that finds its pass unfit would leave the others waiting for it
                 raise shadow.Unfit("its passes are those of several ranks")
             compared = beside()
-            bits = [self.armed[name].module.BITS for name in names if hasattr(getattr(self.armed.get(name), "module", None), "BITS")]
+            bits = [armed.module.BITS for name, armed in self.armed.items() if name in names and hasattr(armed.module, "BITS")]
             compared.measure(min(bits, default=0))
             self._switch(names)
             passes = [getattr(self.armed[name].module, "PASSES", 1) for name in names if name in self.armed]

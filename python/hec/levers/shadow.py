@@ -6,11 +6,10 @@ Nothing is judged, which is said, where the program's module cannot be called tw
 tensor, draws numbers that nobody can set, or its gradients have hooks; or where a lever draws others by its class."""
 
 import collections
-import functools
 import random
 import sys
 import types
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from . import calls, core, tensors
 
@@ -104,9 +103,10 @@ class Beside:
         if calls.is_compiled(self.module):
             return None
         try:
+            rounds = _rounding(bits)
             for part in self.module.modules():
                 if not any(True for _ in part.children()):
-                    hooks.append(part.register_forward_hook(functools.partial(_give_rounded, bits)))
+                    hooks.append(part.register_forward_hook(rounds))
             return Differences(self.base, self._pass())
         except Exception as error:
             if core.of_a_signal(error):
@@ -253,8 +253,8 @@ def _round(value: Any, bits: int) -> Any:
     return ((numbers + (1 << (cut - 1))) & ~((1 << cut) - 1)).view(torch.float32)
 
 
-def _give_rounded(bits: int, module: Any, args: Any, given: Any) -> Any:
-    """A forward hook: what the module gives, and the gradients that come back there, with so many bits."""
+def _rounding(bits: int) -> "Callable[[Any, Any, Any], Any]":
+    """A forward hook: what the module gives, and the gradients that come back there, have so many bits."""
     torch = core.hooks.torch
 
     class Rounded(torch.autograd.Function):
@@ -266,7 +266,10 @@ def _give_rounded(bits: int, module: Any, args: Any, given: Any) -> Any:
         def backward(ctx: Any, *gradients: Any) -> Any:
             return _round(gradients[0], bits)
 
-    return tensors.replaced(given, lambda value: Rounded.apply(value) if value.dtype is torch.float32 else value)
+    def one(value: Any) -> Any:
+        return Rounded.apply(value) if value.dtype is torch.float32 else value
+
+    return lambda module, args, given: tensors.replaced(given, one)
 
 
 def _weight(value: Any, number: int) -> Any:

@@ -33,7 +33,7 @@ struct hec_waits {
     double
         beside_s; /* of the device's work: what the program's own code behind its launches would hide, were they made at once */
     double
-        awaited_s; /* of the program's own code: what the device's work would hide, had the host not waited for it before */
+        awaited_s; /* of the program's own code, and of calls in JAX: what would be hidden, had the host not waited for the device before */
     double
         covered_s; /* of the program's own code beside the device's work: what goes with it where a number is read behind it */
     double

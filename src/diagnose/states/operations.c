@@ -225,7 +225,7 @@ static double awaited(const struct shares *by, bool jax) {
 
 /* What the device computes while the program's own code runs lies beside the operations for a number that is read, had that code not
  * run: the step is shorter by so much of it as well. */
-static double hidden(const struct shares *by) {
+static double covered(const struct shares *by) {
     return by->fetched_ns > 0 ? 0 : fmin(by->coded_beside_ns, by->sliced_ns);
 }
 
@@ -238,7 +238,7 @@ static void add_awaited(const struct shares *by, bool jax, struct hec_gap_facts 
     }
     if (ns > 0)
         g->awaited_s = fmax(g->awaited_s, fmin(own, pool * ns / by->all_ns));
-    g->covered_s = jax ? pool * hidden(by) / by->all_ns : 0;
+    g->covered_s = jax ? pool * covered(by) / by->all_ns : 0;
 }
 
 void hec_operations_divide(struct hec_operations *o, struct hec_gaps *gaps) {

@@ -7,7 +7,8 @@
  *                             operation that is called by itself, and would be part of a larger one under jit
  *   a line at which JAX has compiled, and in no frame below it, is launch: it calls what was compiled
  *   else                      host
- * Where a number is read the device may still compute: so long the program could do what it does while the device waits.
+ * Where a number is read the device may still compute: so long the program could do what it does while the device waits. Without reading,
+ * calls of what was compiled launch on a thread of JAX besides.
  * Samples do not depend on what the program does, so that the shares of these are those of the time (source_lines.h). */
 #pragma once
 
