@@ -27,6 +27,15 @@ static uint32_t stack(int line, const char *file, const char *function, uint32_t
     return id;
 }
 
+/* A stack in which one number of an array is read at that line. */
+static uint32_t number_read(int line, uint32_t *at) {
+    uint32_t value = stack(line, JAX "/array.py", "_value", at),
+             number = fake_tl_frame(&t, JAX "/array.py", "__float__", 2);
+    t.frames[value - 1].parent = number;
+    t.frames[number - 1].parent = *at;
+    return value;
+}
+
 static void frames_end(void) {
     assert_int_equal(hec_timeline_tables_load(&t.input, &tables, NULL), 0);
     assert_int_equal(hec_stacks_begin(&stacks, &tables), 0);
@@ -38,6 +47,12 @@ static void samples(enum hec_state state, uint32_t frame, uint32_t line, int cou
     const struct hec_state_sample s = {.period_ns = 10000000, .frame = frame, .state = (uint8_t)state};
     for (int i = 0; i < count; i++)
         assert_int_equal(hec_operations_sample(operations, 0, &s, line, true), 0);
+}
+
+/* Something was compiled there. */
+static void compiled(uint32_t frame, uint32_t line) {
+    const struct hec_state_sample s = {.period_ns = 10000000, .frame = frame, .state = HEC_STATE_STARTUP};
+    assert_int_equal(hec_operations_sample(operations, 0, &s, line, false), 0);
 }
 
 static void beside(uint32_t frame, uint32_t line, int count) {
@@ -76,7 +91,7 @@ static void end(void) {
 /* What one line does to read a number is of the reading; what it does to have an array there and back, of the copies. */
 TEST(operations_of_a_line) {
     uint32_t line[6], value, slice, fetch, put, scales, adds, compiles, own;
-    value = stack(10, JAX "/array.py", "_value", &line[0]);
+    value = number_read(10, &line[0]);
     slice = stack(10, JAX "/dispatch.py", "apply_primitive", &line[1]);
     fetch = stack(20, JAX "/array.py", "_value", &line[2]);
     put = stack(30, JAX "/api.py", "device_put", &line[3]);
@@ -84,8 +99,6 @@ TEST(operations_of_a_line) {
     adds = stack(40, JAX "/array_methods.py", "_operator_add", &line[4]);
     own = stack(50, "", "", &line[5]);
     compiles = stack(50, JAX "/compiler.py", "backend_compile", &line[5]);
-    t.frames[value - 1].parent = fake_tl_frame(&t, JAX "/array.py", "__float__", 2);
-    t.frames[t.frames[value - 1].parent - 1].parent = line[0];
     frames_end();
     samples(HEC_STATE_SYNC, value, line[0], 10);
     samples(HEC_STATE_LAUNCH, slice, line[1], 20);
@@ -103,8 +116,7 @@ TEST(operations_of_a_line) {
     has(HEC_CAUSE_COMPILE, 2);
     assert_true(gaps.list[0].small_s == 0 && fabs(gaps.list[0].operations_s - 10 * 30 / 95.) < 1e-9);
     hec_gaps_free(&gaps);
-    const struct hec_state_sample compiling = {.period_ns = 10000000, .frame = compiles, .state = HEC_STATE_STARTUP};
-    assert_int_equal(hec_operations_sample(operations, 0, &compiling, line[5], false), 0);
+    compiled(compiles, line[5]);
     divide(); /* a line at which something was compiled calls that */
     has(HEC_CAUSE_LAUNCH, 10 * 35 / 95.);
     has(HEC_CAUSE_HOST, 0);
@@ -119,10 +131,8 @@ TEST(what_a_read_hides) {
         double awaited_s;
     } cases[] = {{40, 20, 10, 1}, {40, 20, 80, 6}, {0, 20, 40, 2}, {40, 0, 0, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        uint32_t line[3], value = stack(10, JAX "/array.py", "_value", &line[0]), own = stack(50, "", "", &line[1]),
+        uint32_t line[3], value = number_read(10, &line[0]), own = stack(50, "", "", &line[1]),
                           adds = stack(40, JAX "/array_methods.py", "_operator_add", &line[2]);
-        t.frames[value - 1].parent = fake_tl_frame(&t, JAX "/array.py", "__float__", 2);
-        t.frames[t.frames[value - 1].parent - 1].parent = line[0];
         frames_end();
         samples(HEC_STATE_SYNC, value, line[0], 100 - cases[i].launches - cases[i].codes);
         samples(HEC_STATE_LAUNCH, adds, line[2], cases[i].launches);
@@ -144,15 +154,11 @@ TEST(what_a_read_hides) {
 /* Calling what was compiled is of JAX too, in a program that has frames of JAX besides. */
 TEST(calls_of_what_was_compiled) {
     for (int reads = 0; reads < 2; reads++) {
-        uint32_t line[3], value = stack(10, JAX "/array.py", "_value", &line[0]), calls = stack(50, "", "", &line[1]),
+        uint32_t line[3], value = number_read(10, &line[0]), calls = stack(50, "", "", &line[1]),
                           compiles = stack(50, JAX "/compiler.py", "backend_compile", &line[1]),
                           own = stack(60, "", "", &line[2]);
-        t.frames[value - 1].parent = fake_tl_frame(&t, JAX "/array.py", "__float__", 2);
-        t.frames[t.frames[value - 1].parent - 1].parent = line[0];
         frames_end();
-        const struct hec_state_sample compiling = {
-            .period_ns = 10000000, .frame = compiles, .state = HEC_STATE_STARTUP};
-        assert_int_equal(hec_operations_sample(operations, 0, &compiling, line[1], false), 0);
+        compiled(compiles, line[1]);
         samples(HEC_STATE_SYNC, value, line[0], reads ? 20 : 0);
         samples(HEC_STATE_HOST, calls, calls, reads ? 40 : 60);
         samples(HEC_STATE_HOST, own, own, 40);
@@ -190,17 +196,13 @@ TEST(what_calls_hide) {
                  {40, 40, 0, 5, 10, false, 7, 0.5},
                  {60, 20, 20, 10, 0, true, 700 / 101., 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        uint32_t line[4], value = stack(10, JAX "/array.py", "_value", &line[0]), calls = stack(50, "", "", &line[1]),
+        uint32_t line[4], value = number_read(10, &line[0]), calls = stack(50, "", "", &line[1]),
                           compiles = stack(50, JAX "/compiler.py", "backend_compile", &line[1]),
                           own = stack(60, "", "", &line[2]),
                           slice = stack(10, JAX "/dispatch.py", "apply_primitive", &line[3]),
                           fetch = stack(20, JAX "/array.py", "_value", &line[3]);
-        t.frames[value - 1].parent = fake_tl_frame(&t, JAX "/array.py", "__float__", 2);
-        t.frames[t.frames[value - 1].parent - 1].parent = line[0];
         frames_end();
-        const struct hec_state_sample compiling = {
-            .period_ns = 10000000, .frame = compiles, .state = HEC_STATE_STARTUP};
-        assert_int_equal(hec_operations_sample(operations, 0, &compiling, line[1], false), 0);
+        compiled(compiles, line[1]);
         samples(HEC_STATE_SYNC, value, line[0], 20);
         samples(HEC_STATE_LAUNCH, slice, line[0], cases[i].slices);
         samples(HEC_STATE_HOST, calls, calls, cases[i].calls - cases[i].slices);

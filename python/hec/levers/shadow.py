@@ -21,7 +21,7 @@ EXACT, LAST_BITS, DRAWS, NUMERICS = range(4)
 # by 2e-7 to 2e-6, bf16 autocast by 0.3 to 2.6 % in outputs, 0.4 to 4.1 in gradients, 0.8 to 4.6 in the worst one. Gradients of some models
 # are worse conditioned: of ResNet-18 on an H200 those of honest autocast were off by 29 % (2026-11-28-h200-live), of a small ResNet on the
 # CPU by 32. So fewer bits may also be off by twice what the same pass is off by whose modules give numbers, and gradients, of so many bits:
-# 28 % of that small ResNet, 0.86 to 0.9 times what autocast is off by.
+# 28 % of that small ResNet, 0.83 to 0.92 times what autocast is off by in three states of it.
 LIMITS = {EXACT: (0.0, 0.0, 0.0), LAST_BITS: (1e-3, 2e-3, 0.01), NUMERICS: (0.1, 0.25, 0.5)}
 LIMITS_COARSE = (0.05, 0.1, 0.25)  # last bits, where the program itself computes with fewer
 ROUNDED = 2.0  # times what a pass of rounded numbers is off by
@@ -78,8 +78,8 @@ class Beside:
 
     def measure(self, bits: int = 0) -> None:
         """Without the levers, twice: what is right, and how far from itself the module is anyway. bits of the levers' mantissas, where they
-        have fewer than the program: then also how far off it is by that. Dropout draws elsewhere in half precision, as a thread of a GPU
-        draws for more elements (a GPT's gradients were off by 51 %, as by two draws of a tenth): there it is left out."""
+        have fewer than the program: then also how far off it is by that. Dropout may leave out other elements in half precision, as a
+        thread of a GPU draws for more of them (a GPT's gradients were off by 51 %; two draws of a tenth differ by 47): there it is off."""
         if 0 < bits <= HALF_BITS:
             kind = self.torch.nn.modules.dropout._DropoutNd
             self.dropouts = [part for part in self.module.modules() if isinstance(part, kind) and part.training]
