@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import assert_sound, HANGS_S, messages_of
+from conftest import assert_sound, HANGS_S, messages_of, until
 
 IDLE_W = 82  # of the simulated H200 without a context
 STATUS = 7   # the exit status of every command here: it has to come through
@@ -282,12 +282,19 @@ def test_report_into_a_closed_pipe(hec):
 
 
 def test_hec_itself_stopped(hec):
-    """SIGSTOP of hec alone for longer than the driver's power history reaches: the counter bridges it, the gap is told. In real
-    time: who is stopped takes no part in a common clock."""
-    done = hec("run", "--sim", "h200", "-q", "-o", "z.hec", "--", "sh", "-c", "(sleep 0.8; kill -STOP $PPID; sleep 4; kill -CONT $PPID) & "
-               f"{shlex.quote(hec.path)} sim healthy-train --seconds 6 --json; exit {STATUS}", env={"LD_PRELOAD": ""})
-    assert done.returncode == STATUS and done.stderr == ""
-    truth, report = json.loads(done.stdout), hec.report("z.hec")
+    """SIGSTOP of hec alone, once its readings have begun, for longer than the driver's power history reaches: the counter bridges
+    it, the gap is told. In real time: who is stopped takes no part in a common clock."""
+    process = hec.popen("run", "--sim", "h200", "-q", "-o", "z.hec", "--", "sh", "-c",
+                        f"{shlex.quote(hec.path)} sim healthy-train --seconds 14 --json; exit {STATUS}",
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until(lambda: (hec.folder / "z.hec").exists() and any(
+        device["energy"]["valid"] and device["energy"]["method"] == "simulated counter" for device in hec.report("z.hec")["devices"]))
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(4)
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=HANGS_S)
+    assert process.returncode == STATUS and err == ""
+    truth, report = json.loads(out), hec.report("z.hec")
     energy = report["devices"][0]["energy"]
     joules = truth["joules"] + IDLE_W * (report["run"]["seconds"] - truth["seconds"])
     assert energy["valid"] and energy["method"] == "simulated counter", energy["why"]
