@@ -444,8 +444,8 @@ def test_full_disk(started, hec):
     def full():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
     agent = started("--sim", "h200x8", "--state-dir", "kept", preexec_fn=full)
-    page = agent.until(lambda page: page.sum("hec_agent_dropped_total", what="state_writes") > 2)
-    assert page.one("hec_agent_state_saved") == 0 and len(page.all(ENERGY)) == 8
+    page = agent.until(lambda page: page.sum("hec_agent_dropped_total", what="state_writes") > 2 and len(page.all(ENERGY)) == 8)
+    assert page.one("hec_agent_state_saved") == 0
     resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     agent.until(lambda page: page.one("hec_agent_state_saved") == 1)
     assert agent.stop() == 0 and agent.said.count("cannot be kept") == 1
