@@ -282,14 +282,18 @@ bool hec_judge_batch(const struct hec_facts *f, struct hec_finding *out) {
     }
     if (!(c.busy >= least) || !(empty || weights) || f->memory_free_share < HEC_BATCH_LEAST_FREE)
         return false;
+    bool products =
+        c.traced ? f->math_share >= HEC_BATCH_LEAST_GEMM : hec_facts_network(f) || c.tensor > HEC_BATCH_TENSOR_SOME;
+    /* Kernels that nobody saw, of a program that names neither steps nor samples, and no products: what it does may be one problem that
+     * waits for itself, as a factorisation, and not many beside each other. */
+    if (!c.traced && !products && f->steps->source == HEC_STEP_NONE)
+        return false;
     /* Normalisation on NCHW leaves SMs empty with any batch: the layout is the matter. */
     if (f->class_share[HEC_KERNEL_CLASS_LAYOUT] >= HEC_BATCH_LAYOUT_MATTERS &&
         f->class_share[HEC_KERNEL_CLASS_CONV] > 0)
         return false;
     /* The work of a batch would take no less than what it takes of the pipes that limit it when they are full. */
     double fill = isfinite(c.sm) ? c.sm / HEC_BATCH_SM_FULL : 1 - thin;
-    bool products =
-        c.traced ? f->math_share >= HEC_BATCH_LEAST_GEMM : hec_facts_network(f) || c.tensor > HEC_BATCH_TENSOR_SOME;
     /* Products that read their weights again and again are of matrices: convolutions read pictures. */
     double reach = weights && !c.traced ? HEC_COMPUTE_REACH_GEMM : c.tensor_reach;
     if (isfinite(c.tensor) && products && c.tensor > 0)
