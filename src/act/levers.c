@@ -20,6 +20,7 @@ enum id {
 #define TRAINING (UINT64_C(4) << HEC_LEVER_COUNT)
 #define RANKS (UINT64_C(8) << HEC_LEVER_COUNT)
 #define LIVE (UINT64_C(16) << HEC_LEVER_COUNT)
+#define CONVOLUTIONS (UINT64_C(32) << HEC_LEVER_COUNT)
 static const struct hec_lever_row rows[] = {
 #define HEC_LEVER_ROW(id, name, place, risk, family, value, answers, what, needs, code)                                \
     {name,                                                                                                             \
@@ -33,6 +34,7 @@ static const struct hec_lever_row rows[] = {
      ((answers)&TRAINING) != 0,                                                                                        \
      ((answers)&RANKS) != 0,                                                                                           \
      ((answers)&LIVE) != 0,                                                                                            \
+     ((answers)&CONVOLUTIONS) != 0,                                                                                    \
      what,                                                                                                             \
      needs,                                                                                                            \
      code},
@@ -46,8 +48,9 @@ static const struct hec_lever_row rows[] = {
 #undef TRAINING
 #undef RANKS
 #undef LIVE
+#undef CONVOLUTIONS
 #undef ALWAYS
-_Static_assert(HEC_LEVER_COUNT < 59, "bits of answers");
+_Static_assert(HEC_LEVER_COUNT < 58, "bits of answers");
 
 static const struct {
     enum id id;

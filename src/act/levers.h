@@ -36,6 +36,7 @@ struct hec_lever_row {
     bool inference, training;        /* nothing to do in a program that trains; in one that does not */
     bool ranks;                      /* nothing to do in a job of one rank */
     bool live;                       /* switched while the program runs, between two steps */
+    bool convolutions;               /* nothing to do in a program without them */
     const char *what, *needs, *code; /* code: what to paste; the name of the value stands in it for that */
 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define LIVE_BLOCK_S 2.0 /* counters move every 0.1 s */
-#define LIVE_SHARE 0.7   /* of the time for the search, at most */
+#define LIVE_SHARE 0.7   /* of the time for the search, at most, where other levers need processes of their own */
 #define LIVE_LEAST 2     /* levers: one alone is as soon tried */
 #define AMPERE 8         /* the first compute capability with TF32 and bf16 */
 
@@ -45,12 +45,21 @@ static bool is_old(const struct hec_summary *run, const struct hec_lever_row *ro
            (has[0] < needs[0] || (has[0] == needs[0] && has[1] < needs[1]));
 }
 
+/* Of a program whose kernels were not seen, or lie in graphs, nobody knows. */
+static bool has_convolutions(const struct hec_summary *run) {
+    bool seen = run->kernel_count == 0;
+    for (int i = 0; i < run->kernel_count; i++)
+        seen |= run->kernels[i].kernel_class == HEC_KERNEL_CLASS_CONV ||
+                run->kernels[i].kernel_class == HEC_KERNEL_CLASS_GRAPH;
+    return seen;
+}
+
 /* But for its version. */
 static bool fits(const struct hec_summary *run, const struct hec_lever_row *row) {
     enum hec_step_source steps = run->steps.source; /* calls of modules are steps until an optimizer steps */
     return row->risk != HEC_LEVER_RISK_SEMANTICS && uses(run, row->place) &&
            !(row->inference && steps == HEC_STEP_OPTIMIZER) && !(row->training && steps == HEC_STEP_MODULE) &&
-           !(row->ranks && run->job.size < 2) &&
+           !(row->ranks && run->job.size < 2) && !(row->convolutions && !has_convolutions(run)) &&
            (row->risk != HEC_LEVER_RISK_NUMERICS || (has_half_formats(run) && !run->job.findings.solves));
 }
 
@@ -374,7 +383,7 @@ static int add_block(struct run *run, struct hec_search_trial row, struct hec_or
     else if (wrong.order)
         block->why = HEC_BECAUSE_OF(TRIAL_WRONG, wrong.gradients, wrong.difference);
     else if (row.fate == HEC_SEARCH_FAILED)
-        block->why = HEC_BECAUSE(TRIAL_RUNNING);
+        block->why = hec_reason_with(HEC_BECAUSE(TRIAL_RUNNING), row.set & seen->failed ? seen->text : "");
     hec_candidates_set(&run->search->candidates, row.set, &levers);
     run->watch->after(run->watch->context, &levers, block);
     return HEC_OK;
@@ -396,7 +405,9 @@ static int search_live(struct run *run, struct hec_trial_end *end, struct hec_wh
     struct hec_lever_set levers;
     struct hec_live_search *live;
     struct lived lived = {.run = run, .seen = {.joules = NAN}};
-    int64_t now_ns = hec_clock_mono_ns(), most_ns = (int64_t)(LIVE_SHARE * (double)(search->until_ns - now_ns));
+    bool all = __builtin_popcount(bits) == search->candidates.count;
+    double share = all ? 1 : LIVE_SHARE;
+    int64_t now_ns = hec_clock_mono_ns(), most_ns = (int64_t)(share * (double)(search->until_ns - now_ns));
     hec_candidates_plan(&search->candidates, &plan.search);
     plan.search.closed = ~bits;
     plan.until_ns = now_ns + most_ns;
@@ -433,14 +444,6 @@ struct hec_search_trial *hec_search_table(const struct hec_search_outcome *outco
     return table;
 }
 
-/* Whether the set had a process of its own. */
-static bool in_process(const struct hec_search_outcome *out, uint32_t set) {
-    for (size_t i = 0; i < out->count; i++)
-        if (out->trials[i].set == set && out->trials[i].trial.part == 0)
-            return true;
-    return false;
-}
-
 int hec_search_run(struct hec_trials *trials, const struct hec_search *search, const struct hec_search_watch *watch,
                    struct hec_search_outcome *out, struct hec_trial_end *end, struct hec_why *why) {
     struct run run = {.trials = trials, .search = search, .watch = watch, .out = out};
@@ -461,8 +464,6 @@ int hec_search_run(struct hec_trials *trials, const struct hec_search *search, c
         out->spent = out->count && hec_clock_mono_ns() + (int64_t)(longest_s * HEC_NS_PER_S) > search->until_ns;
         step = hec_search_next(&plan, table, (int)out->count, out->spent || out->asked);
         free(table);
-        if (step.done && step.set && !out->asked && !in_process(out, step.set)) /* found in a program that went on */
-            step = (struct hec_search_step){.set = in_process(out, 0) ? step.set : 0};
         if (step.done)
             break;
         if ((err = one(&run, step.set, end, why)) < 0)

@@ -67,8 +67,9 @@ struct hec_search_seen {
 
 /* What a program in which levers were switched came to. */
 struct hec_search_lived {
-    double seconds, joules; /* joules NAN: not measured */
-    uint32_t idle, failed;  /* candidates that did nothing, that failed */
+    double seconds, joules;     /* joules NAN: not measured */
+    uint32_t idle, failed;      /* candidates that did nothing, that failed */
+    char text[HEC_REASON_TEXT]; /* what those that failed saw */
 };
 
 struct hec_search_watch {
@@ -94,7 +95,8 @@ struct hec_search_outcome {
     double joules, seconds; /* of all trials; joules NAN: not measured in all */
 };
 
-/* The base has run once before, so its first trial here fills no caches. HEC_ERR_IO where the command fails as it is: the last
+/* What is best is not tried again in a process of its own where blocks of a running program say so: the proof does that. The base has run
+ * once before, so its first trial here fills no caches. HEC_ERR_IO where the command fails as it is: the last
  * trial says why, and *end is its end. Free the outcome in any case. */
 int hec_search_run(struct hec_trials *trials, const struct hec_search *search, const struct hec_search_watch *watch,
                    struct hec_search_outcome *out, struct hec_trial_end *end, struct hec_why *why);

@@ -48,6 +48,7 @@ struct try {
     double steady_s, proof_s; /* of its steps, in the search and in the proof */
     bool worked;              /* the first trial took a step, or did what units count */
     enum hec_step_source steps_by;
+    uint32_t off; /* levers that did nothing in the proof, or failed: bits of candidates */
     int64_t begin_ns;
     bool interrupted, unproven;      /* unproven: the proof ended before its first pair did */
     bool foreign;                    /* a lever of a framework that the program does not use answers what was found */
@@ -387,7 +388,7 @@ static void plan(struct try *t) {
                 2 * (t->found.trials[i].measured.run.seconds + (isfinite(t->step_s) ? t->proof_s - t->steady_s : 0));
             base++;
         }
-    pair_s /= base ? base : 1;
+    pair_s = base ? pair_s / base : 2 * trial_s(t, t->proof_s);
     double left = (t->budget_s - spent_s(t)) / fmax(pair_s, 0.1);
     t->run.ab.plan.pairs_most = (int)fmax(PAIRS_LEAST, fmin(left, HEC_EXPERIMENT_PAIRS_MOST));
     t->run.ab.levers = &t->kept;
@@ -402,9 +403,28 @@ static double proof_s(const struct try *t, uint32_t best) {
     return fmax(least_s, t->steady_s);
 }
 
-/* What is proven passes the gate of quality, else it is tried again without its riskiest lever. */
+/* Levers that were switched in a running program are in from the start for the first time: in the first pair it shows whether they act. */
+static int check_levers(struct hec_experiment_run *run, const struct hec_ab_outcome *so_far, struct hec_why *why) {
+    struct try *t = (struct try *)run;
+    struct hec_search_lived seen = {.text = ""};
+    struct hec_lever_set off;
+    char text[HEC_LEVERS_TEXT];
+    if (so_far->pair || !so_far->side)
+        return HEC_OK;
+    hec_try_lived(&run->measure.summary, &t->search.candidates, &seen);
+    t->off = seen.idle | seen.failed;
+    hec_candidates_set(&t->search.candidates, t->off, &off);
+    hec_lever_set_text(&off, text);
+    return !t->off ? HEC_OK
+                   : hec_fail(why, HEC_ERR_UNSUPPORTED, "from the start on %s %s%s%s", text,
+                              seen.failed ? "failed" : "did nothing", seen.text[0] ? ": " : "", seen.text);
+}
+
+/* What is proven acts from the start on, and passes the gate of quality; else it is tried again without what does not act, or without its
+ * riskiest lever. *best 0: nothing is left. */
 static int prove(struct try *t, uint32_t *best, struct hec_ab_outcome *outcome) {
     struct hec_experiment_run *run = &t->run;
+    run->after = check_levers;
     run->ab.plan.spent_joules = t->found.joules + t->first_joules;
     t->proof_s = proof_s(t, *best);
     set_end(t, t->proof_s);
@@ -416,14 +436,23 @@ static int prove(struct try *t, uint32_t *best, struct hec_ab_outcome *outcome) 
         run->receipt = (struct hec_receipt){.error = HEC_OK};
         if (hec_try_fill(&run->receipt, &t->search, &t->found, *best) < 0)
             return hec_err_exit_status(HEC_ERR_NOMEM);
+        t->off = 0;
         int status = hec_experiment_go(run, t->trials, outcome);
-        if (status || outcome->result.quality.verdict != HEC_QUALITY_FAIL || t->kept.count < 2 ||
-            spent_s(t) > t->budget_s)
+        bool fails = !status && outcome->result.quality.verdict == HEC_QUALITY_FAIL;
+        bool breaks = outcome->state == HEC_AB_FAILED && outcome->side == 1;
+        bool late = spent_s(t) > t->budget_s;
+        *best = t->off && late ? 0 : *best & ~t->off;
+        if (!*best)
+            return 0;
+        if (!t->off && (late || !(fails || breaks) || t->kept.count < 2))
             return status;
-        fprintf(stderr, "hec: the losses are not those of the command as it is: again without the riskiest lever\n");
+        if (!t->off) {
+            fprintf(stderr, "hec: %s: again without the riskiest lever\n",
+                    fails ? "the losses are not those of the command as it is" : "the command fails under its levers");
+            drop_riskiest(best, &t->search.candidates);
+        }
         run->ab.plan.spent_joules = outcome->result.cost_joules;
         hec_ab_free(outcome);
-        drop_riskiest(best, &t->search.candidates);
     }
 }
 
@@ -523,7 +552,7 @@ static int run_all(struct try *t, struct hec_ab_outcome *outcome) {
     bool proves = best && !t->interrupted;
     int status = proves ? prove(t, &best, outcome) : 0;
     t->interrupted |= proves && outcome->state == HEC_AB_INTERRUPTED;
-    t->unproven = proves && status && !outcome->result.pairs;
+    t->unproven = proves && (!best || (status && !outcome->result.pairs));
     int kept = proves && !t->unproven ? 0 : keep_nothing(t);
     if (t->run.receipt.error == HEC_OK)
         err = print(t);

@@ -7,15 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void add_words(char text[HEC_REASON_TEXT], const struct hec_lever_summary *l) {
+    size_t length = strlen(text);
+    snprintf(text + length, HEC_REASON_TEXT - length, "%s%s %s%s%s", length ? "; " : "", l->name,
+             hec_attest_name(l->attest), l->text[0] ? ": " : "", l->text);
+}
+
 void hec_try_seen(const struct hec_summary *trial, struct hec_search_seen *out) {
-    size_t length = 0;
     for (int i = 0; i < trial->lever_count; i++) {
         const struct hec_lever_summary *l = &trial->levers[i];
         out->failed |= l->attest == HEC_ATTEST_FAILED;
         out->idle |= l->attest == HEC_ATTEST_NOTHING || l->attest == HEC_ATTEST_ALREADY;
-        if (length < sizeof out->text)
-            length += (size_t)snprintf(out->text + length, sizeof out->text - length, "%s%s %s%s%s", i ? "; " : "",
-                                       l->name, hec_attest_name(l->attest), l->text[0] ? ": " : "", l->text);
+        add_words(out->text, l);
     }
 }
 
@@ -25,6 +28,8 @@ void hec_try_lived(const struct hec_summary *trial, const struct hec_candidates 
         for (int c = 0; c < candidates->count; c++)
             if (strcmp(candidates->list[c].use.row->name, trial->levers[i].name) == 0) {
                 enum hec_attest attest = trial->levers[i].attest;
+                if (attest == HEC_ATTEST_FAILED)
+                    add_words(out->text, &trial->levers[i]);
                 out->failed |= attest == HEC_ATTEST_FAILED ? UINT32_C(1) << c : 0;
                 out->idle |= attest == HEC_ATTEST_NOTHING || attest == HEC_ATTEST_ALREADY ? UINT32_C(1) << c : 0;
             }
