@@ -510,9 +510,12 @@ TEST(test_batch_few_blocks) {
 
 TEST(test_batch_telemetry) {
     world_untraced();
+    w.summary.steps.source = HEC_STEP_MARKED;
     world_counters(0, 0.13, 0.02, 0.02, 0.0, 0.0);
     fires(HEC_CAUSE_BATCH);
     assert_true(w.finding.confidence <= 0.5);
+    w.summary.steps.source = HEC_STEP_NONE;
+    silent(HEC_CAUSE_BATCH); /* no step says that it is many problems */
     d->activity.engine = 0.31; /* a launch-bound loop */
     silent(HEC_CAUSE_BATCH);
     world_counters(0, 0.82, 0.3, 0.09, 0.012, 0.65);
@@ -529,10 +532,14 @@ TEST(test_batch_telemetry) {
     fires(HEC_CAUSE_BATCH);
 }
 
-/* What a larger batch saves of work that is no product, and was not seen, lies anywhere between nothing and all. */
+/* What a larger batch saves of work that is no product, and was not seen, lies anywhere between nothing and all; and it may be one problem
+ * that waits for itself, where no step says that it is many. */
 TEST(test_batch_of_unseen_work) {
     world_untraced();
     world_counters(0, 0.19, 0.04, 0.0005, 0.05, 0.01);
+    w.summary.steps.source = HEC_STEP_NONE;
+    silent(HEC_CAUSE_BATCH);
+    w.summary.steps.source = HEC_STEP_MARKED;
     fires(HEC_CAUSE_BATCH);
     near(w.finding.seconds.low, 0);
     double best = w.finding.seconds.best;
@@ -763,6 +770,7 @@ TEST(test_shared) {
             const double *c = shown[i];
             world_begin(1);
             world_untraced();
+            w.summary.steps.source = HEC_STEP_MARKED;
             world_counters(0, c[0], c[1], c[2], c[3], c[4]);
             d->activity.readings = 500, d->activity.to_s = 90, d->activity.sm = c[0];
             if (by_counters[i] != HEC_CAUSE_PRECISION) /* which no counters show alone */
