@@ -515,9 +515,11 @@ TEST(test_batch_telemetry) {
     fires(HEC_CAUSE_BATCH);
     assert_true(w.finding.confidence <= 0.5);
     w.summary.steps.source = HEC_STEP_NONE;
-    silent(HEC_CAUSE_BATCH);   /* no step says that it is many problems */
+    silent(HEC_CAUSE_BATCH); /* no step says that it is many problems */
+    w.summary.steps.source = HEC_STEP_MARKED;
     d->activity.engine = 0.31; /* a launch-bound loop */
     silent(HEC_CAUSE_BATCH);
+    w.summary.steps.source = HEC_STEP_NONE;
     world_counters(0, 0.82, 0.3, 0.09, 0.012, 0.65);
     w.summary.steps.samples_per_step = 64;
     fires(HEC_CAUSE_BATCH);
