@@ -54,7 +54,8 @@ struct hec_callers_totals {
     uint64_t calls, launches, graphs, copies;
     /* waiting for the device, waits under way included: synchronising calls, and launches and copies of 50 us and more */
     int64_t waited_ns;
-    uint64_t waits; /* calls that return when the device has done what it was given: the next launch meets it idle */
+    int64_t delay_ns; /* hec_delay_ns, read after the rest */
+    uint64_t waits;   /* calls that return when the device has done what it was given: the next launch meets it idle */
     uint64_t
         graph_nodes; /* of the largest CUDA graph that was made or is being captured, at least 1; 0: there is none */
 };

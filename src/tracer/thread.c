@@ -135,7 +135,7 @@ static void follow(struct hec_tracer *t, int64_t now) {
 static void take_sample(struct hec_tracer *t) {
     struct hec_callers_totals calls;
     hec_callers_read(&calls);
-    calls.waited_ns -= hec_delay_ns(); /* a core is not the device */
+    calls.delay_ns = hec_delay_ns();
     hec_watch_sample(&t->watch, &calls);
 }
 

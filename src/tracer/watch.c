@@ -51,6 +51,17 @@ static bool last_second(const struct hec_watch *watch, const struct hec_callers_
     return (*last)->t_ns - (*first)->t_ns >= LOOK_NS;
 }
 
+/* How long threads waited for a core, which is no waiting for the device. They are read after the waits: where this thread waited for
+ * a core as well in between, the delay of a wait of `first`'s second would stand in `first` already. So it counts from the sample
+ * before. */
+static int64_t delays(const struct hec_watch *watch, const struct hec_callers_totals *first,
+                      const struct hec_callers_totals *last) {
+    uint32_t kept = watch->count < HEC_WATCH_SAMPLES ? watch->count : HEC_WATCH_SAMPLES, back = 0;
+    while (back + 1 < kept && at(watch, back)->t_ns >= first->t_ns)
+        back++;
+    return last->delay_ns - at(watch, back)->delay_ns;
+}
+
 /* Each launch as one of the largest graph. */
 static double nodes_of(uint64_t launches, const struct hec_callers_totals *last) {
     return (double)launches * (double)last->graph_nodes;
@@ -77,7 +88,7 @@ bool hec_watch_may_look(const struct hec_watch *watch, int64_t now_ns, double st
         !hec_watch_graphs_bear(watch))
         return false;
     double ns = (double)(last->t_ns - first->t_ns);
-    double waited = (double)(last->waited_ns - first->waited_ns) - stolen * ns;
+    double waited = (double)(last->waited_ns - first->waited_ns - delays(watch, first, last)) - stolen * ns;
     double cost = (double)(last->launches - first->launches + last->copies - first->copies) * LAUNCH_COST_NS +
                   nodes_of(last->graphs - first->graphs, last) * NODE_COST_NS;
     return waited >= WAITED_SHARE * ns && waited >= WAITED_TIMES * cost;

@@ -672,7 +672,8 @@ def test_jobs_that_report_show_their_causes(hec, machine, started):
     page = agent.until(lambda page: page.all("hec_job_state_seconds_total", state="data"))
     command = page.all("hec_job_state_seconds_total")[0][0]["command"]
     observed = page.sum("hec_job_state_seconds_total")
-    assert observed == pytest.approx(2.5, abs=0.5)
+    windows = round(observed / 2.5)  # more than one, where this process came late
+    assert windows >= 1 and observed == pytest.approx(2.5 * windows, abs=0.5)
     assert page.one("hec_job_state_seconds_total", state="data") / observed == pytest.approx(0.67, abs=0.25)  # less a step at each end
     assert page.sum("hec_job_state_joules_total") == pytest.approx(222 * observed, rel=0.25)
     assert page.one("hec_job_seconds_total", command=command) >= observed

@@ -76,8 +76,9 @@ def test_series_of_instances(node):
     """What is known by instance has dcgm-exporter's two labels, and is there for instances alone; the rest is the device's, once."""
     _, agent, play = node("h200x2,mig=3g+2g+1g")
     program = play("worker", "healthy-train", 30, 1)
+    of_devices = [*OF_INSTANCES, "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SM_CLOCK"]
     page = agent.until(lambda page: page.sum("DCGM_FI_PROF_GR_ENGINE_ACTIVE", GPU_I_ID="2") > 0.3
-                       and page.sum("DCGM_FI_DEV_FB_USED", GPU_I_ID="2") > 0)
+                       and page.sum("DCGM_FI_DEV_FB_USED", GPU_I_ID="2") > 0 and all(page.all(name, gpu="1") for name in of_devices))
     for name in OF_INSTANCES:
         found = [(labels["GPU_I_PROFILE"], labels["GPU_I_ID"]) for labels, _ in page.all(name, gpu="0")]
         assert found == PARTS, name

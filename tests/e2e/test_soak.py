@@ -204,7 +204,7 @@ def record_again_and_again(socket, folder, until, took):
     """The seconds that one of another user waits for a window of 0.2 s."""
     keep = hand_over(socket, TRACE, ring())
     number = 0
-    while time.monotonic() < until:
+    while number == 0 or time.monotonic() < until:
         number += 1
         begun = time.monotonic()
         done = subprocess.run([BINARY, "record", f"--agent={socket}", "--job", str(os.getpid()), "-s", "0.2", "-o", f"{folder}/v{number}.hec"],
@@ -213,14 +213,14 @@ def record_again_and_again(socket, folder, until, took):
     return keep
 
 
-def scrape(agent, until, said):
+def scrape(agent, seconds, said):
     """[(ms that a scrape took, ms of them that its thread stood in the queue of a processor)], twenty a second. Prometheus is another
     machine: this process waits for no processor here."""
     with contextlib.suppress(OSError):  # root of a container
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     server, = (task for task in pathlib.Path(f"/proc/{agent.process.pid}/task").iterdir() if (task / "comm").read_text() == "MHD-single\n")
-    took = []
-    while time.monotonic() < until:
+    took, until = [], time.monotonic() + seconds
+    while not took or time.monotonic() < until:
         queued, begun = int((server / "schedstat").read_text().split()[1]), time.monotonic()
         assert agent.ask()[0] == 200
         took.append((1000 * (time.monotonic() - begun), (int((server / "schedstat").read_text().split()[1]) - queued) / 1e6))
@@ -228,11 +228,11 @@ def scrape(agent, until, said):
     said.send(took)
 
 
-def scrapes(agent, until):
+def scrapes(agent, seconds):
     """p99 of what scrapes took, and p99 of that without the queue of the processors: what the agent itself takes and waits for."""
     fork = multiprocessing.get_context("fork")
     mine, its = fork.Pipe()
-    scraper = fork.Process(target=scrape, args=(agent, until, its))
+    scraper = fork.Process(target=scrape, args=(agent, seconds, its))
     scraper.start()
     its.close()
     took = mine.recv()
@@ -244,12 +244,12 @@ def test_real_time(folder):
     """Scrapes and `hec record` of others while it is attacked, and on a machine that others use as well, scrapes before."""
     with as_the_unit() as (enter, users), \
             started(Hec(BINARY, folder), "--sim", f"h200x{GPUS}", "--jobs", f"{folder}/agent.sock", "--interval", 1, preexec_fn=enter) as agent:
-        (before, _), records = scrapes(agent, time.monotonic() + REAL_SECONDS), []
-        until = time.monotonic() + REAL_SECONDS
-        recorder = threading.Thread(target=record_again_and_again, args=(f"{folder}/agent.sock", folder, until, records))
+        (before, _), records = scrapes(agent, REAL_SECONDS), []
         with Attackers(agent, folder, list(attacks.ATTACKS), users):
+            until = time.monotonic() + REAL_SECONDS
+            recorder = threading.Thread(target=record_again_and_again, args=(f"{folder}/agent.sock", folder, until, records))
             recorder.start()
-            attacked, own = scrapes(agent, until)
+            attacked, own = scrapes(agent, REAL_SECONDS)
             recorder.join()
     waited = max(wait for wait, *_ in records)
     print(f"p99 of scrapes {before:.1f} ms, under attack {attacked:.1f} ms, {own:.1f} ms without the queue of the processors"

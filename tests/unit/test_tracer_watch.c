@@ -91,6 +91,24 @@ TEST(test_looks) {
     }
 }
 
+/* A program waits for a core for half of each second, at once; the tracer's thread does too, between its reading of the waits and that
+ * of the delays, whenever that is. */
+TEST(test_a_core_is_not_the_device) {
+    enum { TICKS = 20 };
+    for (int late = 0; late < TICKS; late++) {
+        struct hec_watch watch = {0};
+        for (int i = 0; i < 10 * TICKS; i++) {
+            int64_t seconds = i / TICKS, over = i % TICKS >= late, seen = i % TICKS >= late - 1;
+            struct hec_callers_totals now = {.t_ns = 1000 * S + i * HEC_WATCH_SAMPLE_NS,
+                                             .launches = (uint64_t)(1000 * i + 1)};
+            now.waited_ns = (seconds + over) * 500 * MS;
+            now.delay_ns = (seconds + seen) * 500 * MS;
+            hec_watch_sample(&watch, &now);
+            assert_false(hec_watch_may_look(&watch, now.t_ns, 0));
+        }
+    }
+}
+
 typedef bool watch_question(const struct hec_watch *watch, int64_t opened_ns, int64_t now_ns);
 
 /* Launches a second in each of the intervals of 50 ms before CUPTI came and after, with a zigzag of so many. */
