@@ -437,6 +437,13 @@ bool hec_searched_base(const struct hec_searched *trial) {
     return trial->set == 0 && trial->trial.part == 0 && trial->trial.fate == HEC_SEARCH_RAN;
 }
 
+static bool has_base(const struct hec_search_outcome *outcome) {
+    bool has = false;
+    for (size_t i = 0; i < outcome->count; i++)
+        has |= hec_searched_base(&outcome->trials[i]);
+    return has;
+}
+
 struct hec_search_trial *hec_search_table(const struct hec_search_outcome *outcome) {
     struct hec_search_trial *table = calloc(outcome->count + 1, sizeof *table);
     for (size_t i = 0; table && i < outcome->count; i++)
@@ -449,7 +456,7 @@ int hec_search_run(struct hec_trials *trials, const struct hec_search *search, c
     struct run run = {.trials = trials, .search = search, .watch = watch, .out = out};
     struct hec_search_plan plan = {.slowdown_most = search->slowdown_most, .saving_least = search->saving_least};
     struct hec_search_step step = {.done = false};
-    double longest_s = 0;
+    double longest_s = 0; /* of the base, in a process of its own */
     *out = (struct hec_search_outcome){0};
     hec_candidates_plan(&search->candidates, &plan);
     if (search->live && __builtin_popcount(live_bits(&search->candidates)) >= LIVE_LEAST) {
@@ -457,14 +464,15 @@ int hec_search_run(struct hec_trials *trials, const struct hec_search *search, c
         if (err < 0 || (out->asked = end->asked) != 0)
             return err;
     }
-    for (int err = HEC_OK; !step.done;) {
+    for (int err = HEC_OK;;) {
         struct hec_search_trial *table = hec_search_table(out);
         if (!table)
             return hec_fail(why, HEC_ERR_NOMEM, "no memory for the table of trials");
-        out->spent = out->count && hec_clock_mono_ns() + (int64_t)(longest_s * HEC_NS_PER_S) > search->until_ns;
+        double trial_s = longest_s > 0 ? longest_s : search->trial_s;
+        out->spent = out->count && hec_clock_mono_ns() + (int64_t)(trial_s * HEC_NS_PER_S) > search->until_ns;
         step = hec_search_next(&plan, table, (int)out->count, out->spent || out->asked);
         free(table);
-        if (step.done)
+        if (step.done && (step.set || out->asked || has_base(out)))
             break;
         if ((err = one(&run, step.set, end, why)) < 0)
             return err;

@@ -44,6 +44,7 @@ struct hec_search {
     double margin;        /* of the quality gate; 0: HEC_QUALITY_MARGIN */
     int64_t loss_steps;   /* as in hec_experiment_plan */
     int64_t until_ns;     /* monotonic: no trial begins that is not expected to end before */
+    double trial_s;       /* what a trial of the command as it is takes, until one has shown it */
     uint64_t devices;     /* bits of those that the program uses */
     bool live;            /* it has steps, and all of it is on this host: its levers may be switched while it runs */
     int ranks;            /* of its job; 0: it is no job */
@@ -95,8 +96,8 @@ struct hec_search_outcome {
     double joules, seconds; /* of all trials; joules NAN: not measured in all */
 };
 
-/* What is best is not tried again in a process of its own where blocks of a running program say so: the proof does that. The base has run
- * once before, so its first trial here fills no caches. HEC_ERR_IO where the command fails as it is: the last
+/* What is best is not tried again in a process of its own where blocks of a running program say so: the proof does that. Where nothing is,
+ * the base has a trial at any rate. It has run once before, so its first trial here fills no caches. HEC_ERR_IO where the command fails as it is: the last
  * trial says why, and *end is its end. Free the outcome in any case. */
 int hec_search_run(struct hec_trials *trials, const struct hec_search *search, const struct hec_search_watch *watch,
                    struct hec_search_outcome *out, struct hec_trial_end *end, struct hec_why *why);

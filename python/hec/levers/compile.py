@@ -112,7 +112,7 @@ class Compiler:
         try:
             return compile_fx_inner(graph, inputs, *args, **kwargs)
         except Exception as error:
-            self.faults.append("%s: %s" % (type(error).__name__, (str(error).strip().splitlines() or [""])[0][:200]))
+            self.faults.append(core.words_of(error))
             return make_boxed_func(kept.forward)
 
 

@@ -46,7 +46,7 @@ class Lever:
             pass
         if of_a_signal(error):
             raise error
-        self.failed("%s: %s" % (type(error).__name__, (str(error).strip().splitlines() or [""])[0][:200]))
+        self.failed(words_of(error))
 
     def _say(self, state: str, text: str) -> None:
         if self.state and _STATES.index(state) < _STATES.index(self.state):
@@ -60,6 +60,12 @@ class Lever:
             hooks.facts[key] = text  # a helper of the program, so far: reported when it proves to be more
         else:
             hooks.library.fact(key, text)
+
+
+def words_of(error: BaseException) -> str:
+    """One line of what it says. What the compiler raises names the backend only, and wraps what went wrong there."""
+    error = getattr(error, "inner_exception", None) or error
+    return "%s: %s" % (type(error).__name__, " ".join(str(error).split())[:200])
 
 
 def of_a_signal(error: BaseException) -> bool:

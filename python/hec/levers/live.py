@@ -146,7 +146,7 @@ class Switcher:
             if not isinstance(error, Exception) or core.of_a_signal(error):
                 self._switch([])
                 raise
-            self.unfit = "%s: %s" % (type(error).__name__, str(error)[:200])
+            self.unfit = core.words_of(error)
         if self.unfit:
             core.hooks.library.fact("shadow.unfit", self.unfit)
         return None

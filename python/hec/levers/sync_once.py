@@ -357,7 +357,7 @@ def _out(cycle: Cycle, why: str, already: bool = False) -> None:
 def _broke(error: BaseException) -> None:
     """Not taken out by this rank alone: it goes with the others, at the next review."""
     for cycle in _cycles.values():
-        cycle.phase.why = "%s: %s" % (type(error).__name__, (str(error).strip().splitlines() or [""])[0][:200])
+        cycle.phase.why = core.words_of(error)
 
 
 class Reads:
