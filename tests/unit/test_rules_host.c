@@ -479,6 +479,10 @@ TEST(test_copy) {
     assert_true(SAYS(PAGEABLE_SHARE, 0.25) && SAYS(PAGEABLE_RATE, 20e9));
     assert_true(fabs(w.finding.seconds.best - 0.2 * (1 - 20 / 51.2)) < 1e-6);
     silent_but(HEC_CAUSE_COPY);
+    state(HEC_STATE_REQUESTS, 1); /* of a server: what it is asked is new each time */
+    assert_true(judge(HEC_CAUSE_COPY) && w.finding.lever.id == HEC_LEVER_PIN_REQUESTS);
+    assert_true(w.finding.seconds.low == 0 && fabs(w.finding.seconds.best - 0.2 * 0.1) < 1e-6);
+    state(HEC_STATE_REQUESTS, 0);
     owns(HEC_STATE_SYNC, HEC_CAUSE_COPY, 2); /* waited for */
     finds(HEC_CAUSE_COPY, 22);
     d->device.pcie_kib_per_s = 0;

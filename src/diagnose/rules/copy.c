@@ -22,6 +22,12 @@ static double pinned_gain(const struct hec_waits *w) {
     return w->rate_bytes_per_s > 0 && reach > 0 ? fmax(0, 1 - w->rate_bytes_per_s / reach) : HEC_COPY_PINNED_UNKNOWN;
 }
 
+/* The program is a server that answered what it was asked: its copies bring requests. */
+static bool brings_requests(const struct hec_facts *f) {
+    const struct hec_ledger_device *ledger = f->device->ledger;
+    return ledger && ledger->rows[HEC_STATE_REQUESTS].seconds >= HEC_COPY_ASKED_LEAST * f->run_s;
+}
+
 bool hec_judge_copy(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_call_facts *c = f->device->calls;
     struct hec_waits w;
@@ -40,6 +46,10 @@ bool hec_judge_copy(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_add(out, HEC_FACT(ROUND_TRIPS, w.round_trips, c->round_trip_bytes / (double)c->round_trips / 2));
         out->lever = HEC_ANSWER(STAY_ON_DEVICE);
         goes = (struct hec_saving){HEC_COPY_STAYED_LOW, HEC_COPY_STAYED, 1};
+    } else if (w.copies == HEC_WAITS_PAGEABLE && brings_requests(f)) {
+        out->title = HEC_FACT(PAGEABLE_SHARE, share, w.steady);
+        out->lever = HEC_ANSWER(PIN_REQUESTS);
+        goes = (struct hec_saving){0, HEC_COPY_ASKED, goes.high};
     } else if (w.copies == HEC_WAITS_PAGEABLE) {
         out->title = HEC_FACT(PAGEABLE_SHARE, share, w.steady);
         goes.best = fmax(HEC_COPY_PINNED_LEAST, pinned_gain(&w));
