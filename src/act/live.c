@@ -48,7 +48,9 @@ struct hec_live_search {
     struct edges edges[HEC_DEVICE_MAX];
     struct hec_search_trial rows[HEC_LIVE_ROWS_MOST];
     struct hec_orders_answer wrong[HEC_LIVE_ROWS_MOST];
+    uint64_t order_of[HEC_LIVE_ROWS_MOST];
     int count;
+    bool says_failed; /* the program has said of a lever that it failed */
 };
 
 /* ---- orders ---- */
@@ -81,6 +83,7 @@ static void decide(struct hec_live_search *l, int64_t now_ns) {
 }
 
 static void add_row(struct hec_live_search *l, enum hec_search_fate fate, double cost, double speed) {
+    l->order_of[l->count] = l->orders.number;
     l->rows[l->count++] =
         (struct hec_search_trial){.set = l->set, .fate = fate, .cost = cost, .speed = speed, .part = 1};
 }
@@ -155,10 +158,11 @@ static void take_step(struct hec_live_search *l, const struct hec_activity *step
         end_block(l);
 }
 
-/* The order is carried out, or its set computes something else and is out. */
+/* The order is carried out, or its set computes something else or fails, and is out. */
 static void take_answer(struct hec_live_search *l, const struct hec_orders_answer *answer, int64_t t_ns) {
-    if (answer->wrong && l->set && l->count < HEC_LIVE_ROWS_MOST) {
-        l->wrong[l->count] = *answer;
+    if ((answer->wrong || answer->failed) && l->set && l->count < HEC_LIVE_ROWS_MOST) {
+        if (answer->wrong)
+            l->wrong[l->count] = *answer;
         add_row(l, HEC_SEARCH_FAILED, NAN, NAN);
         decide(l, t_ns);
         return;
@@ -171,12 +175,27 @@ static void take_answer(struct hec_live_search *l, const struct hec_orders_answe
     begin_block(l, t_ns);
 }
 
-static void take_phase(struct hec_live_search *l, const struct hec_activity *phase) {
-    for (int i = 0; i < NAMES; i++)
-        if (phase->name && l->names[i].id == phase->name && l->names[i].answer.order == l->orders.number) {
-            take_answer(l, &l->names[i].answer, phase->end_ns);
-            return;
+/* A lever failed in a block that has ended since. */
+static void take_late(struct hec_live_search *l, uint64_t order) {
+    for (int i = 0; i < l->count; i++)
+        if (l->order_of[i] == order && l->rows[i].set) {
+            l->rows[i].fate = HEC_SEARCH_FAILED;
+            l->rows[i].cost = l->rows[i].speed = NAN;
         }
+}
+
+static void take_phase(struct hec_live_search *l, const struct hec_activity *phase) {
+    for (int i = 0; i < NAMES; i++) {
+        const struct hec_orders_answer *answer = &l->names[i].answer;
+        if (!phase->name || l->names[i].id != phase->name)
+            continue;
+        l->says_failed |= answer->failed;
+        if (answer->order == l->orders.number)
+            take_answer(l, answer, phase->end_ns);
+        else if (answer->failed)
+            take_late(l, answer->order);
+        return;
+    }
 }
 
 /* An order whose block never ends: a lever that fails again and again, or slows the program down without measure. One that is not even
@@ -290,6 +309,10 @@ const struct hec_search_trial *hec_live_search_rows(struct hec_live_search *live
 
 struct hec_orders_answer hec_live_search_wrong(const struct hec_live_search *live, int i) {
     return live->wrong[i];
+}
+
+bool hec_live_search_says_failed(const struct hec_live_search *live) {
+    return live->says_failed;
 }
 
 void hec_live_search_free(struct hec_live_search *live) {

@@ -40,4 +40,6 @@ const struct hec_sink *hec_live_search_through(void *live, const struct hec_sink
 const struct hec_search_trial *hec_live_search_rows(struct hec_live_search *live, int *count);
 /* Why row i failed, where the program found that its set computes something else; .order 0: it did not. */
 struct hec_orders_answer hec_live_search_wrong(const struct hec_live_search *live, int i);
+/* The program has said of a lever that it failed, in the block where it did: in those before it worked. */
+bool hec_live_search_says_failed(const struct hec_live_search *live);
 void hec_live_search_free(struct hec_live_search *live);

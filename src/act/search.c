@@ -363,14 +363,15 @@ static uint32_t live_bits(const struct hec_candidates *candidates) {
     return bits;
 }
 
-/* A block of the program, as a trial. A lever that did nothing in it, or failed, did so in each of its sets. */
-static int add_block(struct run *run, struct hec_search_trial row, struct hec_orders_answer wrong,
+/* A block of the program, as a trial. A lever that did nothing in it did so in each of its sets; so did one that failed, unless the program
+ * said in which. */
+static int add_block(struct run *run, struct hec_search_trial row, struct hec_orders_answer wrong, bool says_failed,
                      const struct hec_search_lived *seen, struct hec_why *why) {
     struct hec_search_outcome *out = run->out;
     struct hec_lever_set levers;
     if (!hec_list_room(out->trials, out->count, out->capacity, 16))
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for the table of trials");
-    if (row.set & seen->failed)
+    if (!says_failed && row.set & seen->failed)
         row.fate = HEC_SEARCH_FAILED;
     else if (row.fate == HEC_SEARCH_RAN && row.set & seen->idle)
         row.fate = HEC_SEARCH_IDLE;
@@ -423,10 +424,11 @@ static int search_live(struct run *run, struct hec_trial_end *end, struct hec_wh
     err = hec_trials_run(run->trials, search->command, &levers, measure_live, &lived, end, why);
     *session = before;
     const struct hec_search_trial *rows = hec_live_search_rows(live, &count);
+    bool says_failed = hec_live_search_says_failed(live);
     if (err >= 0)
         run->watch->after_live(run->watch->context, count, end);
     for (int i = 0; i < count && err >= 0 && !end->asked; i++)
-        err = add_block(run, rows[i], hec_live_search_wrong(live, i), &lived.seen, why);
+        err = add_block(run, rows[i], hec_live_search_wrong(live, i), says_failed, &lived.seen, why);
     hec_live_search_free(live);
     charge(run->out, &(struct hec_trial_block){.joules = lived.seen.joules, .seconds = lived.seen.seconds},
            end->seconds);

@@ -91,7 +91,8 @@ struct hec_orders_answer hec_orders_answer(const char *phase) {
     static const struct hec_orders_answer none = {.order = 0};
     struct hec_orders_answer out = none;
     out.wrong = take_word(&phase, HEC_ORDERS_WRONG);
-    if ((!out.wrong && !take_word(&phase, HEC_ORDERS_ANSWER)) || !(out.order = take_number(&phase)))
+    out.failed = !out.wrong && take_word(&phase, HEC_ORDERS_FAILED);
+    if ((!out.wrong && !out.failed && !take_word(&phase, HEC_ORDERS_ANSWER)) || !(out.order = take_number(&phase)))
         return none;
     if (!out.wrong)
         return *phase ? none : out;

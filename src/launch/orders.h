@@ -22,6 +22,9 @@
 #define HEC_ORDERS_WRONG                                                                                               \
     "wrong/" /* ... in which it was found to compute something else, and is not: "wrong/N/gradients/0.3" */
 
+#define HEC_ORDERS_FAILED                                                                                              \
+    "failed/" /* ... in which a lever failed, then or later, so that none of them is on: "failed/N" */
+
 struct hec_orders {
     char path[PATH_MAX];
     unsigned char *page; /* NULL: there is none */
@@ -39,8 +42,8 @@ int hec_orders_give(struct hec_orders *orders, const char *levers, uint32_t chan
 void hec_orders_agree(struct hec_orders *orders, int ranks);
 
 struct hec_orders_answer {
-    uint64_t order; /* 0: the phase answers none */
-    bool wrong, gradients;
+    uint64_t order;                /* 0: the phase answers none */
+    bool wrong, failed, gradients; /* gradients: of what is wrong */
     double difference; /* of gradients, or of what the module gives, as a share of them; INFINITY: without measure */
 };
 /* What a phase of this name says. */

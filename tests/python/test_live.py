@@ -118,9 +118,10 @@ assert said["compile"][0] == "on", said
 
 
 def test_a_lever_that_fails_ends_nothing(run):
-    run("""
+    """It is told in which order it failed, at once or later, and that no set with it is put in afterwards."""
+    found, _ = run("""
 sys.modules["_hec_levers.live"]
-with levers("set_to_none") as said:
+with levers("set_to_none,keep_memory") as said:
     module, = [cnn()]
     optimizer = sgd(module)
     train(module, optimizer, steps=2)
@@ -128,8 +129,20 @@ with levers("set_to_none") as said:
     lever.apply = lambda lever: 1 / 0
     order("set_to_none")
     train(module, optimizer, steps=3)
+    order("")
+    train(module, optimizer, steps=2)
+    order("keep_memory")
+    train(module, optimizer, steps=2)
+    sys.modules["_hec_levers.live"]._switcher.armed["keep_memory"].lever.failed("later")
+    train(module, optimizer, steps=2)
+    assert not armed()
+    order("set_to_none,keep_memory")
+    train(module, optimizer, steps=2)
+    assert not armed()
 assert said["set_to_none"] == ("failed", "ZeroDivisionError: division by zero"), said
 """)
+    answers = [name for name, _, _ in found.intervals if name.startswith(("switch/", "failed/"))]
+    assert answers == ["failed/1", "switch/2", "switch/3", "failed/3", "failed/4"], answers
 
 
 WRONG = """

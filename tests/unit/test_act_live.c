@@ -19,10 +19,13 @@ struct world {
     double wander; /* its watts wander by so much, over a minute or two, as the device's heat does */
     double slips;  /* its speed slips by so much for some seconds, now and then */
     unsigned seed;
-    int ranks;         /* 0: one process */
-    bool answers;      /* it carries orders out */
-    uint32_t breaks;   /* a set with one of these never comes to a step again */
-    uint32_t wrong;    /* a set with one of these computes something else, which the program finds */
+    int ranks;       /* 0: one process */
+    bool answers;    /* it carries orders out */
+    uint32_t breaks; /* a set with one of these never comes to a step again */
+    uint32_t wrong;  /* a set with one of these computes something else, which the program finds */
+    uint32_t
+        fails; /* a set with all of these fails, so many steps after it was put in, or when the next order has been given */
+    int fails_after;
     double compiles_s; /* the first step after a switch to a set with candidate 0 */
     double hiccups_s;  /* one step in 173 takes so long */
     bool trains;       /* calls of modules come before the optimizer's steps */
@@ -70,6 +73,14 @@ static double noise_of(const struct world *w) {
     return exp(w->noise * (2.0 * rand() / RAND_MAX - 1)); // NOLINT(cert-msc30-c,cert-msc50-cpp): the same each time
 }
 
+static void tell(const struct hec_sink *sink, const char *what, uint64_t order, int64_t now) {
+    char name[64];
+    snprintf(name, sizeof name, "%s%llu", what, (unsigned long long)order);
+    struct hec_activity phase = {
+        .start_ns = now, .end_ns = now + MS, .kind = HEC_ACTIVITY_PHASE, .name = sink->trace_name(sink->context, name)};
+    sink->trace_activities(sink->context, &phase, 1);
+}
+
 /* The table of a search in it; NULL: none began. The caller frees the search. */
 static const struct hec_search_trial *play(const struct world *w, struct hec_live_search **live, int *count) {
     struct hec_live_plan plan = {
@@ -92,7 +103,8 @@ static const struct hec_search_trial *play(const struct world *w, struct hec_liv
     int64_t slips_until = 0;
     int64_t now = HEC_NS_PER_S, sampled = now;
     double joules = 5, shown = 5, on_speed = 1, on_watts = 1;
-    uint64_t done = 0;
+    uint64_t done = 0, failing = 0;
+    int fails_at = 0;
     uint32_t set = 0;
     bool fresh = false;
     for (int step = 0; now < ENDS_NS && !atomic_load(hec_live_search_enough(*live)); step++) {
@@ -123,6 +135,11 @@ static const struct hec_search_trial *play(const struct world *w, struct hec_liv
         memcpy(&number, orders->page, sizeof number);
         memcpy(&from, orders->page + HEC_ORDERS_FROM, sizeof from);
         said[0] = number;
+        if (failing && (step >= fails_at || number != failing)) {
+            tell(sink, HEC_ORDERS_FAILED, failing, now);
+            failing = 0;
+            continue;
+        }
         if (!w->answers || number == done)
             continue;
         for (int rank = 0; rank < w->ranks; rank++)
@@ -149,6 +166,8 @@ static const struct hec_search_trial *play(const struct world *w, struct hec_liv
                                      .name = sink->trace_name(sink->context, name)};
         for (int rank = 0; rank == 0 || rank < w->ranks; rank++)
             sink->trace_activities(sink->context, &phase, 1);
+        failing = w->fails && (set & w->fails) == w->fails ? number : 0;
+        fails_at = step + w->fails_after;
         fresh = true;
         on_speed = on_watts = 1;
         for (int c = 0; c < CANDIDATES; c++) {
@@ -299,6 +318,33 @@ TEST(what_never_ends_has_failed) {
     hec_live_search_free(live);
 }
 
+/* A lever that works, and fails beside another: what was measured before stands; the program says so a while after the set is on, or when
+ * the next order was given already. */
+TEST(a_lever_that_fails_beside_another) {
+    for (int late = 0; late < 2; late++) {
+        struct world w = {.speed = {1.5, 1.2, 1, 0.8},
+                          .watts = {1, 1, 1, 1},
+                          .noise = 0.01,
+                          .answers = true,
+                          .fails = 6,
+                          .fails_after = late ? 1000000 : 30,
+                          .trains = true,
+                          .counted = true};
+        struct hec_live_search *live;
+        int count, failed = 0;
+        const struct hec_search_trial *rows = play(&w, &live, &count);
+        assert_int_equal(best_of(&w, rows, count, true), 3);
+        assert_true(hec_live_search_says_failed(live));
+        for (int i = 0; i < count; i++) {
+            assert_int_equal(rows[i].fate == HEC_SEARCH_FAILED, (rows[i].set & 6) == 6);
+            assert_true(rows[i].fate != HEC_SEARCH_FAILED || isnan(rows[i].cost));
+            failed += rows[i].fate == HEC_SEARCH_FAILED;
+        }
+        assert_true(failed > 0);
+        hec_live_search_free(live);
+    }
+}
+
 /* What the program finds to compute something else is out at once, however fast it is. */
 TEST(what_computes_something_else_is_out) {
     static const struct world w = {.speed = {1, 1.3, 2, 1},
@@ -387,11 +433,14 @@ TEST(orders) {
     static const struct {
         const char *phase;
         struct hec_orders_answer says;
-    } cases[] = {{"switch/1", {1, false, false, 0}},
-                 {"switch/18446744073709551615", {UINT64_MAX, false, false, 0}},
-                 {"wrong/7/gradients/0.25", {7, true, true, 0.25}},
-                 {"wrong/7/outputs/1e-06", {7, true, false, 1e-6}},
-                 {"wrong/7/outputs/inf", {7, true, false, INFINITY}},
+    } cases[] = {{"switch/1", {1, .wrong = false}},
+                 {"switch/18446744073709551615", {UINT64_MAX, .wrong = false}},
+                 {"wrong/7/gradients/0.25", {7, .wrong = true, .gradients = true, .difference = 0.25}},
+                 {"wrong/7/outputs/1e-06", {7, .wrong = true, .difference = 1e-6}},
+                 {"wrong/7/outputs/inf", {7, .wrong = true, .difference = INFINITY}},
+                 {"failed/7", {7, .failed = true}},
+                 {"failed/7/outputs/0.1", {0}},
+                 {"failed/", {0}},
                  {"wrong/7", {0}},
                  {"wrong/7/outputs/", {0}},
                  {"wrong/7/outputs/nan", {0}},

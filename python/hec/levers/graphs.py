@@ -1,5 +1,6 @@
 """The graph of a module, as torch.compile hands it to a backend: what each node does, whether it writes, what it gives in every call."""
 
+import copy
 import operator
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Set
@@ -127,6 +128,17 @@ def writes(node: Any) -> bool:
     words = code.co_varnames[: code.co_argcount] if code is not None else ()
     place = words.index("inplace") if "inplace" in words else 99
     return node.kwargs.get("out") is not None or bool(argument(node, place, "inplace", False))
+
+
+def copied(graph: Any) -> Any:
+    """A graph that may take its place: PyTorch's own copy leaves out what torch.compile has written at the nodes (_dynamo_source), without
+    which it takes no graph."""
+    made = copy.deepcopy(graph)
+    for node, other in zip(graph.nodes, made.nodes):
+        for name, value in vars(node).items():
+            if name not in vars(other):
+                setattr(other, name, value)
+    return made
 
 
 def segments(graph: Any) -> "Dict[Any, int]":

@@ -11,7 +11,7 @@ The ranks of a job switch at the same step: each says on the page which order it
 says from which step on. None waits for another. A job of more hosts than one has no such page, and does not switch.
 
 Before a set is put in for the first time, the call that is about to be made is made under it and without it, beside the program
-(shadow.py). A set that computes something else stays out, and the phase says so."""
+(shadow.py). A set that computes something else stays out, and the phase says so; so it does of one of which a lever fails, when that shows."""
 
 import functools
 import mmap
@@ -86,6 +86,8 @@ class Switcher:
     def boundary(self, module: Any, inner: Any, args: tuple, kwargs: dict) -> None:
         """Before a call of an outermost module, after a step."""
         self.stepped = False
+        if any(armed.on and armed.lever.state == "failed" for armed in self.armed.values()):
+            self._failed()
         if self.page[:8] == self.read:
             return
         number = self._number()
@@ -104,10 +106,18 @@ class Switcher:
             call = functools.partial(_outermost.beside, module, inner)
             self.judged[wanted] = self._judge(names, changes, lambda: shadow.Beside(module, call, args, kwargs))
         wrong = self.judged.get(wanted)
-        self._switch([] if wrong else names)
+        failed = [name for name in names if name in self.armed and self.armed[name].lever.state == "failed"]
+        self._switch([] if wrong or failed else names)
         self.read = struct.pack("=Q", number)
-        answer = "wrong/%d/%s/%.3g" % (number, wrong.what, wrong.difference) if wrong else "switch/%d" % number
+        answer = "wrong/%d/%s/%.3g" % (number, wrong.what, wrong.difference) if wrong else "failed/%d" % number if failed else "switch/%d" % number
         core.hooks.library.interval(answer.encode(), began_ns, core.hooks.now_ns())
+
+    def _failed(self) -> None:
+        """A lever of the set that is on: none of it is from now on, and HEC hears of the order."""
+        began_ns = core.hooks.now_ns()
+        (number,) = struct.unpack("=Q", self.read)
+        self._switch([])
+        core.hooks.library.interval(b"failed/%d" % number, began_ns, core.hooks.now_ns())
 
     def _is_agreed(self, number: int) -> bool:
         """Whether all ranks carry this order out before this step, or one after it."""

@@ -83,7 +83,7 @@ class Rewritings:
 
     def _ask(self, rewriter: Rewriter, owner: Any, inputs: "tuple", watched: "List[graphs.Watched]") -> bool:
         module = self.module()
-        before = copy.deepcopy(owner.graph)
+        before = graphs.copied(owner.graph)
         found: "Dict[str, int]" = {}
         try:
             graphs.without_writes(owner.graph)
