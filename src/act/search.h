@@ -96,9 +96,9 @@ struct hec_search_outcome {
     double joules, seconds; /* of all trials; joules NAN: not measured in all */
 };
 
-/* What is best is not tried again in a process of its own where blocks of a running program say so: the proof does that. Where nothing is,
- * the base has a trial at any rate. It has run once before, so its first trial here fills no caches. HEC_ERR_IO where the command fails as it
- * is: the last trial says why, and *end is its end. Free the outcome in any case. */
+/* What is best is not tried again in a process of its own where blocks of a running program say so: the proof does that. Where
+ * nothing is, the base has a trial at any rate. It has run once before, so its first trial here fills no caches. HEC_ERR_IO where
+ * the command fails as it is: the last trial says why, and *end is its end. Free the outcome in any case. */
 int hec_search_run(struct hec_trials *trials, const struct hec_search *search, const struct hec_search_watch *watch,
                    struct hec_search_outcome *out, struct hec_trial_end *end, struct hec_why *why);
 void hec_search_free(struct hec_search_outcome *outcome);
