@@ -471,7 +471,10 @@ int hec_search_run(struct hec_trials *trials, const struct hec_search *search, c
         if (!table)
             return hec_fail(why, HEC_ERR_NOMEM, "no memory for the table of trials");
         double trial_s = longest_s > 0 ? longest_s : search->trial_s;
-        out->spent = out->count && hec_clock_mono_ns() + (int64_t)(trial_s * HEC_NS_PER_S) > search->until_ns;
+        int trials_least =
+            has_base(out) ? 1 : 2; /* after blocks: the base alone says nothing of what could not be switched */
+        out->spent =
+            out->count && hec_clock_mono_ns() + (int64_t)(trials_least * trial_s * HEC_NS_PER_S) > search->until_ns;
         step = hec_search_next(&plan, table, (int)out->count, out->spent || out->asked);
         free(table);
         if (step.done && (step.set || out->asked || has_base(out)))

@@ -44,7 +44,7 @@ struct hec_search {
     double margin;        /* of the quality gate; 0: HEC_QUALITY_MARGIN */
     int64_t loss_steps;   /* as in hec_experiment_plan */
     int64_t until_ns;     /* monotonic: no trial begins that is not expected to end before */
-    double trial_s;       /* what a trial of the command as it is takes, until one has shown it */
+    double trial_s;       /* what a trial of the command as it is takes, until one has shown it; 0: not known */
     uint64_t devices;     /* bits of those that the program uses */
     bool live;            /* it has steps, and all of it is on this host: its levers may be switched while it runs */
     int ranks;            /* of its job; 0: it is no job */

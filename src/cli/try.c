@@ -358,7 +358,7 @@ static void after(void *context, const struct hec_lever_set *set, const struct h
 
 static int search(struct try *t, struct hec_trial_end *end, struct hec_why *why) {
     struct hec_search_watch watch = {begin_live, after_live, measure_live, begin, measure, after, t};
-    t->search.trial_s = trial_s(t, SEARCH_S);
+    t->search.trial_s = fmax(0, trial_s(t, SEARCH_S)); /* a NAN gives way */
     t->search.until_ns = t->begin_ns + (int64_t)(SEARCH_SHARE * t->budget_s * HEC_NS_PER_S);
     int err = hec_search_run(t->trials, &t->search, &watch, &t->found, end, why);
     const struct hec_searched *last = t->found.count ? &t->found.trials[t->found.count - 1] : NULL;
