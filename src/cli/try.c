@@ -416,9 +416,9 @@ static int check_levers(struct hec_experiment_run *run, const struct hec_ab_outc
     t->off = seen.idle | seen.failed;
     hec_candidates_set(&t->search.candidates, t->off, &off);
     hec_lever_set_text(&off, text);
-    return !t->off ? HEC_OK
-                   : hec_fail(why, HEC_ERR_UNSUPPORTED, "from the start on %s %s%s%s", text,
-                              seen.failed ? "failed" : "did nothing", seen.text[0] ? ": " : "", seen.text);
+    return !t->off        ? HEC_OK
+           : seen.text[0] ? hec_fail(why, HEC_ERR_UNSUPPORTED, "from the start on: %s", seen.text)
+                          : hec_fail(why, HEC_ERR_UNSUPPORTED, "from the start on %s did nothing", text);
 }
 
 /* What is proven acts from the start on, and passes the gate of quality; else it is tried again without what does not act, or without its
