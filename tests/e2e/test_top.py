@@ -135,8 +135,9 @@ def test_lines_for_programs(hec, machine):
 
 def test_a_line_an_interval(hec, machine):
     top = hec.popen("top", "--json", *INTERVAL, "--filter", "nothing has this", env=machine.env, stdout=subprocess.PIPE)
-    lines = []
+    lines, end = [], time.monotonic() + HANGS_S
     while len(lines) < 5 or lines[-1]["devices"][1]["verdict"] != "healthy":  # on a busy machine an interval may have too few readings
+        assert time.monotonic() < end, lines[-1]
         lines.append(json.loads(top.stdout.readline()))
     top.send_signal(signal.SIGTERM)
     assert top.wait(20) == 0
@@ -148,7 +149,7 @@ def test_a_line_an_interval(hec, machine):
 
 def test_who_wastes(hec, machine):
     """By program instead of by process, in 80 columns and as JSON, with a verdict that is likely and no more."""
-    worked = 0
+    worked, end = 0, time.monotonic() + HANGS_S
     while worked <= 0.9:  # on a busy machine the program may not have come to launch
         done = hec("top", "--waste", "--json", "--once", *INTERVAL, env=machine.env)
         assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
@@ -157,6 +158,7 @@ def test_who_wastes(hec, machine):
         assert top["processes"] == [] and len(top["teams"]) == 1
         (row,) = top["waste"]
         worked = row["worked_share"]
+        assert time.monotonic() < end, row
     assert "sim healthy-train" in row["command"] and row["team"] == row["user"] and row["cause"] == "none" and 0 < row["confidence"] < 0.8
     assert row["wasted_joules"] < row["joules"] / 5 and row["advice"] is None
     done = hec("top", "--waste", "-1", *INTERVAL, env={**machine.env, "COLUMNS": "80"})

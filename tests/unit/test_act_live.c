@@ -73,12 +73,15 @@ static double noise_of(const struct world *w) {
     return exp(w->noise * (2.0 * rand() / RAND_MAX - 1)); // NOLINT(cert-msc30-c,cert-msc50-cpp): the same each time
 }
 
-static void tell(const struct hec_sink *sink, const char *what, uint64_t order, int64_t now) {
+/* Each of so many ranks answers an order. */
+static void tell(const struct hec_sink *sink, int ranks, const char *what, uint64_t order, const char *more,
+                 int64_t now) {
     char name[64];
-    snprintf(name, sizeof name, "%s%llu", what, (unsigned long long)order);
+    snprintf(name, sizeof name, "%s%llu%s", what, (unsigned long long)order, more);
     struct hec_activity phase = {
         .start_ns = now, .end_ns = now + MS, .kind = HEC_ACTIVITY_PHASE, .name = sink->trace_name(sink->context, name)};
-    sink->trace_activities(sink->context, &phase, 1);
+    for (int rank = 0; rank == 0 || rank < ranks; rank++)
+        sink->trace_activities(sink->context, &phase, 1);
 }
 
 /* The table of a search in it; NULL: none began. The caller frees the search. */
@@ -136,7 +139,7 @@ static const struct hec_search_trial *play(const struct world *w, struct hec_liv
         memcpy(&from, orders->page + HEC_ORDERS_FROM, sizeof from);
         said[0] = number;
         if (failing && (step >= fails_at || number != failing)) {
-            tell(sink, HEC_ORDERS_FAILED, failing, now);
+            tell(sink, 1, HEC_ORDERS_FAILED, failing, "", now);
             failing = 0;
             continue;
         }
@@ -146,7 +149,6 @@ static const struct hec_search_trial *play(const struct world *w, struct hec_liv
             memcpy(orders->page + HEC_ORDERS_RANKS + rank * HEC_ORDERS_RANK_SIZE, said, sizeof said);
         if (w->ranks > 1 && (!from || (uint64_t)step < from))
             continue;
-        char name[64];
         uint32_t wanted = 0, changes;
         for (int c = 0; c < CANDIDATES; c++) {
             char word[16];
@@ -157,15 +159,8 @@ static const struct hec_search_trial *play(const struct world *w, struct hec_liv
         assert_int_equal(changes, wanted & 4 ? HEC_LEVER_RISK_NUMERICS : HEC_LEVER_RISK_ULP);
         done = number;
         set = wanted & w->wrong ? 0 : wanted;
-        snprintf(name, sizeof name,
-                 wanted & w->wrong ? HEC_ORDERS_WRONG "%llu/gradients/0.25" : HEC_ORDERS_ANSWER "%llu",
-                 (unsigned long long)number);
-        struct hec_activity phase = {.start_ns = now,
-                                     .end_ns = now + MS,
-                                     .kind = HEC_ACTIVITY_PHASE,
-                                     .name = sink->trace_name(sink->context, name)};
-        for (int rank = 0; rank == 0 || rank < w->ranks; rank++)
-            sink->trace_activities(sink->context, &phase, 1);
+        bool wrong = wanted & w->wrong;
+        tell(sink, w->ranks, wrong ? HEC_ORDERS_WRONG : HEC_ORDERS_ANSWER, number, wrong ? "/gradients/0.25" : "", now);
         failing = w->fails && (set & w->fails) == w->fails ? number : 0;
         fails_at = step + w->fails_after;
         fresh = true;

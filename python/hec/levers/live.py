@@ -11,7 +11,8 @@ The ranks of a job switch at the same step: each says on the page which order it
 says from which step on. None waits for another. A job of more hosts than one has no such page, and does not switch.
 
 Before a set is put in for the first time, the call that is about to be made is made under it and without it, beside the program
-(shadow.py). A set that computes something else stays out, and the phase says so; so it does of one of which a lever fails, when that shows."""
+(shadow.py). A set that computes something else stays out, and the phase says so. When a lever of a set fails, the set goes, and a phase says
+of which order it was. A rank of a job goes on with it, as the others do."""
 
 import functools
 import mmap
