@@ -352,10 +352,30 @@ TEST(alloc) {
 TEST(copy) {
     struct whole e;
     owns(HEC_STATE_COPY, HEC_CAUSE_COPY, 20);
+    struct hec_call_facts *c = &w.of[0].calls;
+    c->waited_s = 30;
     e = goes(HEC_CAUSE_COPY, HEC_STATE_COPY, 20);
     e.lever = HEC_ANSWER(COPY_AHEAD);
     FINDS(HEC_CAUSE_COPY, e, CLAIM(20));
-    struct hec_call_facts *c = &w.of[0].calls;
+    c->waited_s = 2; /* the host takes nearly as long as the device for a step */
+    e = waiting(HEC_CAUSE_COPY, HEC_STATE_COPY, 20, (struct hec_saving){0.1, 0.1, 0.1});
+    e.lever = HEC_ANSWER(COPY_AHEAD);
+    FINDS(HEC_CAUSE_COPY, e, CLAIM(20));
+    c->traced_s = 40; /* of half of it */
+    c->steps = 500;
+    e = waiting(HEC_CAUSE_COPY, HEC_STATE_COPY, 20, (struct hec_saving){0.2, 0.2, 0.2});
+    e.lever = HEC_ANSWER(COPY_AHEAD);
+    FINDS(HEC_CAUSE_COPY, e, CLAIM(20));
+    c->traced_s = 80;
+    c->steps = 1000;
+    owns(HEC_STATE_COPY, HEC_CAUSE_COPY, 60); /* a step takes as long as its copies */
+    c->waited_s = 60;
+    struct hec_saving part = hec_goes_of(HEC_CAUSE_COPY)->part;
+    e = waiting(HEC_CAUSE_COPY, HEC_STATE_COPY, 60,
+                (struct hec_saving){fmin(part.low, 1.0 / 3), fmin(part.best, 1.0 / 3), 1.0 / 3});
+    e.lever = HEC_ANSWER(COPY_AHEAD);
+    FINDS(HEC_CAUSE_COPY, e, CLAIM(60));
+    owns(HEC_STATE_COPY, HEC_CAUSE_COPY, 20);
     c->pageable_s = 5;
     c->pageable_bytes = 50e9;
     c->pinned_s = 4;

@@ -28,6 +28,16 @@ static bool brings_requests(const struct hec_facts *f) {
     return ledger && ledger->rows[HEC_STATE_REQUESTS].seconds >= HEC_COPY_ASKED_LEAST * f->run_s;
 }
 
+/* Part of the copying time that goes where copies run beside the rest: a step gets no shorter than they are, nor than the host takes for
+ * it. What the host does while they run as it is, it does not wait. */
+static double beside_most(const struct hec_facts *f, const struct hec_waits *w) {
+    const struct hec_call_facts *c = f->device->calls;
+    double copies_s = w->owned_s[HEC_CAUSE_COPY], rest_s = w->whole_s - copies_s, waited_s = INFINITY;
+    if (c && c->traced_s > 0 && hec_framework_of(f->summary) != HEC_FRAMEWORK_JAX)
+        waited_s = c->waited_s / c->traced_s * w->whole_s;
+    return copies_s > 0 ? fmin(1, fmax(0, fmin(rest_s, waited_s) / copies_s)) : 0;
+}
+
 bool hec_judge_copy(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_call_facts *c = f->device->calls;
     struct hec_waits w;
@@ -54,8 +64,11 @@ bool hec_judge_copy(const struct hec_facts *f, struct hec_finding *out) {
         out->title = HEC_FACT(PAGEABLE_SHARE, share, w.steady);
         goes.best = fmax(HEC_COPY_PINNED_LEAST, pinned_gain(&w));
         goes.low = HEC_COPY_PINNED_LEAST * goes.best;
-    } else
+    } else {
+        double most = beside_most(f, &w);
+        goes = (struct hec_saving){fmin(goes.low, most), fmin(goes.best, most), fmin(goes.high, most)};
         out->lever = HEC_ANSWER(COPY_AHEAD);
+    }
     if (w.rate_bytes_per_s > 0 && w.link_bytes_per_s > 0)
         hec_finding_add(out, HEC_FACT(PAGEABLE_RATE, w.rate_bytes_per_s, w.link_bytes_per_s));
     if (!c) /* imported: no sizes */

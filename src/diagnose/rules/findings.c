@@ -3,6 +3,7 @@
 #include "diagnose/rules/claims.h"
 #include "diagnose/rules/compute.h"
 #include "diagnose/rules/pace.h"
+#include "diagnose/rules/power_limit.h"
 #include "diagnose/rules/predict.h"
 #include "diagnose/rules/verdicts.h"
 
@@ -196,8 +197,9 @@ static struct hec_saving of_steps(struct hec_saving s, double factor) {
     return factor * s.best <= 1 ? times(s, factor) : (struct hec_saving){NAN, NAN, NAN};
 }
 
-/* How far such savings were off, then what of them is waited instead. */
+/* What the device's power limit makes of savings, how far such were off, then what of them is waited instead. */
 static void bound(const struct hec_facts *facts, double steady_s, double steady_j, struct hec_finding *f) {
+    hec_power_limit_hold(facts, steady_s, steady_j, f);
     hec_claims_widen(f);
     hec_pace_hold(facts, steady_s, steady_j, f);
 }
