@@ -443,8 +443,11 @@ static void sink_sample(void *context, enum hec_metric metric, int32_t subject, 
             device->increment.util_sum += value;
             device->increment.util_count++;
         }
-        if (metric == HEC_GPU_CONTEXTS) /* the last of a round of readings */
+        if (metric == HEC_GPU_CONTEXTS) { /* the last of a round of readings */
             settle(node, device, true);
+            device->listed_ns[1] = device->listed_ns[0];
+            device->listed_ns[0] = t_ns;
+        }
     } else if (metric == HEC_RAPL_PACKAGE_ENERGY || metric == HEC_RAPL_DRAM_ENERGY) {
         take_domain(node, metric, subject, value);
     }
@@ -564,6 +567,7 @@ static void sink_device(void *context, const struct hec_device *info) {
         for (int i = 0; i < HEC_METRIC_COUNT; i++)
             device->newest[i].t_ns = INT64_MIN;
         device->counter_ns = INT64_MIN;
+        device->listed_ns[0] = device->listed_ns[1] = INT64_MIN;
         device->accounted_ns = device->sampled_ns = now_ns;
         device->info = *info;
     }
@@ -729,9 +733,10 @@ static void forget_gone(struct hec_node_device *device, int64_t before_ns, int64
             device->processes[kept++] = device->processes[i];
     device->process_count = kept;
     kept = 0;
-    for (int i = 0; i < device->instance_count;
-         i++) /* those of a round whose first readings are there come later in it */
-        if (device->instances[i].now.t_ns >= before_ns - interval_ns)
+    /* Those of a round whose first readings are there come later in it, on a busy machine much later. */
+    int64_t after_ns = device->listed_ns[1] > INT64_MIN ? device->listed_ns[1] : before_ns - interval_ns - 1;
+    for (int i = 0; i < device->instance_count; i++)
+        if (device->instances[i].now.t_ns > after_ns)
             device->instances[kept++] = device->instances[i];
     device->instance_count = kept;
 }
