@@ -71,29 +71,32 @@ static bool answers(const struct hec_lever_row *row, const struct hec_finding *f
     return row->answers & (UINT64_C(1) << finding->lever.id);
 }
 
-static bool answers_any(const struct hec_lever_row *row, const struct hec_summary *run) {
-    bool any = false;
+/* The first finding that it answers; NULL: none. */
+static const struct hec_finding *answered(const struct hec_summary *run, const struct hec_lever_row *row) {
     for (int f = 0; f < run->job.findings.count; f++)
-        any |= answers(row, &run->job.findings.list[f]);
-    return any;
+        if (answers(row, &run->job.findings.list[f]))
+            return &run->job.findings.list[f];
+    return NULL;
 }
 
 /* ---- the list ---- */
 
 /* Of a family, one in the framework is better than one around the program: it sees what it does. */
-static bool is_covered(const struct hec_candidates *out, const struct hec_lever_row *row) {
-    for (int i = 0; i < out->count; i++) {
-        const struct hec_lever_row *other = out->list[i].use.row;
-        if (other == row || (row->place == HEC_LEVER_PLACE_PROGRAM && other->place != row->place && row->family[0] &&
-                             strcmp(row->family, other->family) == 0))
+static bool is_covered(const struct hec_summary *run, const struct hec_candidates *out,
+                       const struct hec_lever_row *row) {
+    const struct hec_lever_row *other;
+    for (int i = 0; i < out->count; i++)
+        if (out->list[i].use.row == row)
             return true;
-    }
+    for (int i = 0; row->place == HEC_LEVER_PLACE_PROGRAM && row->family[0] && (other = hec_lever_row(i)); i++)
+        if (other->place != row->place && strcmp(row->family, other->family) == 0 && can(run, other))
+            return true;
     return false;
 }
 
-static void add_candidate(struct hec_candidates *out, const struct hec_lever_row *row, double value,
-                          enum hec_cause cause) {
-    if (is_covered(out, row))
+static void add_candidate(const struct hec_summary *run, struct hec_candidates *out, const struct hec_lever_row *row,
+                          double value, enum hec_cause cause) {
+    if (is_covered(run, out, row))
         return;
     bool number = strcmp(row->value, "N") == 0 && value >= 1;
     if (out->count == HEC_SEARCH_MOST || (hec_lever_needs_value(row) && !number))
@@ -115,25 +118,34 @@ static double number_for(const struct hec_lever_row *row, const struct hec_summa
     return 0;
 }
 
+/* By what they mostly save, as time may not be enough for all: what answers each finding first, and what nothing else would ask for; then
+ * what is worth a trial in any program, a finding's further answers among them. */
 void hec_candidates_find(const struct hec_summary *run, struct hec_candidates *out) {
     const struct hec_lever_row *row;
     out->count = 0;
     for (int f = 0; f < run->job.findings.count; f++) {
         const struct hec_finding *finding = &run->job.findings.list[f];
-        for (int i = 0; (row = hec_lever_row(i)); i++)
-            if (answers(row, finding) && can(run, row))
-                add_candidate(out, row, number_for(row, run, &finding->lever), finding->cause);
+        bool first = true;
+        for (int i = 0; (row = hec_lever_row(i)); i++) {
+            if (!answers(row, finding) || !can(run, row))
+                continue;
+            if (first || !row->always)
+                add_candidate(run, out, row, number_for(row, run, &finding->lever), finding->cause);
+            first = false;
+        }
     }
-    for (int i = 0; (row = hec_lever_row(i)); i++)
+    for (int i = 0; (row = hec_lever_row(i)); i++) {
+        const struct hec_finding *finding = answered(run, row);
         if (row->always && can(run, row))
-            add_candidate(out, row, 0, HEC_CAUSE_COUNT);
+            add_candidate(run, out, row, 0, finding ? finding->cause : HEC_CAUSE_COUNT);
+    }
 }
 
 bool hec_candidates_foreign(const struct hec_summary *run) {
     const struct hec_lever_row *row;
     bool found = false;
     for (int i = 0; (row = hec_lever_row(i)); i++)
-        found |= answers_any(row, run) && !uses(run, row->place);
+        found |= answered(run, row) && !uses(run, row->place);
     return found;
 }
 
@@ -142,7 +154,7 @@ void hec_candidates_old(const struct hec_summary *run, char *text, size_t size) 
     size_t length = 0;
     text[0] = '\0';
     for (int i = 0; (row = hec_lever_row(i)) && length < size; i++)
-        if ((row->always || answers_any(row, run)) && fits(run, row) && is_old(run, row))
+        if ((row->always || answered(run, row)) && fits(run, row) && is_old(run, row))
             length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "", row->name);
 }
 

@@ -41,6 +41,7 @@ struct build {
     int64_t waiting_ns[HEC_DEVICE_MAX], sharding_ns[HEC_DEVICE_MAX];    /* by samples, of the steady part */
     struct hec_calls *calls;                                            /* NULL: nobody asks for them and for gaps */
     struct hec_gaps gaps;
+    struct hec_hold_search hold[HEC_DEVICE_MAX];
     struct hec_operations *operations;
     bool tapes;
     struct hec_tape tape[HEC_DEVICE_MAX];
@@ -89,6 +90,8 @@ static inline int give_parts(struct build *b, int device, const struct hec_state
         err = hec_ledger_piece(b->steady_ledger, device, inside);
     if (!err && b->calls && inside)
         err = hec_gaps_piece(&b->gaps, device, inside, steady_of(b, device)->steps > 0);
+    if (!err && b->calls && bit)
+        hec_hold_piece(&b->hold[device], piece);
     if (!err && b->calls)
         err = hec_calls_piece(b->calls, device, piece);
     return !err && b->tapes && bit ? hec_tape_add(&b->tape[device], piece, seen) : err;
@@ -460,6 +463,7 @@ static int hand_over(const struct found *found, const struct build *b, struct he
         if (hec_device_bit(d->readings.device.index)) {
             int64_t waiting_ns = b->waiting_ns[d->readings.device.index];
             d->sharding_share = waiting_ns ? (double)b->sharding_ns[d->readings.device.index] / (double)waiting_ns : 0;
+            d->hold = b->hold[d->readings.device.index].longest;
             d->compiling_s = (double)b->compiling_ns[d->readings.device.index] / HEC_NS_PER_S;
             d->launching_s = (double)b->launching_ns[d->readings.device.index] / HEC_NS_PER_S;
         }

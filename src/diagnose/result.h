@@ -10,6 +10,7 @@
 #include "diagnose/steady_blocks.h"
 #include "diagnose/states/calls.h"
 #include "diagnose/states/gaps.h"
+#include "diagnose/states/hold.h"
 #include "diagnose/states/ledger.h"
 #include "diagnose/states/source_lines.h"
 #include "diagnose/states/source_modules.h"
@@ -64,6 +65,7 @@ struct hec_device_diagnosis {
     double
         sharding_share; /* of what it waited for its host in the steady part (hec_state_sharded): of FSDP's own code, by stacks */
     double compiling_s;                /* that it waited while the program compiled, by its stacks; of the whole run */
+    struct hec_hold hold;              /* without use, between two works */
     struct hec_source_modules modules; /* what launched compute; empty where no ranges or operators are known */
 };
 
@@ -334,6 +336,8 @@ static inline bool hec_summary_unhooked(const struct hec_summary *s) {
 static inline bool hec_summary_attached(const struct hec_summary *s) {
     return strcmp(s->stopped, "attached") == 0 || strcmp(s->stopped, "ended") == 0;
 }
+
+#define HEC_EXIT_SIGNAL 128 /* a status from here on is that and the number of a signal, as shells say it */
 
 /* The command ended with a status other than 0, by itself. */
 static inline bool hec_summary_failed(const struct hec_summary *s) {

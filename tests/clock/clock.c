@@ -360,7 +360,9 @@ static bool move(struct sim_clock *clock, const struct clock_outside *outside) {
         return true;
     if ((outside || !sleep) && !all_sleep(clock))
         return false;
-    if (__atomic_load_n(&mine->sent, __ATOMIC_SEQ_CST)) /* by somebody who is gone; it has yet to see whether that ends its own wait */
+    if (__atomic_load_n(
+            &mine->sent,
+            __ATOMIC_SEQ_CST)) /* by somebody who is gone; it has yet to see whether that ends its own wait */
         return false;
     clock->shorts_ns = 0;
     if (earliest > clock->now_ns)

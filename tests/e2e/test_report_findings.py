@@ -90,3 +90,19 @@ def test_no_health_where_no_kernel_was_seen(hec, case, tells):
     assert report["scale_out"]["verdict"] == "unknown" and not any(f["cause"] == "none" for f in report["findings"])
     text = hec.ok("report", "busy.hec").stdout
     assert "healthy" not in text and "Scale out?" not in text
+
+
+@pytest.mark.parametrize("trace", ["auto", "full"])
+def test_a_device_that_is_held_between_two_works(hec, trace):
+    """As a notebook holds it: named, with its watts and clocks. A command that fails on its own is told so instead."""
+    step = "gemm_bf16:40000x50,wait_host:30000000,gemm_bf16:1000x1"
+    hec.ok("run", "-q", "--sim", "h200", f"--trace={trace}", "-o", "held.hec", "--", hec.path, "sim", step, "--seconds", "32.05")
+    report = hec.report("held.hec")
+    finding = report["findings"][0]
+    assert (finding["cause"], finding["actionable"]) == ("idle", True)
+    assert re.match(r"held without use: 30\.0 s at once between two works of it, 9\d % of the run", report["headline"]), report["headline"]
+    facts = {fact["what"]: fact["value"] for fact in finding["evidence"]}
+    assert facts["held_power"] == pytest.approx(120, abs=3) and facts["held_sm_clock"] == 1980
+    hec("run", "-q", "-f", "--sim", "h200", f"--trace={trace}", "-o", "held.hec", "--", "sh", "-c",
+        f"{hec.path} sim gemm_bf16:40000x50,wait_host:6000000 --seconds 8; exit 3")
+    assert hec.report("held.hec")["headline"] == "the command failed: exit code 3"

@@ -242,6 +242,36 @@ static bool has(const struct hec_candidates *list, const char *name, const char 
     return false;
 }
 
+static int place_of(const struct hec_candidates *list, const char *name) {
+    int at = 0;
+    while (at < list->count && strcmp(list->list[at].use.row->name, name) != 0)
+        at++;
+    return at;
+}
+
+/* What answers each finding first, then by what levers mostly save: TF32 beside bf16, and cuDNN's choice, are little. */
+TEST(test_order_of_candidates) {
+    struct hec_finding findings[] = {
+        {.cause = HEC_CAUSE_LAYOUT, .lever = HEC_ANSWER(CHANNELS_LAST)},
+        {.cause = HEC_CAUSE_PRECISION, .lever = HEC_ANSWER(TENSOR_CORES)},
+        {.cause = HEC_CAUSE_DATA, .lever = HEC_ANSWER(LOADER_WORKERS, 6, 10)},
+    };
+    static const char *const expected[] = {
+        "channels_last",   "bf16_autocast", "loader_workers", "prefetch",     "pin_memory", "cuda_graphs",
+        "fused_optimizer", "fuse_written",  "compile",        "pad_products", "tf32",       "cudnn_benchmark"};
+    struct hec_device_diagnosis device = {.readings = {.used = true, .device = {.cuda_major = 9}}};
+    struct hec_summary run = {.job.findings = {.list = findings, .count = 3}, .devices = &device, .device_count = 1};
+    struct hec_candidates list;
+    strcpy(run.pytorch, "2.11.0");
+    run.steps.source = HEC_STEP_OPTIMIZER;
+    hec_candidates_find(&run, &list);
+    for (size_t i = 1; i < sizeof expected / sizeof expected[0]; i++)
+        if (place_of(&list, expected[i - 1]) >= place_of(&list, expected[i]))
+            fail_msg("%s does not come before %s", expected[i - 1], expected[i]);
+    assert_int_equal(list.list[place_of(&list, "cudnn_benchmark")].cause, HEC_CAUSE_LAYOUT);
+    assert_int_equal(list.list[place_of(&list, "cuda_graphs")].cause, HEC_CAUSE_COUNT);
+}
+
 TEST(test_candidates) {
     struct hec_finding findings[] = {
         {.cause = HEC_CAUSE_DATA, .lever = HEC_ANSWER(LOADER_WORKERS, 6, 10)},

@@ -674,8 +674,48 @@ TEST(held) {
     w.devices[0].after.sm_mhz = 989;
     FINDS(HEC_CAUSE_IDLE, e, HEC_FACT(HELD, 30, 0.3), HEC_FACT(LAST_ACTIVITY, 30),
           named(HEC_FACT(AT_LINE, 7), "wait", NULL), HEC_FACT(HOST_CORES, 2, 16), HEC_FACT(HELD_POWER, 90));
+    w.summary.exit_code = 1; /* on its way to fail */
+    silent(HEC_CAUSE_IDLE);
+    w.summary.exit_code = 130; /* its owner ended it */
+    find(HEC_CAUSE_IDLE);
     w.devices[0].after.seconds = 30; /* it works on */
     w.devices[0].after.engine = HEC_IDLE_MOST_ENGINE + 0.01;
+    silent(HEC_CAUSE_IDLE);
+}
+
+/* As a notebook does; what set-up took is made again. */
+TEST(held_between_two_works) {
+    const int64_t s = INT64_C(1000000000);
+    w.devices[0].steps.count = 0;
+    owns(HEC_STATE_HOST, HEC_CAUSE_NONE, 30);
+    w.devices[0].hold = (struct hec_hold){50 * s, 80 * s};
+    struct hec_saving part = {0, HEC_IDLE_HELD, 1};
+    struct whole e = {
+        HEC_IDLE_CONFIDENCE, seconds_of(30, part), joules_of(30, part), 1u << HEC_STATE_HOST, usual, false};
+    FINDS(HEC_CAUSE_IDLE, e, HEC_FACT(HELD_BETWEEN, 30, 0.3), HEC_FACT(HOST_CORES, 2, 16),
+          HEC_FACT(HELD_POWER, idle_w.best));
+    w.of[0].ledger.rows[HEC_STATE_STARTUP].seconds = 6;
+    part.best = HEC_IDLE_HELD * 0.8;
+    e.seconds = seconds_of(30, part);
+    e.joules = joules_of(30, part);
+    w.of[0].lines[0] =
+        (struct hec_source_line){.state = HEC_STATE_HOST, .file = "/home/u/cell.py", .function = "read", .line = 7};
+    w.devices[0].source.count = 1;
+    d->metric[HEC_GPU_SM_CLOCK] = (struct hec_stat){.median = 1980, .maximum = 1980};
+    FINDS(HEC_CAUSE_IDLE, e, HEC_FACT(HELD_BETWEEN, 30, 0.3), named(HEC_FACT(AT_LINE, 7), "read", NULL),
+          HEC_FACT(HOST_CORES, 2, 16), HEC_FACT(HELD_POWER, idle_w.best));
+    w.devices[0].hold.to_ns = 101 * s; /* so long that the median is the clock then */
+    find(HEC_CAUSE_IDLE);
+    assert_int_equal(w.finding.evidence[w.finding.evidence_count - 1].what, HEC_EVIDENCE_HELD_CLOCK);
+    w.devices[0].hold.to_ns = 69 * s; /* too short a part of the run */
+    silent(HEC_CAUSE_IDLE);
+    w.devices[0].hold.to_ns = 80 * s;
+    w.devices[0].steps.count = 1000; /* of the steps: host's */
+    w.of[0].steady.from_ns = 10 * s;
+    silent(HEC_CAUSE_IDLE);
+    w.of[0].steady.from_ns = -30 * s; /* after them */
+    find(HEC_CAUSE_IDLE);
+    d->others = HEC_OTHERS_BUSY;
     silent(HEC_CAUSE_IDLE);
 }
 

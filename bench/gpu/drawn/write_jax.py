@@ -79,8 +79,8 @@ def source(spec, without=frozenset(), probe=None):
         cut = f"{size} - 8 * (step // {every} % ({size} // 16))"
         if flags.has("new_shapes"):
             loop += f"given = {taken}[:{cut}]\n"
-        else:  # padded to what is compiled already
-            loop += f"count = {cut}\ngiven = {taken}\n"
+        else:  # padded to what is compiled already; what cuts it is no part of what compiling takes
+            loop += f"count = {cut}\ngiven = {taken}[:{size} - 8]\n"
         name = "given"
     kept = "weights" if mlp else "state"
     call = f"{'train' if spec['loop'] == 'train' else 'apply'}(weights, {name})" if mlp else f"relax({'given' if flags.drawn('new_shapes') else 'state'})"

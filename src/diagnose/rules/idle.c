@@ -1,4 +1,5 @@
 /* Idle: a device is held and not used. */
+#include "base/clock.h"
 #include "diagnose/rules/waits.h"
 
 #include <math.h>
@@ -10,12 +11,46 @@ static double held_s(const struct hec_facts *f) {
 }
 
 /* Where the program is meanwhile; NULL unknown. */
-static const struct hec_source_line *held_by(const struct hec_facts *f) {
+static const struct hec_source_line *held_by(const struct hec_facts *f, enum hec_state state) {
     const struct hec_source_lines *source = &f->device->source;
     for (int i = 0; i < source->count; i++) /* the largest share is first */
-        if (source->lines[i].state == HEC_STATE_TAIL)
+        if (source->lines[i].state == state)
             return &source->lines[i];
     return NULL;
+}
+
+static void report_line(const struct hec_source_line *line, struct hec_finding *out) {
+    if (line && line->line > 0)
+        hec_finding_add_of(out, line->function, HEC_FACT(AT_LINE, line->line));
+}
+
+static void report_watts(const struct hec_facts *f, enum hec_state state, struct hec_finding *out) {
+    const struct hec_ledger_device *ledger = f->device->ledger;
+    if (ledger && ledger->rows[state].watts > 0)
+        hec_finding_add(out, HEC_FACT(HELD_POWER, ledger->rows[state].watts));
+}
+
+/* It works again afterwards. What steps are made of is theirs. */
+static bool judge_between(const struct hec_facts *f, struct hec_finding *out) {
+    const struct hec_hold *hold = &f->device->hold;
+    const struct hec_ledger_device *steady = f->device->steady, *ledger = f->device->ledger;
+    double held = (double)(hold->to_ns - hold->from_ns) / HEC_NS_PER_S, share = held / f->run_s;
+    bool in_steps = steady && f->device->steps.count && hold->from_ns < steady->from_ns + steady->window_ns &&
+                    hold->to_ns > steady->from_ns;
+    if (!ledger || in_steps || !(share >= HEC_IDLE_LEAST && held >= HEC_IDLE_LEAST_S))
+        return false;
+    out->title = HEC_FACT(HELD_BETWEEN, held, share);
+    report_line(held_by(f, HEC_STATE_HOST), out);
+    hec_waits_report_cores(f, out);
+    report_watts(f, HEC_STATE_HOST, out);
+    const struct hec_stat *clock = &f->device->readings.metric[HEC_GPU_SM_CLOCK];
+    if (share > HEC_QUIET_MOSTLY && clock->maximum > 0 && clock->median >= HEC_IDLE_CLOCKS * clock->maximum)
+        hec_finding_add(out, HEC_FACT(HELD_CLOCK, clock->median, clock->maximum));
+    out->confidence = HEC_IDLE_CONFIDENCE;
+    double made_again = fmin(1, ledger->rows[HEC_STATE_STARTUP].seconds / held);
+    hec_waits_save_seconds(f, held, 0, HEC_IDLE_HELD * (1 - made_again), 1, out);
+    out->states = 1u << HEC_STATE_HOST;
+    return true;
 }
 
 /* Nothing ran on it in the whole run. A trace with work on the device goes before what telemetry makes of the little that it
@@ -25,18 +60,23 @@ static bool never_used(const struct hec_facts *f) {
                              : hec_use_nothing(&f->device->readings) > 0;
 }
 
+/* How a command comes to fail by itself: it waits in vain, says where it was, cleans up. */
+static bool fails(const struct hec_facts *f) {
+    return hec_summary_failed(f->summary) && f->summary->exit_code < HEC_EXIT_SIGNAL;
+}
+
 bool hec_judge_idle(const struct hec_facts *f, struct hec_finding *out) {
     bool never = never_used(f);
-    double held = never && !f->device->ledger ? f->run_s : held_s(f), share = held / f->run_s, watts = NAN;
-    const struct hec_source_line *line = held_by(f);
+    double held = never && !f->device->ledger ? f->run_s : held_s(f), share = held / f->run_s;
+    const struct hec_source_line *line = held_by(f, HEC_STATE_TAIL);
     /* Packages' code there is a program that ends: workers are waited for, caches written. */
     bool ends = line && hec_source_rank(line->file) > 0;
-    if (f->device->readings.others == HEC_OTHERS_BUSY ||
-        (!never && f->device->after.seconds > 0 && f->device->after.engine > HEC_IDLE_MOST_ENGINE) ||
-        (!never && !(share >= HEC_IDLE_LEAST && held >= HEC_IDLE_LEAST_S && !ends)))
+    if (f->device->readings.others == HEC_OTHERS_BUSY)
         return false;
-    if (f->device->ledger && f->device->ledger->rows[HEC_STATE_TAIL].watts > 0)
-        watts = f->device->ledger->rows[HEC_STATE_TAIL].watts;
+    if (!never && !(share >= HEC_IDLE_LEAST && held >= HEC_IDLE_LEAST_S && !ends && !fails(f)))
+        return judge_between(f, out);
+    if (!never && f->device->after.seconds > 0 && f->device->after.engine > HEC_IDLE_MOST_ENGINE)
+        return false;
     if (never) {
         out->title = HEC_FACT(UNUSED, held);
         hec_finding_add(
@@ -47,12 +87,10 @@ bool hec_judge_idle(const struct hec_facts *f, struct hec_finding *out) {
     } else {
         out->title = HEC_FACT(HELD, held, share);
         hec_finding_add(out, HEC_FACT(LAST_ACTIVITY, held));
-        if (line && line->line > 0)
-            hec_finding_add_of(out, line->function, HEC_FACT(AT_LINE, line->line));
+        report_line(line, out);
         hec_waits_report_cores(f, out);
     }
-    if (isfinite(watts))
-        hec_finding_add(out, HEC_FACT(HELD_POWER, watts));
+    report_watts(f, HEC_STATE_TAIL, out);
     double most_mhz = f->device->readings.metric[HEC_GPU_SM_CLOCK].maximum;
     if (!never && most_mhz > 0 && f->device->after.sm_mhz >= HEC_IDLE_CLOCKS * most_mhz)
         hec_finding_add(out, HEC_FACT(HELD_CLOCK, f->device->after.sm_mhz, most_mhz));

@@ -2,13 +2,13 @@
 
 #include <math.h>
 
-/* Of a clock that is lowered until so much work in so much time keeps to the limit; the fractions are those that are saved. */
-static void lower(double watts, double limit_w, double *seconds, double *joules) {
+/* The fractions are those that are saved. Who claims too many seconds and who takes the clock for the same are off alike, in logarithms. */
+static void keep(double watts, double limit_w, double *seconds, double *joules) {
     double wanted = watts * (1 - *joules) / (1 - *seconds);
     if (!(*seconds < 1) || !(wanted > limit_w))
         return;
-    double clock = cbrt(limit_w / wanted);
-    *seconds = 1 - (1 - *seconds) / clock;
+    double half = sqrt(limit_w / wanted), clock = cbrt(half);
+    *seconds = 1 - (1 - *seconds) / half / clock;
     *joules = 1 - (1 - *joules) * clock * clock;
 }
 
@@ -28,8 +28,8 @@ void hec_power_limit_hold(const struct hec_facts *f, double of_seconds, double o
     struct hec_saving *s = &out->step_seconds, *j = &out->step_joules;
     if (!(f->device->readings.power_limit_w > 0) || !(watts > 0) || !(seconds.best > 0) || !isfinite(joules.best))
         return;
-    lower(watts, limit_w, &s->best, &j->best);
-    lower(watts, limit_w, &s->high, &j->high);
+    keep(watts, limit_w, &s->best, &j->best);
+    keep(watts, limit_w, &s->high, &j->high);
     s->low = fmin(s->low, s->best);
     s->high = fmax(s->high, s->best);
     j->high = fmax(j->high, j->best);

@@ -198,7 +198,9 @@ static void found_of(char *out, size_t size, const struct hec_summary *s, const 
     char what[256], sure[64] = "", title[HEC_FACT_SIZE];
     if (!hec_summary_traced(s))
         snprintf(sure, sizeof sure, " (%s, confidence %.2f)", rests_on(s) + 2, f->confidence);
-    if (f->cause != HEC_CAUSE_STRAGGLER && idled(what, sizeof what, s, f)) /* who waits is another one */
+    bool other = f->cause == HEC_CAUSE_STRAGGLER ||
+                 f->cause == HEC_CAUSE_IDLE; /* who waits is another one; it is not of the loop */
+    if (!other && idled(what, sizeof what, s, f))
         snprintf(out, size, "%s: %s%s", hec_cause_title(f->cause), what, sure);
     else
         snprintf(out, size, "%s%s", hec_title_words(title, f), sure);
