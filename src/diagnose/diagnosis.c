@@ -409,6 +409,8 @@ static int finish_devices(struct build *b, struct hec_meter *meter, struct found
 static int finish_lines(struct build *b, struct found *out) {
     struct hec_source_builder *source = b->source, *steady = b->steady_source, *setup = b->setup_source;
     b->source = b->steady_source = b->setup_source = NULL;
+    for (int i = 0; i < HEC_DEVICE_MAX; i++)
+        b->hold[i].longest.frame = hec_source_blame(source, b->hold[i].longest.frame);
     int err = hec_source_end(source, &out->ledger, HEC_DIAGNOSIS_LINES, &out->source);
     int other = hec_source_end(steady, &out->steady, HEC_DIAGNOSIS_LINES, &out->steady_source);
     int third = hec_source_end(setup, NULL, HEC_DIAGNOSIS_LINES, &out->setup_source);
@@ -464,6 +466,8 @@ static int hand_over(const struct found *found, const struct build *b, struct he
             int64_t waiting_ns = b->waiting_ns[d->readings.device.index];
             d->sharding_share = waiting_ns ? (double)b->sharding_ns[d->readings.device.index] / (double)waiting_ns : 0;
             d->hold = b->hold[d->readings.device.index].longest;
+            if (d->hold.frame)
+                hec_source_name(&b->pass->tables, d->hold.frame, &d->hold_line);
             d->compiling_s = (double)b->compiling_ns[d->readings.device.index] / HEC_NS_PER_S;
             d->launching_s = (double)b->launching_ns[d->readings.device.index] / HEC_NS_PER_S;
         }

@@ -66,6 +66,7 @@ struct hec_device_diagnosis {
         sharding_share; /* of what it waited for its host in the steady part (hec_state_sharded): of FSDP's own code, by stacks */
     double compiling_s;                /* that it waited while the program compiled, by its stacks; of the whole run */
     struct hec_hold hold;              /* without use, between two works */
+    struct hec_source_line hold_line;  /* where the program was then; line 0: unknown */
     struct hec_source_modules modules; /* what launched compute; empty where no ranges or operators are known */
 };
 

@@ -1,10 +1,11 @@
 """Findings, scale-out and what a trace would add, in the reports of runs on the simulated GPU."""
 import re
+import sys
 
 import jsonschema
 import pytest
 
-from conftest import BINARY, Hec, schema
+from conftest import BINARY, SIMULATED_GPU, Hec, schema
 
 SCHEMA = schema("report")
 
@@ -106,3 +107,40 @@ def test_a_device_that_is_held_between_two_works(hec, trace):
     hec("run", "-q", "-f", "--sim", "h200", f"--trace={trace}", "-o", "held.hec", "--", "sh", "-c",
         f"{hec.path} sim gemm_bf16:40000x50,wait_host:6000000 --seconds 8; exit 3")
     assert hec.report("held.hec")["headline"] == "the command failed: exit code 3"
+
+
+NOTEBOOK = SIMULATED_GPU + '''
+import time
+def work(times):
+    for _ in range(times):
+        ok(cuda.cuLaunchKernel(function, 100, 1, 1, 128, 1, 1, 0, stream, parameters, None))
+        ok(cuda.cuStreamSynchronize(stream))
+
+def computes(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        time.sleep(0.01)
+        work(1)
+
+def waits(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        time.sleep(0.05)
+
+work(2000)
+computes(5)
+waits(20)
+work(10)
+'''
+
+
+@pytest.mark.parametrize("trace", ["auto", "full"])
+def test_where_it_is_held(hec, trace):
+    """The line is of that time, not of other code of the program, and what that other code costs is its own."""
+    (hec.folder / "notebook.py").write_text(NOTEBOOK)
+    hec.ok("run", "-q", "--sim", "h200", f"--trace={trace}", "-o", "held.hec", "--", sys.executable, "notebook.py")
+    held, *others = hec.report("held.hec")["findings"]
+    assert held["cause"] == "idle" and [line["function"] for line in held["source"]] == ["waits"]
+    assert held["predicted"]["seconds_fraction"][1] == pytest.approx(0.95 * 20 / 26, abs=0.05)
+    host, = (finding for finding in others if finding["cause"] == "host")
+    assert host["predicted"]["seconds_fraction"][1] < 0.25

@@ -23,6 +23,7 @@ static void play(const char *text) {
         const struct hec_state_piece piece = {.start_ns = now_ms * 1000000,
                                               .end_ns = (now_ms + ms) * 1000000,
                                               .state = (uint8_t)(unseen ? HEC_STATE_UNKNOWN : state),
+                                              .frame = (uint32_t)now_ms + 1,
                                               .traced = !unseen};
         hec_hold_piece(&search, &piece);
         now_ms += ms;
@@ -39,6 +40,7 @@ TEST(the_longest_between_two_works) {
     is(4110, 9110);
     play("compute 600, host 2000, launch 10, host 2990, compute 10"); /* in pieces, with a little of another state */
     is(600, 5600);
+    assert_int_equal(search.longest.frame, 2610 + 1);              /* of its longest piece */
     play("compute 600, host 3000, copy 1, host 2500, compute 10"); /* copying is work */
     is(600, 3600);
 }

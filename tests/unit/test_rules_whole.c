@@ -690,20 +690,20 @@ TEST(held_between_two_works) {
     owns(HEC_STATE_HOST, HEC_CAUSE_NONE, 30);
     w.devices[0].hold = (struct hec_hold){50 * s, 80 * s};
     struct hec_saving part = {0, HEC_IDLE_HELD, 1};
-    struct whole e = {
-        HEC_IDLE_CONFIDENCE, seconds_of(30, part), joules_of(30, part), 1u << HEC_STATE_HOST, usual, false};
+    struct whole e = {HEC_IDLE_CONFIDENCE, seconds_of(30, part), joules_of(30, part), 0, usual, false};
     FINDS(HEC_CAUSE_IDLE, e, HEC_FACT(HELD_BETWEEN, 30, 0.3), HEC_FACT(HOST_CORES, 2, 16),
           HEC_FACT(HELD_POWER, idle_w.best));
     w.of[0].ledger.rows[HEC_STATE_STARTUP].seconds = 6;
     part.best = HEC_IDLE_HELD * 0.8;
     e.seconds = seconds_of(30, part);
     e.joules = joules_of(30, part);
-    w.of[0].lines[0] =
-        (struct hec_source_line){.state = HEC_STATE_HOST, .file = "/home/u/cell.py", .function = "read", .line = 7};
-    w.devices[0].source.count = 1;
+    w.devices[0].hold_line = (struct hec_source_line){.file = "/home/u/cell.py", .function = "read", .line = 7};
     d->metric[HEC_GPU_SM_CLOCK] = (struct hec_stat){.median = 1980, .maximum = 1980};
     FINDS(HEC_CAUSE_IDLE, e, HEC_FACT(HELD_BETWEEN, 30, 0.3), named(HEC_FACT(AT_LINE, 7), "read", NULL),
           HEC_FACT(HOST_CORES, 2, 16), HEC_FACT(HELD_POWER, idle_w.best));
+    assert_int_equal(w.finding.line_count, 1);
+    assert_int_equal(w.finding.lines[0].line, 7);
+    assert_string_equal(w.finding.lines[0].function, "read");
     w.devices[0].hold.to_ns = 101 * s; /* so long that the median is the clock then */
     find(HEC_CAUSE_IDLE);
     assert_int_equal(w.finding.evidence[w.finding.evidence_count - 1].what, HEC_EVIDENCE_HELD_CLOCK);

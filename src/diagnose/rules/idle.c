@@ -3,6 +3,7 @@
 #include "diagnose/rules/waits.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Everything after the last activity, whether traced or not. NAN: unknown. */
 static double held_s(const struct hec_facts *f) {
@@ -10,11 +11,11 @@ static double held_s(const struct hec_facts *f) {
     return f->device->ledger ? f->device->ledger->rows[HEC_STATE_TAIL].seconds : f->summary->seconds - to;
 }
 
-/* Where the program is meanwhile; NULL unknown. */
-static const struct hec_source_line *held_by(const struct hec_facts *f, enum hec_state state) {
+/* Where the program is after its last work; NULL unknown. */
+static const struct hec_source_line *held_by(const struct hec_facts *f) {
     const struct hec_source_lines *source = &f->device->source;
     for (int i = 0; i < source->count; i++) /* the largest share is first */
-        if (source->lines[i].state == state)
+        if (source->lines[i].state == HEC_STATE_TAIL)
             return &source->lines[i];
     return NULL;
 }
@@ -40,7 +41,15 @@ static bool judge_between(const struct hec_facts *f, struct hec_finding *out) {
     if (!ledger || in_steps || !(share >= HEC_IDLE_LEAST && held >= HEC_IDLE_LEAST_S))
         return false;
     out->title = HEC_FACT(HELD_BETWEEN, held, share);
-    report_line(held_by(f, HEC_STATE_HOST), out);
+    const struct hec_source_line *line = &f->device->hold_line;
+    report_line(line, out);
+    if (line->line > 0) {
+        struct hec_finding_line *at = &out->lines[out->line_count++];
+        memcpy(at->file, line->file, sizeof at->file);
+        memcpy(at->function, line->function, sizeof at->function);
+        at->line = line->line;
+        at->share = 1;
+    }
     hec_waits_report_cores(f, out);
     report_watts(f, HEC_STATE_HOST, out);
     const struct hec_stat *clock = &f->device->readings.metric[HEC_GPU_SM_CLOCK];
@@ -49,7 +58,6 @@ static bool judge_between(const struct hec_facts *f, struct hec_finding *out) {
     out->confidence = HEC_IDLE_CONFIDENCE;
     double made_again = fmin(1, ledger->rows[HEC_STATE_STARTUP].seconds / held);
     hec_waits_save_seconds(f, held, 0, HEC_IDLE_HELD * (1 - made_again), 1, out);
-    out->states = 1u << HEC_STATE_HOST;
     return true;
 }
 
@@ -68,7 +76,7 @@ static bool fails(const struct hec_facts *f) {
 bool hec_judge_idle(const struct hec_facts *f, struct hec_finding *out) {
     bool never = never_used(f);
     double held = never && !f->device->ledger ? f->run_s : held_s(f), share = held / f->run_s;
-    const struct hec_source_line *line = held_by(f, HEC_STATE_TAIL);
+    const struct hec_source_line *line = held_by(f);
     /* Packages' code there is a program that ends: workers are waited for, caches written. */
     bool ends = line && hec_source_rank(line->file) > 0;
     if (f->device->readings.others == HEC_OTHERS_BUSY)

@@ -269,7 +269,9 @@ int hec_predict(const struct hec_predictor *p, const struct hec_facts *f, struct
         return 0;
     struct answer a = answer_of(p, finding);
     bool code = a.edit == HEC_EDIT_HOST || a.edit == HEC_EDIT_DATA;
-    if (a.edit == HEC_EDIT_COUNT || (code && f && told_by_stacks(p, f)) ||
+    /* Without steps the schedule is of all of the run, what is held between two works with it, which rules leave out. */
+    bool holds = f && !f->device->steps.count && f->device->hold.to_ns > f->device->hold.from_ns;
+    if (a.edit == HEC_EDIT_COUNT || (code && f && (holds || told_by_stacks(p, f))) ||
         (a.edit == HEC_EDIT_CHECKPOINT && f && saves_otherwise(p, f)))
         return 0;
     if (a.edit == HEC_EDIT_FUSE && isnan(a.value)) /* nobody saw which kernels */

@@ -7,6 +7,7 @@
 
 struct hec_hold {
     int64_t from_ns, to_ns; /* both 0: none */
+    uint32_t frame;         /* of a stack sample in it; 0 none */
 };
 
 /* All zero at first. */
@@ -14,6 +15,8 @@ struct hec_hold_search {
     struct hec_hold longest;
     int64_t busy_ns;                   /* of the device's work so far */
     int64_t from_ns, host_ns, idle_ns; /* of the gap at hand; idle_ns 0: none */
+    int64_t longest_host_ns;           /* of its pieces of the program's own code */
+    uint32_t frame;                    /* of that one */
 };
 
 /* Pieces of one device, in order of time. */

@@ -163,15 +163,20 @@ static const struct hec_ledger_row *row_of(const struct hec_ledger *ledger, int 
     return NULL;
 }
 
+void hec_source_name(const struct hec_timeline_tables *tables, uint32_t blamed, struct hec_source_line *out) {
+    const struct hec_frame *f = &tables->frames[blamed];
+    out->line = f->line;
+    snprintf(out->file, sizeof out->file, "%s", hec_timeline_name(tables, f->file));
+    snprintf(out->function, sizeof out->function, "%s", hec_timeline_name(tables, f->function));
+}
+
 static void line_of(const struct hec_source_builder *b, const struct weight *w, double total_ns,
                     const struct hec_ledger *ledger, struct hec_source_line *out) {
-    const struct hec_frame *f = &b->tables->frames[w->frame];
     const struct hec_ledger_row *row = row_of(ledger, w->device, w->state);
     double share = (double)w->ns / total_ns;
     *out = (struct hec_source_line){
         .device = w->device,
         .state = (enum hec_state)w->state,
-        .line = f->line,
         .samples = w->samples,
         .pid = w->pid,
         .lead = (double)w->lead_ns / (double)w->ns,
@@ -179,8 +184,7 @@ static void line_of(const struct hec_source_builder *b, const struct weight *w, 
         .seconds = row ? share * row->seconds : NAN,
         .joules = row ? share * row->joules : NAN,
     };
-    snprintf(out->file, sizeof out->file, "%s", hec_timeline_name(b->tables, f->file));
-    snprintf(out->function, sizeof out->function, "%s", hec_timeline_name(b->tables, f->function));
+    hec_source_name(b->tables, w->frame, out);
 }
 
 /* Drops AFTER_SYNC on devices that have SYNC, and makes it SYNC on others. Returns how many slots are used, at the front. */

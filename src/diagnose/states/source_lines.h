@@ -41,6 +41,8 @@ struct hec_source_builder *hec_source_begin(const struct hec_timeline_tables *ta
 int hec_source_sample(struct hec_source_builder *builder, int device, const struct hec_state_sample *sample);
 /* Of a stack, by its innermost frame: the frame that is blamed; 0: none. */
 uint32_t hec_source_blame(struct hec_source_builder *builder, uint32_t frame);
+/* File, function and line of a frame that is blamed. */
+void hec_source_name(const struct hec_timeline_tables *tables, uint32_t blamed, struct hec_source_line *out);
 /* At most `most` lines of a state and device. The ledger may be NULL: seconds and joules are NAN then. Frees the
  * builder. 0 or HEC_ERR_NOMEM (then *out is empty). */
 int hec_source_end(struct hec_source_builder *builder, const struct hec_ledger *ledger, int most,
