@@ -324,8 +324,8 @@ def test_objects_end_where_the_program_ends_them(observe, torch_python):
     def hold(depth):
         thing = Thing()
         return hold(depth - 1) if depth else sum(range(20))
-    until = time.monotonic() + 3
-    while time.monotonic() < until:
+    stacks, until = sys.modules.get("_hec_hooks.stacks"), time.monotonic() + 3
+    while time.monotonic() < until or (stacks is not None and stacks._next_node < 500):  # on a busy machine it seldom comes to look
         for name in range(10):  # places that the sampler has not seen
             exec(f"def f{name}():\\n    return hold(15)\\nf{name}()")
         late += alive > 0
