@@ -457,9 +457,8 @@ TEST(test_instances) {
     mig_round(mj += 480000, 0, 1000);
     assert_int_equal(total(0, HEC_NODE_BUSY_MJ), busy);
     adds_up(0, since);
-    now_ns +=
-        10 *
-        S; /* a round that comes late, as on a busy machine: whoever looks between its readings sees what was there */
+    /* A round that comes late, as on a busy machine: whoever looks between its readings sees what was there. */
+    now_ns += 10 * S;
     node->sink.sample(node, HEC_GPU_ENERGY, 0, now_ns, mj += 800000);
     node->sink.sample(node, HEC_GPU_POWER, 0, now_ns, 80000);
     hec_node_tick(node, now_ns);
