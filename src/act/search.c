@@ -89,7 +89,8 @@ static bool is_covered(const struct hec_summary *run, const struct hec_candidate
         if (out->list[i].use.row == row)
             return true;
     for (int i = 0; row->place == HEC_LEVER_PLACE_PROGRAM && row->family[0] && (other = hec_lever_row(i)); i++)
-        if (other->place != row->place && strcmp(row->family, other->family) == 0 && can(run, other))
+        if (other->place != row->place && strcmp(row->family, other->family) == 0 && can(run, other) &&
+            (other->always || answered(run, other)))
             return true;
     return false;
 }

@@ -28,8 +28,8 @@ static bool brings_requests(const struct hec_facts *f) {
     return ledger && ledger->rows[HEC_STATE_REQUESTS].seconds >= HEC_COPY_ASKED_LEAST * f->run_s;
 }
 
-/* Part of the copying time that goes where copies run beside the rest: a step gets no shorter than they are, nor than the host takes for
- * it. What the host does while they run as it is, it does not wait. */
+/* Part of the copying time that goes where copies run beside the rest: a step gets no shorter than they are, nor than the host's part
+ * of it, which is all but what the host waits for the device. */
 static double beside_most(const struct hec_facts *f, const struct hec_waits *w) {
     const struct hec_call_facts *c = f->device->calls;
     double copies_s = w->owned_s[HEC_CAUSE_COPY], rest_s = w->whole_s - copies_s, waited_s = INFINITY;

@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-/* The fractions are those that are saved. Who claims too many seconds and who takes the clock for the same are off alike, in logarithms. */
+/* The fractions are those that are saved. Half of what is over the limit, in logarithms, is put down to seconds claimed too high, half to
+ * the clock. */
 static void keep(double watts, double limit_w, double *seconds, double *joules) {
     double wanted = watts * (1 - *joules) / (1 - *seconds);
     if (!(*seconds < 1) || !(wanted > limit_w))

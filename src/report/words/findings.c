@@ -199,7 +199,7 @@ static void found_of(char *out, size_t size, const struct hec_summary *s, const 
     if (!hec_summary_traced(s))
         snprintf(sure, sizeof sure, " (%s, confidence %.2f)", rests_on(s) + 2, f->confidence);
     bool other = f->cause == HEC_CAUSE_STRAGGLER ||
-                 f->cause == HEC_CAUSE_IDLE; /* who waits is another one; it is not of the loop */
+                 f->cause == HEC_CAUSE_IDLE; /* other devices wait; a hold is not of the loop */
     if (!other && idled(what, sizeof what, s, f))
         snprintf(out, size, "%s: %s%s", hec_cause_title(f->cause), what, sure);
     else
