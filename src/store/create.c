@@ -112,9 +112,38 @@ static int move_into_place(const char *temporary, const char *path, bool overwri
     return 0;
 }
 
+static bool has_companions(const char *path) {
+    bool has = false;
+    for (size_t i = 0; i < SUFFIXES && !has; i++) {
+        char *name = NULL;
+        struct stat st;
+        has = asprintf(&name, "%s%s", path, suffixes[i]) < 0 || lstat(name, &st) == 0;
+        free(name);
+    }
+    return has;
+}
+
+/* What lies beside an old file goes, the old file first: without its log it would be a broken one where this process is killed in
+ * between. What cannot be removed gives it back. */
+static int make_room(const char *temporary, const char *path, struct hec_why *why) {
+    char *aside = NULL;
+    if (!has_companions(path))
+        return HEC_OK;
+    if (asprintf(&aside, "%s.old", temporary) < 0)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    bool moved = rename(path, aside) == 0;
+    int err = moved || errno == ENOENT ? clear_companions(path, false, why) : fail_errno(why, path, errno);
+    if (moved && err != HEC_OK)
+        rename(aside, path);
+    else if (moved)
+        unlink(aside);
+    free(aside);
+    return err;
+}
+
 /* Without overwrite the name comes first: until it is ours, what lies beside it may be another run's. */
 static int place(const char *temporary, const char *path, bool overwrite, bool claim, struct hec_why *why) {
-    int err = overwrite ? clear_companions(path, false, why) : HEC_OK;
+    int err = overwrite ? make_room(temporary, path, why) : HEC_OK;
     if (err != HEC_OK)
         return err;
     int errnum = move_into_place(temporary, path, overwrite);

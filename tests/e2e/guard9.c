@@ -201,7 +201,9 @@ int main(int argc, char **argv) {
     for (int v = 0; v < VICTIMS; v++)
         printf(" %s %d%s", victims[v], killed[v], v + 1 < VICTIMS ? "," : "");
     printf("; settings were changed, or about to be, at %d kills\n", actuating);
-    if (!failures && nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
+    if (!failures && nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+        perror(folder);
         return 2;
+    }
     return failures > 0;
 }

@@ -160,7 +160,7 @@ static const char *check_file(const struct progress *progress, bool reported, st
 /* What is left where a kill falls between the making of the file and its naming. */
 static void remove_unfinished(void) {
     glob_t found;
-    if (glob(PATH ".*.new", 0, NULL, &found) != 0)
+    if (glob(PATH ".*.new*", 0, NULL, &found) != 0)
         return;
     for (size_t i = 0; i < found.gl_pathc; i++)
         unlink(found.gl_pathv[i]);

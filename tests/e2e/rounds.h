@@ -54,6 +54,8 @@ static inline pid_t process_of(const char *marker, const char *name) {
         if (name && (length != (ssize_t)strlen(name) + 1 || memcmp(text, name, strlen(name)) != 0))
             continue;
         length = read_of_process(process, "environ", text, sizeof text);
+        if (length == 0) /* of the program before, where it began another one between the opening and the reading */
+            length = read_of_process(process, "environ", text, sizeof text);
         if (length > 0 && memmem(text, (size_t)length, marker, strlen(marker)))
             found = atoi(process);
     }
