@@ -8,7 +8,9 @@
 #include "base/live.h"
 
 #include <errno.h>
+#include <sys/ptrace.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 EACH_TEST(folder_make, folder_remove)
 
@@ -207,6 +209,53 @@ TEST(what_lies_beside) {
             hec_create_remove(path);
             assert_int_equal(files(), 0);
         }
+    free(image.bytes);
+}
+
+/* A process that overwrites the file, killed as it enters its n-th system call. False where it ended before, or nobody may trace. */
+static bool killed_at(int n, const char *path, const struct hec_image *image) {
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+            _exit(1);
+        raise(SIGSTOP);
+        _exit(hec_create_write(path, true, image, NULL) == HEC_OK ? 0 : 1);
+    }
+    waitpid(pid, &status, 0);
+    for (int stop = 0; WIFSTOPPED(status) && stop < 2 * n; stop++) { /* one as it enters, one as it leaves */
+        ptrace(PTRACE_SYSCALL, pid, NULL, NULL);
+        waitpid(pid, &status, 0);
+    }
+    bool stopped = WIFSTOPPED(status);
+    kill(pid, SIGKILL);
+    if (stopped)
+        waitpid(pid, &status, 0);
+    return stopped;
+}
+
+/* An old file that holds something only in its log is whole, or gone. */
+TEST(killed_while_it_overwrites) {
+    struct hec_image image = image_of_none();
+    PATH(path, "run.hec");
+    int kills = 0, gone = 0, replaced = 0;
+    for (bool killed = true; killed; kills++) {
+        struct stat before, after;
+        assert_int_equal(hec_create_write(path, true, &image, &why), HEC_OK);
+        beside(path, "-wal", "pages");
+        beside(path, "-shm", "which");
+        assert_int_equal(stat(path, &before), 0);
+        killed = killed_at(kills + 1, path, &image);
+        if (stat(path, &after) != 0)
+            gone++;
+        else if (before.st_ino != after.st_ino)
+            replaced++;
+        else
+            assert_true(there(path, "-wal"));
+        if (kills == 0 && !killed)
+            skip(); /* nobody may trace here */
+    }
+    assert_true(kills > 8 && gone > 0 && replaced > 0);
     free(image.bytes);
 }
 
