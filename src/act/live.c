@@ -40,14 +40,14 @@ struct hec_live_search {
     uint32_t set; /* of the order at hand */
     int answers;  /* to the order at hand: each rank gives one */
     bool carried_out, trains;
-    int64_t ordered_ns, warm;
+    int64_t ordered_ns, switched_ns, warm;
     int unanswered;           /* steps since the order */
     int settle, anew;         /* steps to be left out; times that the block began anew */
     int64_t begin_ns, end_ns; /* of the block's steps */
     double steps, units;
     struct edges edges[HEC_DEVICE_MAX];
     struct hec_search_trial rows[HEC_LIVE_ROWS_MOST];
-    struct hec_orders_answer wrong[HEC_LIVE_ROWS_MOST];
+    struct hec_live_block blocks[HEC_LIVE_ROWS_MOST];
     uint64_t order_of[HEC_LIVE_ROWS_MOST];
     int count;
     bool says_failed; /* the program has said of a lever that it failed */
@@ -83,6 +83,14 @@ static void decide(struct hec_live_search *l, int64_t now_ns) {
 }
 
 static void add_row(struct hec_live_search *l, enum hec_search_fate fate, double cost, double speed) {
+    struct hec_live_block block = {.switching_s = NAN, .settling_s = NAN, .seconds = NAN};
+    if (l->carried_out)
+        block.switching_s = (double)(l->switched_ns - l->ordered_ns) / HEC_NS_PER_S;
+    if (fate == HEC_SEARCH_RAN) {
+        block.settling_s = (double)(l->begin_ns - l->switched_ns) / HEC_NS_PER_S;
+        block.seconds = (double)(l->end_ns - l->begin_ns) / HEC_NS_PER_S;
+    }
+    l->blocks[l->count] = block;
     l->order_of[l->count] = l->orders.number;
     l->rows[l->count++] =
         (struct hec_search_trial){.set = l->set, .fate = fate, .cost = cost, .speed = speed, .part = 1};
@@ -161,15 +169,16 @@ static void take_step(struct hec_live_search *l, const struct hec_activity *step
 /* The order is carried out, or its set computes something else or fails, and is out. */
 static void take_answer(struct hec_live_search *l, const struct hec_orders_answer *answer, int64_t t_ns) {
     if ((answer->wrong || answer->failed) && l->set && l->count < HEC_LIVE_ROWS_MOST) {
-        if (answer->wrong)
-            l->wrong[l->count] = *answer;
         add_row(l, HEC_SEARCH_FAILED, NAN, NAN);
+        if (answer->wrong)
+            l->blocks[l->count - 1].wrong = *answer;
         decide(l, t_ns);
         return;
     }
     if (++l->answers < ranks_of(l))
         return;
     l->carried_out = true;
+    l->switched_ns = t_ns;
     l->settle = SETTLE_STEPS * ranks_of(l);
     l->anew = 0;
     begin_block(l, t_ns);
@@ -307,8 +316,8 @@ const struct hec_search_trial *hec_live_search_rows(struct hec_live_search *live
     return live->rows;
 }
 
-struct hec_orders_answer hec_live_search_wrong(const struct hec_live_search *live, int i) {
-    return live->wrong[i];
+struct hec_live_block hec_live_search_block(const struct hec_live_search *live, int i) {
+    return live->blocks[i];
 }
 
 bool hec_live_search_says_failed(const struct hec_live_search *live) {

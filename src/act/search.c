@@ -378,9 +378,10 @@ static uint32_t live_bits(const struct hec_candidates *candidates) {
 
 /* A block of the program, as a trial. A lever that did nothing in it did so in each of its sets; so did one that failed, unless the program
  * said in which. */
-static int add_block(struct run *run, struct hec_search_trial row, struct hec_orders_answer wrong, bool says_failed,
+static int add_block(struct run *run, struct hec_search_trial row, struct hec_live_block lived, bool says_failed,
                      const struct hec_search_lived *seen, struct hec_why *why) {
     struct hec_search_outcome *out = run->out;
+    const struct hec_orders_answer *wrong = &lived.wrong;
     struct hec_lever_set levers;
     if (!hec_list_room(out->trials, out->count, out->capacity, 16))
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for the table of trials");
@@ -390,12 +391,13 @@ static int add_block(struct run *run, struct hec_search_trial row, struct hec_or
         row.fate = HEC_SEARCH_IDLE;
     const struct hec_trial_block unknown = {NAN, NAN, NAN, NAN};
     struct hec_searched *block = &out->trials[out->count++];
-    *block = (struct hec_searched){.set = row.set, .trial = row, .measured = {.steady = unknown, .run = unknown}};
+    *block = (struct hec_searched){
+        .set = row.set, .trial = row, .measured = {.steady = unknown, .run = unknown}, .block = lived};
     block->timed = !run->search->devices;
-    if (wrong.order && isinf(wrong.difference))
-        block->why = HEC_BECAUSE_OF(TRIAL_WRONG_WHOLLY, wrong.gradients);
-    else if (wrong.order)
-        block->why = HEC_BECAUSE_OF(TRIAL_WRONG, wrong.gradients, wrong.difference);
+    if (wrong->order && isinf(wrong->difference))
+        block->why = HEC_BECAUSE_OF(TRIAL_WRONG_WHOLLY, wrong->gradients);
+    else if (wrong->order)
+        block->why = HEC_BECAUSE_OF(TRIAL_WRONG, wrong->gradients, wrong->difference);
     else if (row.fate == HEC_SEARCH_FAILED)
         block->why = hec_reason_with(HEC_BECAUSE(TRIAL_RUNNING), row.set & seen->failed ? seen->text : "");
     hec_candidates_set(&run->search->candidates, row.set, &levers);
@@ -441,7 +443,7 @@ static int search_live(struct run *run, struct hec_trial_end *end, struct hec_wh
     if (err >= 0)
         run->watch->after_live(run->watch->context, count, end);
     for (int i = 0; i < count && err >= 0 && !end->asked; i++)
-        err = add_block(run, rows[i], hec_live_search_wrong(live, i), says_failed, &lived.seen, why);
+        err = add_block(run, rows[i], hec_live_search_block(live, i), says_failed, &lived.seen, why);
     hec_live_search_free(live);
     charge(run->out, &(struct hec_trial_block){.joules = lived.seen.joules, .seconds = lived.seen.seconds},
            end->seconds);

@@ -58,6 +58,7 @@ struct hec_searched {
     bool timed;                           /* its joules are not known: time stands for them */
     bool slow;                            /* ended for it did not come to its end in time */
     struct hec_reason why;                /* what its levers saw, or why it failed */
+    struct hec_live_block block;          /* of trial.part */
 };
 
 /* What measure found out beside the figures. */

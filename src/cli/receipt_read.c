@@ -168,6 +168,19 @@ static void read_tried(struct read *r, const json_t *t) {
     hec_receipt_add_tried(r->receipt, &tried);
 }
 
+static void read_block(struct read *r, const json_t *b) {
+    struct hec_receipt_block block = {
+        .failed = json_is_true(at(b, "failed")),
+        .switching_s = number(b, "switching_s"),
+        .settling_s = number(b, "settling_s"),
+        .seconds = number(b, "seconds"),
+        .joules_per_unit = number(b, "joules_per_unit"),
+        .units_per_second = number(b, "units_per_second"),
+    };
+    string(r, b, "levers", block.levers, sizeof block.levers);
+    hec_receipt_add_block(r->receipt, &block);
+}
+
 static void read_trial(struct read *r, const json_t *t) {
     struct hec_experiment_trial trial = {
         .pair = json_is_null(at(t, "pair")) ? -1 : (int)integer(r, t, "pair", PAIRS_MOST),
@@ -193,7 +206,7 @@ static void read_trial(struct read *r, const json_t *t) {
 
 static void read_all(struct read *r, const json_t *root) {
     struct hec_receipt *out = r->receipt;
-    const json_t *trials = at(root, "trials"), *tried = at(root, "tried");
+    const json_t *trials = at(root, "trials"), *tried = at(root, "tried"), *blocks = at(root, "blocks");
     const char *folder = json_string_value(at(root, "folder"));
     string(r, root, "created", out->created, sizeof out->created);
     string(r, root, "hec_version", out->hec_version, sizeof out->hec_version);
@@ -210,6 +223,8 @@ static void read_all(struct read *r, const json_t *root) {
     read_conditions(r, at(root, "conditions"));
     for (size_t i = 0; i < json_array_size(tried) && !out->error; i++)
         read_tried(r, json_array_get(tried, i));
+    for (size_t i = 0; i < json_array_size(blocks) && !out->error; i++) /* not in older ones */
+        read_block(r, json_array_get(blocks, i));
     for (size_t i = 0; i < json_array_size(trials) && !out->error; i++)
         read_trial(r, json_array_get(trials, i));
     if (!r->err && !out->command[0].count)

@@ -101,6 +101,21 @@ static void add_row(struct hec_receipt *receipt, const struct hec_search *search
     hec_receipt_add_tried(receipt, &row);
 }
 
+static void add_block(struct hec_receipt *receipt, const struct hec_search *search, const struct hec_searched *t) {
+    struct hec_lever_set levers;
+    struct hec_receipt_block row = {
+        .failed = t->trial.fate == HEC_SEARCH_FAILED,
+        .switching_s = t->block.switching_s,
+        .settling_s = t->block.settling_s,
+        .seconds = t->block.seconds,
+        .joules_per_unit = !t->timed ? t->trial.cost : NAN,
+        .units_per_second = t->trial.speed,
+    };
+    hec_candidates_set(&search->candidates, t->set, &levers);
+    hec_lever_set_text(&levers, row.levers);
+    hec_receipt_add_block(receipt, &row);
+}
+
 int hec_try_fill(struct hec_receipt *receipt, const struct hec_search *search, const struct hec_search_outcome *outcome,
                  uint32_t kept) {
     struct hec_search_trial *table = hec_search_table(outcome);
@@ -112,6 +127,8 @@ int hec_try_fill(struct hec_receipt *receipt, const struct hec_search *search, c
             before |= outcome->trials[k].set == outcome->trials[i].set;
         if (!before)
             add_row(receipt, search, &outcome->trials[i], table, (int)outcome->count, kept);
+        if (outcome->trials[i].trial.part)
+            add_block(receipt, search, &outcome->trials[i]);
     }
     free(table);
     return receipt->error;

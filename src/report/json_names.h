@@ -26,6 +26,7 @@
 #define HEC_JSON_NAME_KNOWN(key, names, known, value, meaning)
 #define HEC_JSON_OBJECT(key, object, arguments, meaning)
 #define HEC_JSON_LIST(key, object, rows, meaning)
+#define HEC_JSON_LIST_LATER(key, object, rows, meaning)
 #define HEC_JSON_ROWS(function, parameters, count, when, row)
 #define HEC_JSON_END
 #include HEC_JSON_TABLE

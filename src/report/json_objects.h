@@ -17,6 +17,7 @@
     json_object_set_new(fields, #key, (known) ? json_string(name_##names((int)(value))) : json_null());
 #define HEC_JSON_OBJECT(key, object, arguments, meaning) json_object_set_new(fields, #key, json_##object arguments);
 #define HEC_JSON_LIST(key, object, rows, meaning) json_object_set_new(fields, #key, rows);
+#define HEC_JSON_LIST_LATER HEC_JSON_LIST
 #define HEC_JSON_ROWS(function, parameters, count, when, row)                                                          \
     static json_t *function parameters {                                                                               \
         json_t *rows = json_array();                                                                                   \

@@ -39,6 +39,7 @@ static const struct hec_json_row hec_json_rows[] = {
     {NAME, #key, meaning, true, NULL, name_##names, COUNT_##names},
 #define HEC_JSON_OBJECT(key, object, arguments, meaning) {OBJECT, #key, meaning, false, #object, NULL, 0},
 #define HEC_JSON_LIST(key, object, rows, meaning) {LIST, #key, meaning, false, #object, NULL, 0},
+#define HEC_JSON_LIST_LATER(key, object, rows, meaning) {LIST, #key, meaning, true, #object, NULL, 0},
 #define HEC_JSON_ROWS(function, parameters, count, when, row)
 #define HEC_JSON_END
 #include HEC_JSON_TABLE

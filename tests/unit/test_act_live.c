@@ -354,7 +354,11 @@ TEST(what_computes_something_else_is_out) {
     const struct hec_search_trial *rows = play(&w, &live, &count);
     assert_int_equal(best_of(&w, rows, count, false), 2);
     for (int i = 0; i < count; i++) {
-        struct hec_orders_answer wrong = hec_live_search_wrong(live, i);
+        struct hec_live_block block = hec_live_search_block(live, i);
+        struct hec_orders_answer wrong = block.wrong;
+        assert_true(rows[i].fate == HEC_SEARCH_FAILED
+                        ? isnan(block.switching_s) && isnan(block.settling_s) && isnan(block.seconds)
+                        : block.switching_s > 0 && block.switching_s < 1 && block.settling_s > 0 && block.seconds >= 2);
         assert_int_equal(rows[i].fate == HEC_SEARCH_FAILED, (rows[i].set & 4) != 0);
         assert_int_equal(wrong.order != 0, (rows[i].set & 4) != 0);
         assert_true(!wrong.order || (wrong.gradients && wrong.difference == 0.25));

@@ -79,6 +79,11 @@ static void receipt_make(struct hec_receipt *r, int pairs) {
         hec_receipt_add_tried(r, &base);
         hec_receipt_add_tried(r, &kept);
         hec_receipt_add_tried(r, &failed);
+        struct hec_receipt_block on = {"bf16_autocast", false, 0.5, 3, 2, 0.09, 5100},
+                                 gone = {.levers = "compile", .failed = true};
+        gone.switching_s = gone.settling_s = gone.seconds = gone.joules_per_unit = gone.units_per_second = NAN;
+        hec_receipt_add_block(r, &on);
+        hec_receipt_add_block(r, &gone);
         r->plan.spent_joules = 1200;
         r->plan.spent_seconds = 100;
     }

@@ -87,6 +87,15 @@ void hec_receipt_add_tried(struct hec_receipt *receipt, const struct hec_receipt
     receipt->tried[receipt->tried_count++] = *tried;
 }
 
+void hec_receipt_add_block(struct hec_receipt *receipt, const struct hec_receipt_block *block) {
+    struct hec_receipt_block *list =
+        room(receipt, receipt->blocks, receipt->block_count, sizeof *list, HEC_RECEIPT_TRIALS_MOST);
+    if (!list)
+        return;
+    receipt->blocks = list;
+    receipt->blocks[receipt->block_count++] = *block;
+}
+
 void hec_receipt_add_trial(struct hec_receipt *receipt, const struct hec_experiment_trial *trial) {
     struct hec_experiment_trial copied = *trial; /* it may be one of the list */
     struct hec_experiment_trial *list =
@@ -125,6 +134,7 @@ void hec_receipt_free(struct hec_receipt *receipt) {
     free_words(&receipt->covered);
     free_words(&receipt->left);
     free(receipt->tried);
+    free(receipt->blocks);
     free(receipt->trials);
     *receipt = (struct hec_receipt){.error = HEC_OK};
 }

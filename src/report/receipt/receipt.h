@@ -47,6 +47,14 @@ struct hec_receipt_tried {
     char text[HEC_RECEIPT_TRIED];             /* what it saw, or why it failed; "": nothing */
 };
 
+/* A block of steps of the program in which `hec try` switched levers. */
+struct hec_receipt_block {
+    char levers[HEC_RECEIPT_LEVERS];         /* "": none was on */
+    bool failed;                             /* the set is out by it */
+    double switching_s, settling_s, seconds; /* as in act/live.h; NAN: not known */
+    double joules_per_unit, units_per_second;
+};
+
 enum hec_receipt_writes { HEC_RECEIPT_IN_PLACE, HEC_RECEIPT_ON_DISK, HEC_RECEIPT_IN_MEMORY, HEC_RECEIPT_WRITES };
 /* As act/trials.h has them. */
 enum hec_receipt_caches {
@@ -86,6 +94,8 @@ struct hec_receipt {
     char unit[64];                   /* of work; "": none known of all trials */
     struct hec_receipt_tried *tried; /* by `hec try`; owned */
     int tried_count;
+    struct hec_receipt_block *blocks; /* in the order in which they came; owned */
+    int block_count;
     struct hec_experiment_plan plan;
     struct hec_experiment_trial *trials; /* in the order in which they ran; owned */
     int trial_count;
@@ -134,6 +144,7 @@ struct hec_receipt_reading {
 };
 char *hec_receipt_read_word(struct hec_receipt_reading *reading, const char *value, int *withheld);
 void hec_receipt_add_tried(struct hec_receipt *receipt, const struct hec_receipt_tried *tried);
+void hec_receipt_add_block(struct hec_receipt *receipt, const struct hec_receipt_block *block);
 void hec_receipt_add_trial(struct hec_receipt *receipt, const struct hec_experiment_trial *trial);
 
 /* The same of a trial, of which the others say the same: each value once, joined by "; ". */
