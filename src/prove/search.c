@@ -13,16 +13,16 @@ static double log_of(const struct hec_search_trial *t, enum figure figure) {
 
 /* ---- against the base ---- */
 
-static bool is_base(const struct hec_search_trial *t, enum figure figure, int part) {
-    return t->set == 0 && t->part == part && isfinite(log_of(t, figure));
+static bool ran(const struct hec_search_trial *t, uint32_t set, enum figure figure, int part) {
+    return t->set == set && t->part == part && isfinite(log_of(t, figure));
 }
 
 /* The base as it was when trial `at` ran: between its neighbours in time. */
 static double base_at(const struct hec_search_trial *trials, int count, int at, enum figure figure) {
     int before = at, after = at, part = trials[at].part;
-    while (before >= 0 && !is_base(&trials[before], figure, part))
+    while (before >= 0 && !ran(&trials[before], 0, figure, part))
         before--;
-    while (after < count && !is_base(&trials[after], figure, part))
+    while (after < count && !ran(&trials[after], 0, figure, part))
         after++;
     double left = before >= 0 ? log_of(&trials[before], figure) : NAN;
     double right = after < count ? log_of(&trials[after], figure) : NAN;
@@ -31,30 +31,38 @@ static double base_at(const struct hec_search_trial *trials, int count, int at, 
     return left + (right - left) * (at - before) / (after - before);
 }
 
-/* Sum of squares around the mean of a part's trials of the base; *freedom 0: not known. */
-static double squares_of(const struct hec_search_trial *trials, int count, enum figure figure, int part, int *freedom) {
+/* Sum of squares around the mean of a part's trials of a set; *freedom 0: not known. */
+static double squares_of(const struct hec_search_trial *trials, int count, uint32_t set, enum figure figure, int part, int *freedom) {
     double sum = 0, squares = 0;
     int n = 0;
     for (int i = 0; i < count; i++)
-        if (is_base(&trials[i], figure, part)) {
+        if (ran(&trials[i], set, figure, part)) {
             sum += log_of(&trials[i], figure);
             n++;
         }
     for (int i = 0; i < count; i++)
-        if (is_base(&trials[i], figure, part))
+        if (ran(&trials[i], set, figure, part))
             squares += pow(log_of(&trials[i], figure) - sum / n, 2);
     *freedom = n > 1 ? n - 1 : 0;
     return squares;
 }
 
-/* Standard deviation of a trial of the base, within its part; *freedom 0: not known. */
+static bool is_first(const struct hec_search_trial *trials, int at) {
+    for (int i = 0; i < at; i++)
+        if (trials[i].set == trials[at].set && trials[i].part == trials[at].part)
+            return false;
+    return true;
+}
+
+/* Standard deviation of a trial, by those of the same set in the same part: the base's alone are few. *freedom 0: not known. */
 static double spread(const struct hec_search_trial *trials, int count, enum figure figure, int *freedom) {
     double squares = 0;
     *freedom = 0;
-    for (int part = 0, more; part < HEC_SEARCH_PARTS; part++) {
-        squares += squares_of(trials, count, figure, part, &more);
-        *freedom += more;
-    }
+    for (int i = 0, more; i < count; i++)
+        if (is_first(trials, i)) {
+            squares += squares_of(trials, count, trials[i].set, figure, trials[i].part, &more);
+            *freedom += more;
+        }
     return *freedom ? sqrt(squares / *freedom) : NAN;
 }
 
@@ -156,7 +164,7 @@ static struct hec_search_step end_with(const struct hec_search_plan *plan, const
 /* By how much the log of a set's cost has to be lower, to be better: a trial is one figure, a set of blocks the mean of some. */
 static double gain_of(const struct hec_search_trial *trials, int count, int part) {
     int freedom;
-    double squares = squares_of(trials, count, COST, part, &freedom);
+    double squares = squares_of(trials, count, 0, COST, part, &freedom);
     double times = part && freedom ? fmax(HEC_SEARCH_NOISE, hec_student_quantile(0.975, freedom)) : 0;
     double floor = times > 0 ? times * sqrt(squares / freedom / HEC_SEARCH_BLOCKS) : 0;
     return fmax(HEC_SEARCH_GAIN, floor);

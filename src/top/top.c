@@ -11,6 +11,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <malloc.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,7 +21,7 @@
 #include <unistd.h>
 
 #define OPEN_NS (60 * HEC_NS_PER_S)  /* to wait for a driver: eight devices that were asleep take 10 s */
-#define LISTED_NS (5 * HEC_NS_PER_S) /* a driver that lists no processes has none after that either */
+#define LISTED_NS (5 * HEC_NS_PER_S) /* a driver that lists no processes, or says no watts, has none after that either */
 #define WASTE_TICKS 8 /* intervals before the first lines of who wastes: a verdict takes several readings */
 #define FIRST_NS (200 * HEC_NS_PER_MS) /* until devices are there, mostly: then the screen is drawn again */
 #define TEXT_MAX (16u << 20)
@@ -153,8 +154,15 @@ static void run_screen(struct top *top) {
     }
 }
 
+static bool has_watts(const struct hec_top_state *state) {
+    bool has = true;
+    for (int i = 0; i < state->device_count; i++)
+        has &= !state->devices[i].up || !isnan(state->devices[i].power_w);
+    return has;
+}
+
 /* Rates need two readings, so the first lines come after one interval and a half; causes need more. On a busy machine processes may not
- * be listed by then: they are waited for. */
+ * be listed by then, nor every device have been read: they are waited for. */
 static void run_lines(struct top *top) {
     int64_t interval_ns = top->options->interval_ns, due_ns = hec_clock_mono_ns() + OPEN_NS;
     int left = top->options->waste ? WASTE_TICKS : 1;
@@ -166,7 +174,7 @@ static void run_lines(struct top *top) {
         if (top->done)
             return;
         tick(top);
-        if (left-- > 0 || (due_ns < listed_ns && !hec_node_divided(top->node)))
+        if (left-- > 0 || (due_ns < listed_ns && !(hec_node_divided(top->node) && has_watts(&top->state))))
             continue;
         listed_ns = 0;
         print_snapshot(top);

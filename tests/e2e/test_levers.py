@@ -1,6 +1,7 @@
 """`hec levers`, `--with` and `hec try` on the simulated GPU."""
 import contextlib
 import json
+import os
 import pathlib
 import re
 import signal
@@ -10,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import BINARY, HANGS_S, ROOT
+from conftest import BINARY, CLOCK, HANGS_S, ROOT
 from test_ab import layers_work
 
 # A command that does other work under a lever, as the program of a library that reads the variable does.
@@ -177,12 +178,12 @@ def test_try_says_how_to_keep(hec, place):
 
 def test_try_interrupted_in_its_proof(hec, place):
     """What the search found is printed; nothing is called kept."""
-    child = hec.popen("try", "--sim", "h200", *place, *SAVES, "--seconds", "4", "--", *CAPPED,
-                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    child = hec.popen("try", "--sim", "h200", *place, *SAVES, "--seconds", "60", "--", *CAPPED,
+                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "LD_PRELOAD": CLOCK})
     for line in child.stderr:
         if "power_cap=400" in line:
             break
-    time.sleep(1)
+    time.sleep(0.2)  # of the minute of the proof's first trial, played in some seconds
     child.send_signal(signal.SIGINT)
     out, _ = child.communicate(timeout=HANGS_S)
     assert child.returncode == -signal.SIGINT and "it was interrupted before anything was proven" in words_of(out), out

@@ -492,6 +492,71 @@ for at in sorted({1, 2, 3, *(drawn.randrange(1, lines - 50) for _ in range(40))}
 """)
 
 
+DEVICE = """
+class Event:
+    '''Of a device that takes a millisecond for each step, and a host that does not wait for it.'''
+    clock = free_ns = 0
+    def __init__(self, enable_timing):
+        pass
+    def record(self):
+        Event.free_ns = self.ns = max(Event.free_ns, Event.clock) + 1000000
+    def query(self):
+        return Event.clock >= self.ns
+    def synchronize(self):
+        Event.clock = max(Event.clock, self.ns)
+    def elapsed_time(self, other):
+        return (other.ns - self.ns) * 1e-6
+
+class Torch:
+    class cuda:
+        device, capturing = 0, False
+        is_initialized = staticmethod(lambda: True)
+        current_device = staticmethod(lambda: Torch.cuda.device)
+        is_current_stream_capturing = staticmethod(lambda: Torch.cuda.capturing)
+Torch.cuda.Event = Event
+
+with levers("set_to_none"):
+    pass
+core, finished = (sys.modules["_hec_levers." + name] for name in ("core", "finished"))
+real, told = (core.hooks.torch, core.hooks.now_ns), []
+steps = finished.Finished(lambda unit, units, source, t_ns: told.append(t_ns) or 1)
+def step(host_ns):
+    Event.clock += host_ns
+    steps.step(b"sample", 4.0, 1, Event.clock)
+"""
+
+
+def test_steps_are_told_when_the_device_has_finished_them(run):
+    """However far the host is ahead; in their order; by the host's time where a stream cannot be marked."""
+    run(DEVICE + """
+core.hooks.torch, core.hooks.now_ns = Torch, lambda: Event.clock
+try:
+    for _ in range(20):  # ten times as fast as the device, which has been waited for once
+        step(100000)
+    at = steps.first.ns + 1000000
+    assert told == [at] and steps.first_ns == steps.first.ns == 1100000, told
+    steps.wait()
+    assert told == [at + 1000000 * i for i in range(20)], told
+    del told[:]
+    for _ in range(5):  # slower than the device: it has been idle
+        step(3000000)
+    steps.wait()
+    assert [b - a for a, b in zip(told, told[1:])] == [3000000] * 4, told
+    del told[:]
+    Torch.cuda.capturing = True
+    step(500000)
+    Torch.cuda.capturing, Torch.cuda.device = False, 1
+    step(500000)
+    assert told == [Event.clock - 500000, Event.clock]
+    Torch.cuda.device, finished.WAITING_MOST = 0, 10
+    for _ in range(100):
+        step(1000)
+    assert len(steps.waiting) <= 10 and sorted(told) == told and len(told) > 80
+finally:
+    core.hooks.torch, core.hooks.now_ns = real
+""")
+
+
 def test_a_fork_and_a_missing_page(run):
     """A child goes on without orders; a page that is not there costs the levers, not the program."""
     run("""

@@ -13,6 +13,10 @@ switched by this.
 SIGSTOP, with its sensors and its sampler of stacks), or several of them, as tracer+hooks, which is the default. Of a list each
 has its pairs in turn, and its line. tracer+hooks+observer is what observing costs outside of CUPTI's glimpse. ranks, many:
 DistributedDataParallel of large and of many small layers; all ranks switch together, and the first one prints.
+armed: levers that are armed and never on, as in a live search of `hec try` before its first order; of one process, with a page of
+nothing but zeros:
+
+    head -c 4096 /dev/zero > PAGE; HEC_LIVE=$PWD/PAGE hec run --with bf16_autocast,cuda_graphs,tf32 -- bench/gpu/harmless/turns.py launch --switch armed
 
 --step: single steps in turns, each waited for, fifty times as many pairs. The hooks then stay in PyTorch and return at
 once, and the sampler of stacks runs on: what both cost is not in these figures.
@@ -173,6 +177,20 @@ class Flags:
             self.hec.hooks.core.installed = on
 
 
+class Armed:
+    """What armed levers do at each step: look whether there is an order."""
+
+    def __init__(self):
+        self.live = next((module for name, module in list(sys.modules.items()) if name.endswith("levers.live")), None)
+        if not self.live or not self.live._switcher:
+            sys.exit("turns: no lever is armed: HEC_LIVE and --with, as --help says")
+        self.library = self.live.core.hooks.library
+        self.armed = self.library.step
+
+    def set(self, on):
+        self.library.step = self.armed if on else self.live._inner
+
+
 class Parts:
     """What one word of --switch names."""
 
@@ -180,16 +198,19 @@ class Parts:
         from switch import Hec
 
         self.name, words = name, name.split("+")
-        unknown = set(words) - {"tracer", "hooks", "observer"}
+        unknown = set(words) - {"tracer", "hooks", "observer", "armed"}
         if unknown:
             sys.exit(f"turns: not known: {', '.join(unknown)}")
         self.hec = Hec(hooks="hooks" in words, tracer="tracer" in words)
         self.observer = Observer() if "observer" in words and first else None  # one for all ranks
         self.inside = Flags(self.hec) if step else self.hec
+        self.levers = Armed() if "armed" in words else None
         self.found = {"wall": [], "cpu": []}
 
     def set(self, on):
         self.inside.set(on)
+        if self.levers:
+            self.levers.set(on)
         if self.observer:
             self.observer.set(on)
 

@@ -21,7 +21,7 @@ import struct
 import sys
 from typing import Any, Callable, Dict, List, Optional
 
-from . import core, ranks, shadow
+from . import core, finished, ranks, shadow
 
 SIZE = 4096
 CHANGES, FROM, WANTED, WANTED_MAX = 8, 16, 64, 1024
@@ -73,20 +73,20 @@ class Switcher:
         self.armed: "Dict[str, Armed]" = {}
         self.acknowledged = 0
         self.steps = 0
-        self.stepped = False
         self.read = bytes(8)  # of the number: the last that was carried out
+        self.on = False  # any lever
+        self.measured = False  # an order was carried out: steps are of a block
+        self.finished = finished.Finished(core.hooks.library.step)
         self.pid = os.getpid()
         self.judged: "Dict[str, Optional[shadow.Wrong]]" = {}  # by the set
         self.unfit = ""  # why a set was not compared
 
-    def step(self, source: int) -> None:
-        """One has ended: of the optimizer, where there is one."""
-        self.stepped = source == core.optimizers.library.OPTIMIZER or not core.hooks.optimizer_seen
-        self.steps += self.stepped
+    def has_work(self) -> bool:
+        """At a step: an order has come, or a lever of the set that is on may have failed."""
+        return bool(self.page[:8] != self.read or self.on)
 
     def boundary(self, module: Any, inner: Any, args: tuple, kwargs: dict) -> None:
         """Before a call of an outermost module, after a step."""
-        self.stepped = False
         if any(armed.on and armed.lever.state == "failed" for armed in self.armed.values()) and self._is_alone():
             self._failed()
         if self.page[:8] == self.read:
@@ -96,11 +96,11 @@ class Switcher:
             return
         (changes,) = struct.unpack_from("=I", self.page, CHANGES)
         wanted = self.page[WANTED : WANTED + WANTED_MAX].partition(b"\0")[0].decode("utf-8", "replace")
-        if self._number() != number:  # it is being written
-            self.stepped = True
+        if self._number() != number:  # it is being written: the next boundary sees it
             return
         if not self._is_agreed(number):
             return
+        self.finished.wait()  # what comes after the switch is of the new set
         began_ns = core.hooks.now_ns()
         names = [word.partition("=")[0] for word in wanted.split(",") if word]
         if names and wanted not in self.judged:
@@ -110,6 +110,7 @@ class Switcher:
         failed = self._is_alone() and any(name in self.armed and self.armed[name].lever.state == "failed" for name in names)
         self._switch([] if wrong or failed else names)
         self.read = struct.pack("=Q", number)
+        self.measured = True
         answer = "wrong/%d/%s/%.3g" % (number, wrong.what, wrong.difference) if wrong else "failed/%d" % number if failed else "switch/%d" % number
         core.hooks.library.interval(answer.encode(), began_ns, core.hooks.now_ns())
 
@@ -177,6 +178,7 @@ class Switcher:
                 armed.switch(armed.on and name in wanted)
             for name, armed in self.armed.items():
                 armed.switch(name in wanted)
+        self.on = any(armed.on for armed in self.armed.values())
 
 
 _switcher: "Optional[Switcher]" = None
@@ -198,26 +200,32 @@ def arms(lever: core.Lever, module: Any) -> bool:
 
 def _watch(switcher: Switcher) -> None:
     global _inner
-    library = core.hooks.library
+    hooks, library = core.hooks, core.hooks.library
     inner = _inner = library.step
+    optimizer = core.optimizers.library.OPTIMIZER
 
     def step(unit: bytes, units: float, source: int, t_ns: int) -> int:
-        switcher.step(source)
+        """One has ended: of the optimizer, where there is one. All that most steps do here before the first order is to look at the page."""
+        if source == optimizer or not hooks.optimizer_seen:
+            switcher.steps += 1
+            _outermost.before_call = before_call if switcher.has_work() else None
+        else:
+            _outermost.before_call = None
+        if switcher.measured:
+            return switcher.finished.step(unit, units, source, t_ns)
         return int(inner(unit, units, source, t_ns))
 
     def before_call(module: Any, inner: Any, args: tuple, kwargs: dict) -> None:
-        if not switcher.stepped:
-            return
+        _outermost.before_call = None
         try:
             switcher.boundary(module, inner, args, kwargs)
         except Exception as error:
             if core.of_a_signal(error):
                 raise
-            _outermost.before_call = None
+            library.step = _inner
             core.hooks.failed("live levers", error)
 
     library.step = step
-    _outermost.before_call = before_call
 
 
 def off() -> None:

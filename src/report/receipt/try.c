@@ -21,7 +21,7 @@ static const struct hec_receipt_tried *too_slow(const struct hec_receipt *r) {
     return found;
 }
 
-/* The set that the search found best, which saves less than is worth a proof; NULL: there is none. */
+/* The set that the search found best, which is not worth a proof; NULL: there is none. */
 static const struct hec_receipt_tried *too_little(const struct hec_receipt *r) {
     const struct hec_receipt_tried *found = NULL;
     for (int i = 0; i < r->tried_count; i++)
@@ -54,6 +54,11 @@ static void put_nothing(struct hec_page *page, const struct hec_try_report *repo
             "nothing: what saves joules here makes it slower by more than %.3g %% (--max-slowdown allows more): "
             "%s takes %.0f %% fewer",
             100 * report->slowdown_most, slow->levers, 100 * (1 - slow->joules[1]));
+    else if (little && !report->interrupted && !report->unproven && little->joules[1] <= 1 - r->plan.saving_least)
+        hec_page_row(page, 0, "Kept", HEC_TONE_BOLD,
+                     "nothing: what helped most takes %.0f %% fewer joules, in so few blocks that it may be chance "
+                     "(--budget-seconds allows more): %s",
+                     100 * (1 - little->joules[1]), little->levers);
     else if (little && !report->interrupted && !report->unproven)
         hec_page_row(page, 0, "Kept", HEC_TONE_BOLD,
                      "nothing: what helped most saves less than %.3g %% (--min-saving asks for less): %s",
