@@ -32,7 +32,8 @@ static double base_at(const struct hec_search_trial *trials, int count, int at, 
 }
 
 /* Sum of squares around the mean of a part's trials of a set; *freedom 0: not known. */
-static double squares_of(const struct hec_search_trial *trials, int count, uint32_t set, enum figure figure, int part, int *freedom) {
+static double squares_of(const struct hec_search_trial *trials, int count, uint32_t set, enum figure figure, int part,
+                         int *freedom) {
     double sum = 0, squares = 0;
     int n = 0;
     for (int i = 0; i < count; i++)

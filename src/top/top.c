@@ -20,9 +20,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define OPEN_NS (60 * HEC_NS_PER_S)  /* to wait for a driver: eight devices that were asleep take 10 s */
-#define LISTED_NS (5 * HEC_NS_PER_S) /* a driver that lists no processes, or says no watts, has none after that either */
-#define WASTE_TICKS 8 /* intervals before the first lines of who wastes: a verdict takes several readings */
+#define OPEN_NS (60 * HEC_NS_PER_S) /* to wait for a driver: eight devices that were asleep take 10 s */
+#define LISTED_NS                                                                                                      \
+    (5 * HEC_NS_PER_S) /* a driver that lists no processes, or says no watts, has none after that either */
+#define WASTE_TICKS 8  /* intervals before the first lines of who wastes: a verdict takes several readings */
 #define FIRST_NS (200 * HEC_NS_PER_MS) /* until devices are there, mostly: then the screen is drawn again */
 #define TEXT_MAX (16u << 20)
 #define LINE_COLUMNS 160 /* of lines that go to no terminal */

@@ -6,6 +6,7 @@
 #include "prove_worlds.h"
 #include "report/receipt/digest.h"
 #include "report/receipt/receipt.h"
+#include "report/receipt/try.h"
 #include "report/receipt/words.h"
 #include "report_json.h"
 
@@ -195,6 +196,38 @@ TEST(least_saving) {
         assert_true(i < 2 || strstr(why_not, "--min-saving"));
         hec_receipt_free(&there);
         hec_receipt_free(&back);
+    }
+}
+
+/* What helped most in the search is not worth a proof: it saves too little, or was measured too briefly. */
+TEST(why_nothing_is_kept) {
+    const struct {
+        double joules;
+        const char *says;
+    } cases[] = {
+        {0.99, "what helped most saves less than 2 % (--min-saving asks for less): tf32"},
+        {0.44,
+         "what helped most takes 56 % fewer joules, in so few blocks that it may be chance (--budget-seconds allows more)"}};
+    for (int i = 0; i < 2; i++) {
+        struct hec_report_style style = {.columns = 200};
+        struct hec_try_report tried = {.receipt = &r, .headline = "", .old = ""};
+        struct hec_receipt_tried base = {.outcome = HEC_TRIED_BASE,
+                                         .trials = 2,
+                                         .joules_per_unit = 1,
+                                         .joules = {NAN, NAN, NAN},
+                                         .rate = {NAN, NAN, NAN}};
+        struct hec_receipt_tried better = {.levers = "tf32",
+                                           .outcome = HEC_TRIED_BETTER,
+                                           .trials = 2,
+                                           .joules_per_unit = cases[i].joules,
+                                           .joules = {NAN, cases[i].joules, NAN},
+                                           .rate = {NAN, NAN, NAN}};
+        make(0);
+        r.plan.saving_least = 0.02;
+        hec_receipt_add_tried(&r, &base);
+        hec_receipt_add_tried(&r, &better);
+        assert_int_equal(hec_try_terminal(&tried, &style, page()), 0);
+        assert_non_null(strstr(hec_buf_text(&out), cases[i].says));
     }
 }
 
