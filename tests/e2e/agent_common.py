@@ -29,6 +29,10 @@ def parse(text):
     return samples
 
 
+class Missing(ValueError):
+    """A page has no such sample, or more than one."""
+
+
 class Page:
     def __init__(self, text):
         self.text, self.samples = text, parse(text)
@@ -45,8 +49,10 @@ class Page:
         return sum(value for _, value in self.all(name, **labels))
 
     def one(self, name, **labels):
-        (_, value), = self.all(name, **labels)
-        return value
+        found = self.all(name, **labels)
+        if len(found) != 1:
+            raise Missing(f"{name} {labels}: {found}")
+        return found[0][1]
 
 
 class Machine:
@@ -126,12 +132,13 @@ class Agent:
         return json.loads(text)
 
     def until(self, what):
-        """The first page of which `what` is true."""
+        """The first page of which `what` is true. One without what it asks for is not: a reading may come late."""
         end = time.monotonic() + conftest.HANGS_S
         while True:
             page = self.page()
-            if what(page):
-                return page
+            with contextlib.suppress(Missing):
+                if what(page):
+                    return page
             assert time.monotonic() < end, (self.said, page.text)
             time.sleep(0.05)
 

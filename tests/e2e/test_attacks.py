@@ -15,6 +15,7 @@ import agent_common
 import attacks
 from conftest import BINARY, HANGS_S, Hec, until
 from test_agent_jobs import comm
+from test_soak import of_unit
 
 ATTACKER, VICTIM = 7001, 7002
 
@@ -44,10 +45,10 @@ def node():
 
 
 def as_its_service_does(agent):
-    """Before others, so that a busy machine costs no reading (Nice= of deploy/systemd/hec-agent.service)."""
+    """Before others, so that a busy machine costs no reading."""
     for thread in os.listdir(f"/proc/{agent.process.pid}/task"):
         with contextlib.suppress(PermissionError):  # root in a container that may not
-            os.setpriority(os.PRIO_PROCESS, int(thread), -5)
+            os.setpriority(os.PRIO_PROCESS, int(thread), of_unit("Nice"))
 
 
 def door_opened(agent):

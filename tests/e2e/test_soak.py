@@ -104,9 +104,16 @@ def seconds_of(page):
     return page.sum("hec_device_state_seconds_total") / GPUS
 
 
+def page_of(agent):
+    """Played seconds pass while this process, which is real, writes a request: the agent may have given it up before."""
+    while True:
+        with contextlib.suppress(ConnectionResetError):  # RemoteDisconnected is one
+            return agent.page()
+
+
 def visits(agent, folder):
     """What the agent had open, and what it says of its GPUs, after each time the attackers came and went, and before."""
-    first = last = agent.page()
+    first = last = page_of(agent)
     assert seconds_of(first) > 0
     for visit in range(1, VISITS + 1):
         with Attackers(agent, folder, list(attacks.ATTACKS)) as attackers:
@@ -114,7 +121,7 @@ def visits(agent, folder):
             time.sleep(1)
             under_attack = size_of(agent, folder)
         assert all(under_attack[what] <= most for what, most in UNDER_ATTACK.items()), under_attack
-        while seconds_of(last := agent.page()) < seconds_of(first) + APART_S * visit:
+        while seconds_of(last := page_of(agent)) < seconds_of(first) + APART_S * visit:
             time.sleep(0.05)
         size = size_of(agent, folder)
         print(f"{(seconds_of(last) - seconds_of(first)) / 3600:.1f} h: {size}, under attack {under_attack}", flush=True)

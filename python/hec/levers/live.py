@@ -82,7 +82,7 @@ class Switcher:
         self.unfit = ""  # why a set was not compared
 
     def has_work(self) -> bool:
-        """At a step: an order has come, or a lever of the set that is on may have failed."""
+        """An order has come, or a lever of the set that is on may have failed."""
         return bool(self.page[:8] != self.read or self.on)
 
     def boundary(self, module: Any, inner: Any, args: tuple, kwargs: dict) -> None:
@@ -205,10 +205,10 @@ def _watch(switcher: Switcher) -> None:
     optimizer = core.optimizers.library.OPTIMIZER
 
     def step(unit: bytes, units: float, source: int, t_ns: int) -> int:
-        """One has ended: of the optimizer, where there is one. All that most steps do here before the first order is to look at the page."""
+        """One has ended: of the optimizer, where there is one. The next call is at a boundary."""
         if source == optimizer or not hooks.optimizer_seen:
             switcher.steps += 1
-            _outermost.before_call = before_call if switcher.has_work() else None
+            _outermost.before_call = before_call
         else:
             _outermost.before_call = None
         if switcher.measured:
@@ -217,6 +217,8 @@ def _watch(switcher: Switcher) -> None:
 
     def before_call(module: Any, inner: Any, args: tuple, kwargs: dict) -> None:
         _outermost.before_call = None
+        if not switcher.has_work():
+            return
         try:
             switcher.boundary(module, inner, args, kwargs)
         except Exception as error:
