@@ -58,6 +58,7 @@ static int parse_plan(struct hec_experiment_run *run) {
         hec_error("ab: --pairs and --until exclude each other: one fixes the number of pairs, the other the precision");
         return HEC_ERR_USAGE;
     }
+    plan->large_effects = true;
     plan->seed = (uint64_t)seed;
     plan->pairs = (int)pairs;
     plan->pairs_most = (int)most;

@@ -106,6 +106,7 @@ static void read_plan(struct read *r, const json_t *plan) {
     p->margin = number(plan, "margin");
     p->spent_joules = number(plan, "spent_joules");
     p->spent_seconds = number(plan, "spent_seconds");
+    p->large_effects = json_is_true(at(plan, "large_effects"));    /* not in older ones */
     p->saving_least = json_number_value(at(plan, "saving_least")); /* 0 where it is not there */
     p->gradients = json_is_true(at(plan, "gradients"));
     p->loss_steps = integer(r, plan, "loss_steps", STEPS_MOST);

@@ -32,7 +32,7 @@
 #define PATIENCE_S 60.0
 #define SLOWDOWN 0.05
 #define SAVING_LEAST 0.02 /* CUDA graphs saved 1.3 % of a healthy program on an H100: that does not pay for a search */
-#define PAIRS_LEAST 4     /* fewer can show nothing: prove/sequential.h */
+#define PAIRS_LEAST 3     /* fewer can show nothing: prove/sequential.h */
 #define START_WORK                                                                                                     \
     0.5 /* steady seconds for each of start, where the budget has room: a trial that starts for longer costs little more */
 
@@ -83,7 +83,7 @@ static int parse(struct try *t) {
         (err = hec_experiment_percent(&run->args, HEC_OPT_MARGIN, &run->ab.plan.margin)) < 0 ||
         (err = hec_experiment_options(run)) < 0)
         return err;
-    run->ab.plan.gradients = true;
+    run->ab.plan.gradients = run->ab.plan.large_effects = true;
     run->ab.plan.seed = (uint64_t)seed;
     run->ab.command[0] = run->ab.command[1] = t->search.command = run->args.rest;
     run->ab.warm_up = 0; /* the search has warmed device and caches */

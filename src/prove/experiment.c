@@ -71,7 +71,8 @@ static void look_at(const struct hec_experiment_plan *plan, enum hec_quantity qu
     struct hec_sequential_options options = {.margin = plan->until > 0 ? 0 : HEC_EXPERIMENT_UNTIL,
                                              .width = plan->until,
                                              .pairs_most = plan->pairs ? plan->pairs : most,
-                                             .more_is_better = hec_quantity_better(quantity) > 0};
+                                             .more_is_better = hec_quantity_better(quantity) > 0,
+                                             .small_effects = !plan->large_effects};
     for (int i = 0; i < pairs; i++) {
         a[i] = hec_quantity_value(quantity, &sides[0][i]);
         b[i] = hec_quantity_value(quantity, &sides[1][i]);
@@ -151,6 +152,14 @@ static int judge_quality(const struct hec_experiment_plan *plan, const struct he
     return err || !plan->gradients ? err : judge_gradients(trials, count, out);
 }
 
+/* Three pairs may show a large effect before reruns show that the losses are the same: for that there is a fourth. */
+#define QUALITY_PAIRS 4
+
+static bool asks_for_reruns(const struct hec_experiment_plan *plan, const struct hec_experiment_result *result) {
+    bool may = !plan->pairs && result->pairs < QUALITY_PAIRS && (!plan->pairs_most || result->pairs < plan->pairs_most);
+    return may && result->quality.verdict == HEC_QUALITY_CANNOT_JUDGE && result->quality.why == HEC_QUALITY_SPREAD;
+}
+
 /* ---- the whole ---- */
 
 static void add_cost(const struct hec_experiment_plan *plan, const struct hec_experiment_trial *trials, int count,
@@ -185,6 +194,7 @@ int hec_experiment_judge(const struct hec_experiment_plan *plan, const struct he
     }
     if (!err)
         err = judge_quality(plan, trials, count, &out->quality);
+    out->done = out->done && !asks_for_reruns(plan, out);
     if (!err) {
         struct hec_comparison unit = inverse(&out->quantity[HEC_QUANTITY_UNITS_PER_SECOND]);
         add_cost(plan, trials, count, out);

@@ -8,13 +8,14 @@
  * simulated for skewed noise, autocorrelation, drift and warm-up. The order within pairs has to be drawn (hec_sequential_b_first):
  * then the differences of an A/A are symmetric whatever the device does.
  * The price against a t interval at a number of pairs that was fixed before is an interval about 1.7 times as wide at 10 to 20 pairs; until
- * the fourth pair there is none. Where nothing stopped early and all pairs were planned, hec_compare's is right and narrower. */
+ * the third pair there is none, and three show effects of ten spreads alone. Where nothing stopped early and all pairs were planned,
+ * hec_compare's is right and narrower. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HEC_SEQUENTIAL_PAIRS_LEAST 4
+#define HEC_SEQUENTIAL_PAIRS_LEAST 3
 
 enum hec_look_step {
     HEC_LOOK_GO_ON,
@@ -31,6 +32,7 @@ struct hec_sequential_options {
         width; /* stop only once the interval is no wider than this to either side; 0: as soon as anything is shown */
     int pairs_most; /* 0: no limit */
     bool more_is_better;
+    bool small_effects; /* as before large ones were mixed in: from the fourth pair on */
 };
 
 struct hec_look {

@@ -163,10 +163,17 @@ TEST(within_a_run) {
 
 /* ---- looks ---- */
 
-/* Of n pairs whose mean is so many standard errors from the truth: mixed over effects of variance 4 (sequential.c, Lai 1976). */
-static double likelihood(int n, double t) {
-    double wide = 1 + 4.0 * n, x = t * t / (n - 1);
+static double likelihood_of(int n, double t, double variance) {
+    double wide = 1 + variance * n, x = t * t / (n - 1);
     return pow((1 + x) / (1 + x / wide), n / 2.0) / sqrt(wide);
+}
+
+/* Of n pairs whose mean is so many standard errors from the truth: mixed over effects of variance 4 and, but in older receipts, of 100
+ * (sequential.c, Lai 1976). */
+static bool small_effects;
+
+static double likelihood(int n, double t) {
+    return small_effects ? likelihood_of(n, t, 4) : 0.8 * likelihood_of(n, t, 4) + 0.2 * likelihood_of(n, t, 100);
 }
 
 static double reach_of(int n, double alpha) {
@@ -186,9 +193,10 @@ TEST(looks) {
         logs[i] = -0.02 + 0.01 * (i % 2 ? 1 : -1) + 0.001 * (i % 5);
         b[i] = a[i] * exp(logs[i]);
     }
-    for (int k = 0; k < 2; k++)
-        for (int n = HEC_SEQUENTIAL_PAIRS_LEAST; n <= 40; n++) {
-            struct hec_sequential_options o = {.alpha = k ? alphas[k] : 0};
+    for (int kind = 0; kind < 4; kind++)
+        for (int n = kind < 2 ? HEC_SEQUENTIAL_PAIRS_LEAST : 4, k = kind % 2; n <= 40; n++) {
+            small_effects = kind >= 2;
+            struct hec_sequential_options o = {.alpha = k ? alphas[k] : 0, .small_effects = small_effects};
             struct hec_look look = hec_sequential_look(a, b, n, &o);
             double mean = mean_of(logs, n), error = sqrt(error_of(logs, n < 16 ? n : 16));
             if (n > 16) { /* error_of has room for so many */
@@ -554,16 +562,18 @@ TEST(ratios_of_a_search) {
                                          {.set = 0, .cost = 2, .speed = 20},
                                          {.set = 1, .cost = 0.5, .speed = NAN}};
     /* the base beside a trial is that between its neighbours: 1 and 2, 3 trials apart */
-    double first = log(0.5) - log(2) / 3, second = log(0.5) - log(2), s = log(2) / sqrt(2);
+    double first = log(0.5) - log(2) / 3, second = log(0.5) - log(2);
+    double s = log(2) / sqrt(2) / sqrt(2),
+           base = log(2) / sqrt(2); /* set 1 costs the same twice; one of its speeds is not known */
     struct hec_search_ratio r = hec_search_cost(t, 5, 1);
-    double half = hec_student_quantile(0.975, 1) * s * sqrt(1.0 / 2 + 0.5);
+    double half = hec_student_quantile(0.975, 2) * s * sqrt(1.0 / 2 + 0.5);
     assert_int_equal(r.trials, 2);
     assert_near(r.best, exp((first + second) / 2), 1e-12);
     assert_near(log(r.low), (first + second) / 2 - half, 1e-9);
     assert_near(log(r.high), (first + second) / 2 + half, 1e-9);
     r = hec_search_speed(t, 5, 1);
     assert_int_equal(r.trials, 1);
-    half = hec_student_quantile(0.975, 1) * s * sqrt(1.0 + 0.5);
+    half = hec_student_quantile(0.975, 1) * base * sqrt(1.0 + 0.5);
     assert_near(log(r.best), log(3) - log(2) / 3, 1e-12);
     assert_near(log(r.low), log(3) - log(2) / 3 - half, 1e-9);
     assert_near(log(r.high), log(3) - log(2) / 3 + half, 1e-9);

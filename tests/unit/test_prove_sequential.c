@@ -147,6 +147,20 @@ TEST(steps) {
     assert_true(first > 200 && first < 300);
 }
 
+/* Half of the joules, where pairs differ by 1 %: three pairs show it, four by older receipts; no three pairs show what they differ by. */
+TEST(three_pairs_show_a_large_effect) {
+    const double a[] = {1, 1, 1, 1}, b[] = {0.5, 0.505, 0.495, 0.5}, close[] = {0.99, 0.98, 1, 0.99};
+    struct hec_sequential_options o = {.small_effects = true};
+    struct hec_look look = hec_sequential_look(a, b, 3, NULL);
+    assert_true(look.step == HEC_LOOK_BETTER && look.low > 0.43 && look.high < 0.58);
+    assert_int_equal(hec_sequential_look(a, b, 2, NULL).step, HEC_LOOK_GO_ON);
+    assert_int_equal(hec_sequential_look(a, close, 3, NULL).step, HEC_LOOK_GO_ON);
+    look = hec_sequential_look(a, b, 3, &o);
+    assert_true(look.step == HEC_LOOK_GO_ON && isinf(look.high));
+    look = hec_sequential_look(a, b, 4, &o);
+    assert_true(look.step == HEC_LOOK_BETTER && look.low > 0.48 && look.high < 0.52);
+}
+
 /* Every arm once a round, reversed in every second one, drawn anew for every two: each is as often at each place. */
 TEST(orders) {
     enum { ARMS = 7, ROUNDS = 7000 };
