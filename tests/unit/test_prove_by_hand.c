@@ -290,6 +290,30 @@ TEST(plans_of_experiments) {
     assert_true(!r.done && r.look.pairs_left > 0);
 }
 
+/* Half of the joules: three pairs, but where losses differ so much among reruns that three say nothing of them. */
+TEST(three_pairs_unless_losses_ask_for_more) {
+    struct hec_experiment_trial t[8];
+    struct hec_experiment_result r;
+    for (int noisy = 0; noisy < 2; noisy++) {
+        for (int i = 0; i < 8; i++) {
+            t[i] = trial(i / 2, i % 2, (i % 2 ? 50 : 100) + 0.1 * (i % 3), 10);
+            for (int bin = 0; bin < HEC_EXPERIMENT_BINS; bin++)
+                t[i].loss[bin] = 2 - bin / 31.0 + (noisy ? 0.08 * (i / 2 % 3 - 1) : 0);
+        }
+        const struct hec_experiment_plan plan = {.large_effects = true, .loss_steps = 320},
+                                         most = {.large_effects = true, .loss_steps = 320, .pairs_most = 3};
+        hec_experiment_judge(&plan, t, 6, &r);
+        assert_true(r.look.step == HEC_LOOK_BETTER && r.done == !noisy);
+        assert_int_equal(r.quality.verdict, noisy ? HEC_QUALITY_CANNOT_JUDGE : HEC_QUALITY_PASS);
+        hec_experiment_judge(&plan, t, 8, &r);
+        assert_true(r.done);
+        hec_experiment_judge(&most, t, 6, &r);
+        assert_true(r.done);
+        hec_experiment_judge(&(struct hec_experiment_plan){.loss_steps = 320}, t, 6, &r); /* of an older receipt */
+        assert_true(!r.done && r.look.step == HEC_LOOK_GO_ON);
+    }
+}
+
 /* What decides is what is measured in all pairs; all trials cost, and it pays after so many units. */
 TEST(what_an_experiment_costs) {
     struct hec_experiment_trial t[13];

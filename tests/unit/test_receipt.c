@@ -665,6 +665,20 @@ TEST(every_change_is_found) {
     free(text);
 }
 
+/* Older builds wrote less, and judged pairs for small effects alone. */
+TEST(an_older_one_holds) {
+    char *text = made(6), digest[HEC_SHA256_TEXT];
+    json_t *root = json_loads(text, 0, NULL), *plan = json_object_get(root, "plan");
+    assert_int_equal(json_object_del(root, "blocks"), 0);
+    assert_int_equal(json_object_del(plan, "large_effects"), 0);
+    assert_int_equal(json_object_del(plan, "saving_least"), 0);
+    assert_int_equal(hec_receipt_digest(root, digest), 0);
+    json_object_set_new(root, "digest", json_string(digest));
+    assert_int_equal(objections_of(root), 0);
+    json_decref(root);
+    free(text);
+}
+
 /* Two trials swapped, one pair dropped, one pair more than planned: a result that was picked. */
 TEST(order_is_that_of_the_seed) {
     static const char *const said[] = {"the order of the seed asks for", "the order of the seed asks for",
