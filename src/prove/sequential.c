@@ -5,24 +5,20 @@
 /* The effects that are mixed over: their variance, in units of a pair's, and its weight. Any values keep the rate. Of about 2 spreads,
  * as 3 % is where pairs differ by 1.4 %: quick for what is worth proving, and slower for effects below the noise of a pair. Of about 10,
  * as half of the joules are where pairs differ by 7 %: three pairs show these, which no variance below 6 does. */
-static const struct effect { double variance, weight; } small[] = {{4, 1}}, all[] = {{4, 0.8}, {100, 0.2}};
+static const struct effect { double variance, weight; } alone = {4, 1}, small = {4, 0.8}, large = {100, 0.2};
 #define ROUNDING 1e-9        /* of a ratio; far below what any counter resolves */
 #define PAIRS_PLANNED 100000 /* no plan looks further ahead */
 
-/* Logarithm of the likelihood ratio of the effects after n pairs: of each
+/* Logarithm of the weight of an effect by its likelihood ratio after n pairs
  *   (1 + n g)^(-1/2) ((1 + x) / (1 + x / (1 + n g)))^(n / 2),  x = t^2 / (n - 1) */
+static double log_of(const struct effect *effect, int n, double x) {
+    double wide = 1 + n * effect->variance;
+    return log(effect->weight) - 0.5 * log(wide) + 0.5 * n * (log1p(x) - log1p(x / wide));
+}
+
 static double log_likelihood(const struct hec_sequential_options *o, int n, double x) {
-    const struct effect *effects = o->small_effects ? small : all;
-    int count = o->small_effects ? 1 : 2;
-    double sum = 0, largest = -INFINITY, logs[2];
-    for (int i = 0; i < count; i++) {
-        double wide = 1 + n * effects[i].variance;
-        logs[i] = log(effects[i].weight) - 0.5 * log(wide) + 0.5 * n * (log1p(x) - log1p(x / wide));
-        largest = fmax(largest, logs[i]);
-    }
-    for (int i = 0; i < count; i++)
-        sum += exp(logs[i] - largest);
-    return largest + log(sum);
+    double one = log_of(&small, n, x), other = log_of(&large, n, x);
+    return o->small_effects ? log_of(&alone, n, x) : fmax(one, other) + log1p(exp(-fabs(one - other)));
 }
 
 #define X_LEAST_LOG (-50.0) /* of x: below the rounding of a ratio, and beyond what a double holds */
