@@ -9,10 +9,9 @@
 #include <string.h>
 
 #define LIVE_BLOCK_S 2.0 /* counters move every 0.1 s */
-#define LIVE_SHARE                                                                                                     \
-    0.7              /* of the time for the search, at most, where what mostly saves most needs processes of its own */
-#define LIVE_LEAST 2 /* levers: one alone is as soon tried */
-#define AMPERE 8     /* the first compute capability with TF32 and bf16 */
+#define LIVE_SHARE 0.7   /* of the search's time, where what mostly saves most needs processes of its own */
+#define LIVE_LEAST 2     /* levers: one alone is as soon tried */
+#define AMPERE 8         /* the first compute capability with TF32 and bf16 */
 
 /* ---- what the program is ---- */
 

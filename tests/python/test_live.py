@@ -552,6 +552,12 @@ try:
     for _ in range(100):
         step(1000)
     assert len(steps.waiting) <= 10 and sorted(told) == told and len(told) > 80
+    pid = os.fork()
+    if pid == 0:
+        del told[:]
+        step(1000)
+        os._exit(told != [Event.clock])
+    assert os.waitpid(pid, 0)[1] == 0
 finally:
     core.hooks.torch, core.hooks.now_ns = real
 """)

@@ -5,6 +5,7 @@ step; the step is told, with the time of its event, at the end of a later one. N
 host and device are known (elapsed_time resolves half a microsecond)."""
 
 import collections
+import os
 from typing import Any, Callable, Deque, Optional, Tuple
 
 from . import calls, core
@@ -22,9 +23,12 @@ class Finished:
         self.first: Any = None  # the event at which it was first_ns
         self.first_ns = 0
         self.told = 1
+        self.pid = os.getpid()
 
     def step(self, unit: bytes, units: float, source: int, t_ns: int) -> int:
         """One has ended on the host at t_ns."""
+        if os.getpid() != self.pid:  # a child has neither the device nor these events
+            return int(self.tell(unit, units, source, t_ns))
         self.waiting.append((unit, units, source, t_ns, self._mark()))
         if len(self.waiting) > WAITING_MOST and self.waiting[0][4] is not None:
             self.waiting[0][4].synchronize()
