@@ -10,6 +10,7 @@
 
 #define LIVE_BLOCK_S 2.0 /* counters move every 0.1 s */
 #define LIVE_SHARE 0.7   /* of the search's time, where what mostly saves most needs processes of its own */
+#define LIVE_GRACE 0.3   /* of it more, where a compiler is at work when it ends: no other block begins then */
 #define LIVE_LEAST 2     /* levers: one alone is as soon tried */
 #define AMPERE 8         /* the first compute capability with TF32 and bf16 */
 
@@ -434,7 +435,8 @@ static int search_live(struct run *run, struct hec_trial_end *end, struct hec_wh
     session->orders = hec_live_search_orders(live);
     session->through = hec_live_search_through;
     session->through_context = live;
-    session->stop = (struct hec_stop){.after_ns = most_ns, .enough = hec_live_search_enough(live)};
+    session->stop = (struct hec_stop){.after_ns = (int64_t)((1 + LIVE_GRACE) * (double)most_ns),
+                                      .enough = hec_live_search_enough(live)};
     run->watch->begin_live(run->watch->context, levers.count);
     err = hec_trials_run(run->trials, search->command, &levers, measure_live, &lived, end, why);
     *session = before;
