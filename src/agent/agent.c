@@ -177,8 +177,9 @@ struct agent {
     bool state_failing;
     int64_t started_ns; /* wall clock */
     int64_t synced_ns;  /* of the main thread */
-    int64_t
-        absent_ns; /* when it is said which fields of the file devices do not give; INT64_MAX: it was, or there is none */
+    /* When it is said which fields of the file devices do not give, INT64_MAX: it was, or there is none; of which it was. */
+    int64_t absent_ns;
+    bool absent_said[HEC_DEVICE_MAX];
 };
 
 static int64_t next_tick(int64_t after_ns, int64_t now_ns, int64_t interval_ns) {
@@ -186,8 +187,8 @@ static int64_t next_tick(int64_t after_ns, int64_t now_ns, int64_t interval_ns) 
     return next_ns > now_ns ? next_ns : now_ns + interval_ns; /* late: those that passed are left out */
 }
 
-static int64_t absent_after(const struct agent *agent, int64_t now_ns) {
-    return now_ns + ABSENT_INTERVALS * agent->options->interval_ns + ABSENT_NS;
+static int64_t absent_wait_ns(const struct agent *agent) {
+    return ABSENT_INTERVALS * agent->options->interval_ns + ABSENT_NS;
 }
 
 /* ---- pages ---- */
@@ -323,18 +324,25 @@ static int start_push(struct agent *agent, struct hec_why *why) {
                           &agent->push, why);
 }
 
-/* Once, when all that can be read has been: a field that was asked for and is absent is no fault of the scrape. */
+/* Once of each device, when all that can be read has been: a field that was asked for and is absent is no fault of the scrape. */
 static void say_absent(struct agent *agent, int64_t now_ns) {
-    bool any = false;
+    int64_t since_ns = now_ns - absent_wait_ns(agent) / 2;
+    bool any = false, later = false;
     pthread_mutex_lock(&agent->making);
     for (int index = 0; index < HEC_DEVICE_MAX; index++) {
-        any |= hec_page_absent(agent->node, &agent->page, index, now_ns, &agent->text);
+        if (agent->absent_said[index])
+            continue;
+        enum hec_page_absence absence =
+            hec_page_absent(agent->node, &agent->page, index, now_ns, since_ns, &agent->text);
+        agent->absent_said[index] = absence == HEC_PAGE_JUDGED;
+        any |= absence == HEC_PAGE_JUDGED;
+        later |= absence == HEC_PAGE_LATER;
         if (agent->text.length)
             hec_info("%s: GPU %d does not give these fields, which are absent: %s", agent->options->fields,
                      index % HEC_VENDOR_DEVICES_MAX, hec_buf_text(&agent->text));
     }
     pthread_mutex_unlock(&agent->making);
-    agent->absent_ns = any ? INT64_MAX : absent_after(agent, now_ns);
+    agent->absent_ns = any && !later ? INT64_MAX : now_ns + absent_wait_ns(agent);
 }
 
 static void tick(struct agent *agent, int64_t now_ns) {
@@ -378,7 +386,8 @@ static int read_fields(struct agent *agent, struct hec_why *why) {
     if (agent->dcgm.skipped_count)
         hec_info("%s: hec does not know %zu of its fields, which are absent: %s", path, agent->dcgm.skipped_count,
                  agent->dcgm.skipped);
-    agent->absent_ns = absent_after(agent, hec_clock_mono_ns());
+    agent->absent_ns = hec_clock_mono_ns() + absent_wait_ns(agent);
+    memset(agent->absent_said, 0, sizeof agent->absent_said);
     return HEC_OK;
 }
 

@@ -389,6 +389,7 @@ static void answers(struct hec_node_device *device, int64_t t_ns) {
     if (!device->up) {
         account_time(device, t_ns);
         device->up = true;
+        device->up_ns = t_ns;
     }
     device->sampled_ns = t_ns;
 }

@@ -79,6 +79,7 @@ struct hec_node_device {
     bool throttles; /* it says why clocks are low */
     bool allocated; /* the kubelet gave it, or a part of it, to a container, or Slurm to a job */
     int64_t sampled_ns, accounted_ns;
+    int64_t up_ns; /* since when it answers */
     /* When its processes were listed, which ends a round of readings: last, and before that; INT64_MIN: never. */
     int64_t listed_ns[2];
     struct hec_node_value newest[HEC_METRIC_COUNT];

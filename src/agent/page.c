@@ -284,19 +284,19 @@ static bool gives(const struct maker *m, const struct hec_node_device *device, c
     return false;
 }
 
-bool hec_page_absent(struct hec_node *node, const struct hec_page_options *options, int index, int64_t now_ns,
-                     struct hec_buf *out) {
+enum hec_page_absence hec_page_absent(struct hec_node *node, const struct hec_page_options *options, int index,
+                                      int64_t now_ns, int64_t since_ns, struct hec_buf *out) {
     struct maker m = {.node = node, .options = options, .now_ns = now_ns};
     const struct hec_dcgm_list *list = options->dcgm;
     hec_buf_clear(out);
     pthread_mutex_lock(&node->lock);
     const struct hec_node_device *device = node->devices[index];
-    bool up = device && device->seen && device->up;
-    for (size_t i = 0; up && i < list->count; i++)
+    bool seen = device && device->seen, judged = seen && device->up && device->up_ns <= since_ns;
+    for (size_t i = 0; judged && i < list->count; i++)
         if (list->chosen[i].field->set != HEC_DCGM_OLD && !gives(&m, device, list->chosen[i].field))
             hec_buf_printf(out, "%s%s", out->length ? ", " : "", list->chosen[i].field->name);
     pthread_mutex_unlock(&node->lock);
-    return up;
+    return judged ? HEC_PAGE_JUDGED : seen ? HEC_PAGE_LATER : HEC_PAGE_NO_DEVICE;
 }
 
 /* ---- our own ---- */

@@ -36,10 +36,11 @@ struct hec_page_options {
 
 void hec_page_drop(struct hec_page_agent *agent, const char *what, uint64_t count);
 
-/* The names of the chosen fields that a device does not give, with ", " between them. False: there is no such device, or it does
- * not answer. */
-bool hec_page_absent(struct hec_node *node, const struct hec_page_options *options, int index, int64_t now_ns,
-                     struct hec_buf *out);
+enum hec_page_absence { HEC_PAGE_NO_DEVICE, HEC_PAGE_LATER, HEC_PAGE_JUDGED };
+/* The names of the chosen fields that a device does not give, with ", " between them, where it has answered without a break since
+ * `since_ns`: before that it may not have been asked for all. */
+enum hec_page_absence hec_page_absent(struct hec_node *node, const struct hec_page_options *options, int index,
+                                      int64_t now_ns, int64_t since_ns, struct hec_buf *out);
 
 /* HEC_ERR_NOMEM, HEC_ERR_LIMIT. */
 int hec_page_make(struct hec_node *node, const struct hec_page_options *options, const struct hec_page_agent *agent,

@@ -246,8 +246,9 @@ int hec_page_make(struct hec_node *of, const struct hec_page_options *options, c
     hec_buf_puts(out, "figures");
     return page_err;
 }
-bool hec_page_absent(struct hec_node *of, const struct hec_page_options *options, int index, int64_t at_ns,
-                     struct hec_buf *out) {
+enum hec_page_absence hec_page_absent(struct hec_node *of, const struct hec_page_options *options, int index,
+                                      int64_t at_ns, int64_t since_ns, struct hec_buf *out) {
+    assert_true(since_ns < at_ns);
     assert_ptr_equal(of, node);
     assert_int_equal(locks, 1);
     assert_int_equal(options->dcgm->count, 1);
@@ -256,7 +257,7 @@ bool hec_page_absent(struct hec_node *of, const struct hec_page_options *options
     hec_buf_clear(out);
     if (index == absent_of)
         hec_buf_puts(out, "DCGM_FI_DEV_FAN_SPEED");
-    return index == absent_of || (absent_of >= 0 && index == 0);
+    return index == absent_of || (absent_of >= 0 && index == 0) ? HEC_PAGE_JUDGED : HEC_PAGE_NO_DEVICE;
 }
 void hec_page_drop(struct hec_page_agent *agent, const char *what, uint64_t count) {
     agent->dropped[agent->dropped_count].what = what;

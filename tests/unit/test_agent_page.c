@@ -363,13 +363,18 @@ TEST(fields_that_a_device_does_not_give) {
     hec_buf_init(&text, HEC_PAGE_LENGTH_MAX);
     hec_dcgm_list_default(&fields, true, true);
     see_all();
-    assert_false(hec_page_absent(node, &options, 3, now_ns, &text)); /* there is none */
+    assert_int_equal(hec_page_absent(node, &options, 3, now_ns, now_ns, &text), HEC_PAGE_NO_DEVICE);
+    int64_t begun_ns = now_ns;
     for (int s = 1; s <= 62; s++)
         second(s);
-    assert_false(hec_page_absent(node, &options, 2, now_ns, &text)); /* lost */
+    assert_int_equal(hec_page_absent(node, &options, 2, now_ns, now_ns, &text), HEC_PAGE_LATER); /* lost */
+    assert_int_equal(hec_page_absent(node, &options, 0, now_ns, begun_ns - HEC_NS_PER_S, &text),
+                     HEC_PAGE_LATER); /* it came after that */
+    assert_int_equal(text.length, 0);
     char said[8192] = "";
     for (int index = 0; index < 2; index++) {
-        assert_true(hec_page_absent(node, &options, index, now_ns, &text));
+        assert_int_equal(hec_page_absent(node, &options, index, now_ns, now_ns - 30 * HEC_NS_PER_S, &text),
+                         HEC_PAGE_JUDGED);
         snprintf(said + strlen(said), sizeof said - strlen(said), "%d: %s\n", index, hec_buf_text(&text));
     }
     assert_kept("absent.txt", said);
