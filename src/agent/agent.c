@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "launch/kept_file.h"
 #include "report/html.h"
 
 #include <dirent.h>
@@ -160,6 +161,7 @@ static int sandbox_enter(const struct sandbox_options *options, struct hec_why *
 struct agent {
     const struct hec_agent_options *options;
     struct hec_web_config web;
+    bool has_users; /* it does, since the start */
     struct hec_dcgm_list dcgm;
     char hostname[256];
     struct hec_page_options page;
@@ -370,16 +372,13 @@ static int read_fields(struct agent *agent, struct hec_why *why) {
     hec_dcgm_list_default(&agent->dcgm, agent->options->all_series, agent->options->old_names);
     if (!path)
         return HEC_OK;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return hec_fail(why, hec_err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
-    char *text = malloc(FIELDS_FILE_MAX);
-    size_t length = text ? fread(text, 1, FIELDS_FILE_MAX, file) : 0;
+    char *text;
+    size_t length;
     struct hec_why reason = {""};
-    int err = !text ? HEC_ERR_NOMEM : length == FIELDS_FILE_MAX ? HEC_ERR_LIMIT : HEC_OK;
-    fclose(file);
-    if (err == HEC_OK)
-        err = hec_dcgm_list_parse(&agent->dcgm, text, length, agent->options->old_names, &reason);
+    int err = hec_small_file_read(path, FIELDS_FILE_MAX, &text, &length, why);
+    if (err < 0)
+        return err;
+    err = hec_dcgm_list_parse(&agent->dcgm, text, length, agent->options->old_names, &reason);
     free(text);
     if (err < 0)
         return hec_fail(why, err, "%s: %s", path, reason.text[0] ? reason.text : hec_err_text(err));
@@ -407,6 +406,11 @@ static void reload(struct agent *agent) {
     bool web = agent->options->web_config != NULL;
     if (web && hec_web_config_read(agent->options->web_config, &fresh, &why) < 0) {
         hec_warn("agent: not reloaded: %s", why.text);
+        err = HEC_ERR_FAILED;
+    } else if (web && agent->has_users && fresh.user_count == 0) {
+        hec_warn("agent: not reloaded: %s names no users any more; what lets everybody in is told at the start",
+                 agent->options->web_config);
+        hec_web_config_free(&fresh);
         err = HEC_ERR_FAILED;
     } else if (web) {
         hec_http_swap_users(agent->http, &fresh);
@@ -519,6 +523,7 @@ static int begin(struct agent *agent, struct hec_why *why) {
     int fd = -1, err = watch_signals(agent, why);
     if (err == HEC_OK && options->web_config)
         err = hec_web_config_read(options->web_config, &agent->web, why);
+    agent->has_users = agent->web.user_count > 0;
     if (err == HEC_OK)
         err = read_fields(agent, why);
     if (err == HEC_OK)

@@ -62,13 +62,16 @@ void hec_command_short(const char *arguments, const char *end, const char *name,
     char text[HEC_COMMAND_SIZE];
     bool code = !script && is_python(arguments, end);
     size_t used = (size_t)snprintf(text, sizeof text, "%s", shown);
-    const char *at = script ? script : arguments;
-    for (at = at < end ? next(at) : end; at < end && used < sizeof text && !code; at = next(at)) {
+    const char *named = script ? script : arguments; /* by the name in front */
+    struct hec_receipt_reading reading = {.before = ""};
+    for (const char *at = arguments; at < end && used < sizeof text && !code; at = next(at)) {
         const char *word = base_name(at);
-        bool secret = may_be_secret(at, before);
-        if (!secret && is_plain(word) && used + 1 + strlen(word) < sizeof text)
+        int withheld = 0; /* by what its program takes: -p of mysql is a password */
+        free(hec_receipt_read_word(&reading, at, &withheld));
+        bool secret = withheld > 0 || may_be_secret(at, before);
+        if (at > named && !secret && is_plain(word) && used + 1 + strlen(word) < sizeof text)
             used += (size_t)snprintf(text + used, sizeof text - used, " %s", word);
-        before = at[0] == '-' && !strchr(at, '=') ? at : "";
+        before = at > named && at[0] == '-' && !strchr(at, '=') ? at : "";
     }
     hec_text_clean(out, HEC_COMMAND_SIZE, text, strlen(text), true);
 }

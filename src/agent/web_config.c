@@ -2,10 +2,10 @@
 
 #include "base/clock.h"
 #include "base/sha256.h"
+#include "launch/kept_file.h"
 
 #include <crypt.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #include <yaml.h>
 
 #define FILE_MAX (1u << 20)
+#define NESTED_MOST 200
 #define AFTER_WRONG_NS HEC_NS_PER_S
 #define WORK_SHARE_MAX 2 /* one in so many seconds goes into tries of passwords, at most */
 #define PASSWORD_MAX 512
@@ -54,20 +55,18 @@ static int each(struct parsing *p, const char *of, int id, int (*take)(struct pa
     return HEC_OK;
 }
 
+/* Text: what comes after a NUL would be left out, and who is to log in with it. */
 static int read_file(const char *path, char **out, struct hec_why *why) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = fd < 0 ? NULL : calloc(1, FILE_MAX + 1);
-    size_t length = 0;
-    ssize_t got = 1;
-    while (text && length < FILE_MAX && (got = read(fd, text + length, FILE_MAX - length)) > 0)
-        length += (size_t)got;
-    int errnum = errno;
-    if (fd >= 0)
-        close(fd);
-    if (!text || got < 0) {
+    char *text;
+    size_t length;
+    int err = hec_small_file_read(path, FILE_MAX, &text, &length, why);
+    if (err == HEC_OK && memchr(text, 0, length))
+        err = hec_fail(why, HEC_ERR_CORRUPT, "%s is no text: it holds a NUL", path);
+    if (err < 0) {
         free(text);
-        return hec_fail(why, hec_err_from_errno(errnum), "cannot read %s: %s", path, strerror(errnum));
+        return err;
     }
+    text[length] = '\0';
     *out = text;
     return HEC_OK;
 }
@@ -134,6 +133,12 @@ static int take_top(struct parsing *p, const char *name, int id) {
 static int parse(const char *path, const char *text, struct hec_web_config *config, struct hec_why *why) {
     yaml_parser_t parser;
     yaml_document_t document;
+    size_t nested = 0; /* libyaml takes a time that grows with its square */
+    for (const char *at = text; *at; at++)
+        nested += *at == '{' || *at == '[';
+    if (nested > NESTED_MOST)
+        return hec_fail(why, HEC_ERR_USAGE, "%s: not what hec reads: it holds more than %d brackets", path,
+                        NESTED_MOST);
     if (!yaml_parser_initialize(&parser))
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));

@@ -5,6 +5,7 @@
 #include "cli/load.h"
 #include "jobs/jobs.h"
 #include "jobs/window.h"
+#include "launch/child.h"
 #include "launch/running.h"
 #include "launch/supervisor.h"
 #include "report/words/reasons.h"
@@ -152,8 +153,8 @@ static int window_main(void) {
 /* A standard stream that was closed must not become the number of a file that hec opens, or messages would be written
  * into it. It closes again when a command is started, which so finds it as it was. */
 static void fill_closed_streams(void) {
-    for (int fd = 0; fd < 3; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+    for (int fd = 0; fd < 3; fd++) /* what is written there fails, as if it were closed still */
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", (fd ? O_RDONLY : O_WRONLY) | O_CLOEXEC) < 0)
             return;
 }
 
@@ -211,6 +212,8 @@ static int dispatch(int argc, char **argv) {
     if (verb == HEC_VERB_COUNT)
         return hec_err_exit_status(hec_verb_unknown(word));
     struct hec_args args;
+    enum hec_operand operand = hec_verb_info(verb)->operand;
+    hec_child_shield(operand == HEC_OPERAND_COMMAND || operand == HEC_OPERAND_SETTINGS || verb == HEC_VERB_VERIFY);
     argc--;
     argv++;
     if (verb == HEC_VERB_AGENT)

@@ -137,6 +137,7 @@ static int show_live(struct run *run, struct hec_why *why) {
 
 /* COMMAND takes this process's place. Returns, with an exit status, where it cannot be run. */
 static int become(char **command, char **environment) {
+    hec_child_unshield();
     execvpe(command[0], command, environment);
     int errnum = errno;
     hec_error("%s: %s", command[0], errnum == ENOENT ? "command not found" : strerror(errnum));

@@ -41,16 +41,38 @@ static void blocked_set(sigset_t *set) {
         sigdelset(set, left_alone[i]);
 }
 
+static const struct sigaction ignore = {.sa_handler = SIG_IGN};
+static struct {
+    bool is;
+    struct sigaction before;
+} shielded_pipe, shielded_xfsz;
+
+void hec_child_shield(bool pipe) {
+    shielded_xfsz.is = sigaction(SIGXFSZ, &ignore, &shielded_xfsz.before) == 0;
+    shielded_pipe.is = pipe && sigaction(SIGPIPE, &ignore, &shielded_pipe.before) == 0;
+}
+
+void hec_child_unshield(void) {
+    if (shielded_pipe.is)
+        sigaction(SIGPIPE, &shielded_pipe.before, NULL);
+    if (shielded_xfsz.is)
+        sigaction(SIGXFSZ, &shielded_xfsz.before, NULL);
+}
+
 void hec_child_prepare(struct hec_child *child) {
     sigset_t set;
     blocked_set(&set);
     sigprocmask(SIG_SETMASK, &set, &child->mask);
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
+    struct sigaction normal = {.sa_handler = SIG_DFL};
     /* SIGCHLD ignored (inherited from some parents) would make the kernel discard the exit status;
      * a closed report pipe or a file size limit must not end hec before its command */
     sigaction(SIGCHLD, &normal, &child->chld);
     sigaction(SIGPIPE, &ignore, &child->pipe);
     sigaction(SIGXFSZ, &ignore, &child->xfsz);
+    if (shielded_pipe.is)
+        child->pipe = shielded_pipe.before;
+    if (shielded_xfsz.is)
+        child->xfsz = shielded_xfsz.before;
     prctl(PR_GET_CHILD_SUBREAPER, &child->was_reaper);
 }
 

@@ -36,6 +36,12 @@ struct hec_child {
     void *context;
 };
 
+/* As hec begins: what it writes, into a pipe that nobody reads or a file that may not grow, ends it by no signal, before its command as
+ * well. The command finds what hec did. pipe false: SIGPIPE is left alone, as of what is piped into `head`. */
+void hec_child_shield(bool pipe);
+/* Where the command takes this process's place. */
+void hec_child_unshield(void);
+
 /* Block and take over signals. Call before any thread starts. */
 void hec_child_prepare(struct hec_child *child);
 /* Become the reaper of orphaned descendants: of those that come from now on. */

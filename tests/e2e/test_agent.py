@@ -573,6 +573,11 @@ def test_reload(started, hec):
     (hec.folder / "web.yml").write_text("nonsense: [")
     reloaded("not reloaded")
     assert page("bob")[0] == 200, "known, although ann was wrong just now"
+    for data, why in ((bytes(200), "it holds a NUL"), (b"", "names no users any more"), (None, "is no plain file")):
+        (hec.folder / "web.yml").unlink()
+        (hec.folder / "web.yml").write_bytes(data) if data is not None else os.mkfifo(hec.folder / "web.yml")
+        reloaded(why)
+        assert page("bob")[0] == 200 and agent.ask("/metrics")[0] == 401
 
 
 def status_of(pid):

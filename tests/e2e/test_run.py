@@ -357,6 +357,48 @@ def test_too_little_to_observe_with(hec, limit, amount, words):
     assert not (hec.folder / "few.hec").exists()
 
 
+@pytest.mark.parametrize("limit, amount", [("NOFILE", 20), ("STACK", 100 << 10), ("FSIZE", 0), ("FSIZE", 1000 << 10)])
+@pytest.mark.parametrize("options", [("-v", "-o", "few.hec"), ("--sim", "h200", "-o", "few.hec"), ("-v", "--agent=/nonexistent")], ids=" ".join)
+@pytest.mark.parametrize("reader", ["nobody", "full"])
+def test_what_hec_says_cannot_be_written(hec, limit, amount, options, reader):
+    """Into a pipe without a reader, or a file that may not grow: the command runs, and finds signals as they were."""
+    if "--sim" in options and (limit, amount) == ("FSIZE", 0):
+        pytest.skip("no simulated machine without files")
+    if reader == "nobody":
+        read, written = os.pipe()
+        os.close(read)
+    else:
+        (hec.folder / "said").write_bytes(bytes(2 << 20))
+        written = os.open(hec.folder / "said", os.O_WRONLY | os.O_APPEND)
+
+    def before():
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (amount, amount))
+
+    process = hec.popen("run", *options, "--", "sh", "-c", "grep SigIgn /proc/self/status; exit 7",
+                        stdout=subprocess.PIPE, stderr=written, preexec_fn=before)
+    os.close(written)
+    out, _ = process.communicate(timeout=HANGS_S)
+    ignored = int(out.split()[1], 16)
+    assert process.returncode == 7 and not ignored & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1), out
+
+
+def test_a_verb_whose_output_finds_no_room_says_so(hec):
+    """A file that may not grow, or a stream that is closed: one sentence and 74, and no signal."""
+    hec.ok("run", "-q", "--sim", "h200", "-o", "x.hec", "--", hec.path, "sim", "healthy-train", "--seconds", 1)
+    ways = ((("gather", "-o", "c.hec", "x.hec"), None), (("report", "--json", "x.hec"), hec.folder / "said"))
+    for words, path in ways:
+        with open(path or os.devnull, "wb") as file:
+            done = hec.popen(*words, stdout=file, stderr=subprocess.PIPE,
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
+            _, said = done.communicate(timeout=HANGS_S)
+        assert done.returncode == 74 and said.count("\n") == 1 and "File too large" in said, said
+    done = hec.popen("report", "x.hec", stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
+    _, said = done.communicate(timeout=HANGS_S)
+    assert (done.returncode, said) == (74, "hec: standard output cannot be written: Bad file descriptor\n")
+
+
 LIMITS = [*(("NOFILE", count) for count in (5, 6, 7, 8, 9, 12, 16, 20, 24, 28, 40, 64)), *(("FSIZE", size) for size in (0, 1, 4095, 8 << 10, 64 << 10)),
           *(("STACK", kib << 10) for kib in (100, 128, 256, 512)), *(("SIGPENDING", count) for count in (0, 1)), ("MEMLOCK", 0), ("CORE", 0), ("NPROC", 1),
           ("RTPRIO", 0), ("NICE", 0), ("MSGQUEUE", 0), ("CPU", 5),

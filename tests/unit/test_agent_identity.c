@@ -211,6 +211,14 @@ static const struct {
             "80\0",
             "vllm.entrypoints --port 80"),
     COMMAND("python3\0serve.py\0https://me:pass@host/x\0a sentence of words\0ok\0", "serve.py ok"),
+    COMMAND("mysql\0-u\0root\0-pgeheim\0db\0", "wor) ker -u root db"),
+    COMMAND("sshpass\0-p\0geheim\0ssh\0node\0", "wor) ker -p ssh node"),
+    COMMAND("python3\0-u\0train.py\0-p\0geheim\0-b\0"
+            "256\0",
+            "train.py -p -b 256"),
+    COMMAND("python3\0train.py\0--passcode\0geheim\0--layers\0"
+            "4\0",
+            "train.py --layers 4"),
     COMMAND("python3\0x.py\0--token=abc\0--prompt\0what is a GPU?\0", "x.py --prompt"),
     COMMAND("./hec\0sim\0data-starved\0--seconds\0"
             "300\0",

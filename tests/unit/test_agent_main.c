@@ -542,8 +542,8 @@ TEST(what_it_is_told_wrongly) {
         int status;
         const char *says;
     } row[] = {
-        {"/nowhere/f", NULL, NULL, NULL, 66, "cannot read /nowhere/f: No such file"},
-        {NULL, "/nowhere/w", NULL, NULL, 66, "cannot read /nowhere/w"},
+        {"/nowhere/f", NULL, NULL, NULL, 66, "cannot open /nowhere/f: No such file"},
+        {NULL, "/nowhere/w", NULL, NULL, 66, "cannot open /nowhere/w"},
         {NULL, NULL, "x", NULL, 2, "-d takes"},
         {NULL, NULL, NULL, "no-such-user-here", 2, "there is no user \"no-such-user-here\""},
     };
@@ -562,13 +562,13 @@ TEST(what_it_is_told_wrongly) {
     logged[0] = '\0';
     options = (struct hec_agent_options){.listen = "0", .interval_ns = S, .no_sandbox = true};
     options.fields = in_folder("long");
-    char *text = malloc(1 << 20);
-    memset(text, '#', 1 << 20);
-    folder_write("long", text, 1 << 20);
+    char *text = malloc((1 << 20) + 1);
+    memset(text, '#', (1 << 20) + 1);
+    folder_write("long", text, (1 << 20) + 1);
     run(65);
-    assert_logged("/long: a limit was exceeded");
+    assert_logged("/long is no plain file of at most 1048576 bytes");
     logged[0] = '\0';
-    folder_write("long", text, (1 << 20) - 1); /* one long comment */
+    folder_write("long", text, 1 << 20); /* one long comment */
     free(text);
     options.fields = in_folder("long");
     end_at((double)now_ns / S + 1);

@@ -91,6 +91,26 @@ TEST(refuses) {
     assert_int_equal(open_files(), before);
 }
 
+/* What is left of it would let everybody in, or hold the agent up. */
+TEST(what_is_no_text) {
+    static const char nul[] = "basic_auth_users:\n\0  alice: " HASH "\n", zeros[200];
+    char brackets[1000], path[64];
+    struct hec_web_config config;
+    struct hec_why why = {""};
+    memset(brackets, '{', sizeof brackets);
+    assert_int_equal(hec_web_config_read(folder_write("web.yml", nul, sizeof nul - 1), &config, &why), HEC_ERR_CORRUPT);
+    assert_non_null(strstr(why.text, "it holds a NUL"));
+    assert_int_equal(hec_web_config_read(folder_write("web.yml", zeros, sizeof zeros), &config, &why), HEC_ERR_CORRUPT);
+    assert_int_equal(hec_web_config_read(folder_write("web.yml", brackets, sizeof brackets), &config, &why),
+                     HEC_ERR_USAGE);
+    assert_non_null(strstr(why.text, "more than 200 brackets"));
+    snprintf(path, sizeof path, "%s/fifo", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(hec_web_config_read(path, &config, &why), HEC_ERR_CORRUPT);
+    assert_non_null(strstr(why.text, "is no plain file"));
+    assert_int_equal(hec_web_config_read("/dev/zero", &config, &why), HEC_ERR_CORRUPT);
+}
+
 /* So many users, and no more; a name of a file that fits no path. */
 TEST(bounds) {
     struct hec_web_config config;

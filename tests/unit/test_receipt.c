@@ -277,6 +277,11 @@ TEST(without_secrets) {
         {"import torch; print(torch.ones(1000000))", "import torch; print(torch.ones(1000000))"},
         {"", ""},
         /* a value by its name, within a text */
+        {"train --passcode geheim", "train --passcode [withheld]"},
+        {"train --passkey=geheim", "train --passkey=[withheld]"},
+        {"keytool -storepass geheim -keypass geheim", "keytool -storepass [withheld] -keypass [withheld]"},
+        {"--access-code geheim --unlock-code geheim", "--access-code [withheld] --unlock-code [withheld]"},
+        {"NCCL_CREDS=bob:geheim TORCH_PSW=geheim x", "NCCL_CREDS=[withheld] TORCH_PSW=[withheld] x"},
         {"mysql --password geheim -h x", "mysql --password [withheld] -h x"},
         {"export PGPASSWORD=geheim; psql", "export PGPASSWORD=[withheld]; psql"},
         {"-H 'Authorization: Bearer geheim99' x", "-H 'Authorization: Bearer [withheld]' x"},
