@@ -272,16 +272,18 @@ TEST_WITH(test_nothing_that_is_passed_holds_up_the_loop, set_up, tear_down) {
 }
 
 /* What one user brings is bounded in time, and what is over is counted. */
+#define ARRIVALS 6000
 TEST_WITH(test_arrivals_of_a_user_are_bounded, set_up, tear_down) {
     struct hec_ring ring;
     int memory;
     uint64_t sent = 0;
     assert_int_equal(hec_ring_create(HEC_RING_RECORDS_MIN, HEC_RING_TRACE, &ring, &memory), HEC_OK);
     hec_jobs_poll(jobs, hec_clock_mono_ns()); /* the door opens */
-    for (int i = 0; i < 6000; i++)
+    for (int i = 0; i < ARRIVALS; i++)
         sent += hec_ring_send(address, HEC_RING_TRACE, 1, memory) == HEC_OK;
     struct hec_jobs_counts counts = settle(sent);
-    assert_int_equal(counts.rings + counts.refused + counts.silent, sent);
+    /* one that is refused between its connecting and its word counts here, and not as sent */
+    assert_in_range(counts.rings + counts.refused + counts.silent, sent, ARRIVALS);
     assert_true(counts.rings > 0 && counts.refused > sent / 4);
     while (!(counts.door_cpu_seconds > 0)) /* what it costs is the agent's cost */
         counts = settle(sent);
