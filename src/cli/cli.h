@@ -33,6 +33,8 @@ enum hec_operand {
     HEC_OPERAND_SETTINGS, /* of hec sweep, and a command after "--" */
 };
 
+#define HEC_STACK_LEAST (512 << 10) /* bytes: with less on the stack (ulimit -s) hec would end by a signal */
+
 struct hec_args;
 
 struct hec_verb_info {

@@ -212,6 +212,12 @@ static int dispatch(int argc, char **argv) {
     if (verb == HEC_VERB_COUNT)
         return hec_err_exit_status(hec_verb_unknown(word));
     struct hec_args args;
+    struct rlimit stack;
+    if (verb != HEC_VERB_RUN && getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < HEC_STACK_LEAST) {
+        hec_error("only %lu KiB may be on the stack (ulimit -s), and hec takes %d",
+                  (unsigned long)(stack.rlim_cur / 1024), HEC_STACK_LEAST / 1024);
+        return hec_err_exit_status(HEC_ERR_NOMEM);
+    }
     enum hec_operand operand = hec_verb_info(verb)->operand;
     hec_child_shield(operand == HEC_OPERAND_COMMAND || operand == HEC_OPERAND_SETTINGS || verb == HEC_VERB_VERIFY);
     argc--;

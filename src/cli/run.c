@@ -190,7 +190,7 @@ static bool has_room(void) {
         const char *what, *option;
     } rows[] = {
         {RLIMIT_NOFILE, 32, 1, "files may be open", "-n"}, /* enough for a traced run on eight simulated GPUs */
-        {RLIMIT_STACK, 512 << 10, 1024, "KiB may be on the stack", "-s"},
+        {RLIMIT_STACK, HEC_STACK_LEAST, 1024, "KiB may be on the stack", "-s"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct rlimit limit;

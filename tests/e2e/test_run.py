@@ -394,6 +394,8 @@ def test_a_verb_whose_output_finds_no_room_says_so(hec):
                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
             _, said = done.communicate(timeout=HANGS_S)
         assert done.returncode == 74 and said.count("\n") == 1 and "File too large" in said, said
+    done = hec("report", "x.hec", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (128 << 10, 128 << 10)))
+    assert (done.returncode, done.stderr) == (71, "hec: only 128 KiB may be on the stack (ulimit -s), and hec takes 512\n"), done
     done = hec.popen("report", "x.hec", stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
     _, said = done.communicate(timeout=HANGS_S)
     assert (done.returncode, said) == (74, "hec: standard output cannot be written: Bad file descriptor\n")
