@@ -277,6 +277,8 @@ TEST(without_secrets) {
         {"import torch; print(torch.ones(1000000))", "import torch; print(torch.ones(1000000))"},
         {"", ""},
         /* a value by its name, within a text */
+        {"xai-geheim99AB12cd lsv2_pt_geheim99ab12 PMAK-geheim99ab12", "[withheld] [withheld] [withheld]"},
+        {"https://outlook.office.com/webhook/geheim99", "https://outlook.office.com/webhook/[withheld]"},
         {"train --passcode geheim", "train --passcode [withheld]"},
         {"train --passkey=geheim", "train --passkey=[withheld]"},
         {"keytool -storepass geheim -keypass geheim", "keytool -storepass [withheld] -keypass [withheld]"},
@@ -471,6 +473,10 @@ TEST(commands_without_secrets) {
                                         "/usr/bin/curl",
                                         "--user",
                                         "bob:a b",
+                                        "--password",
+                                        "-Hunter2Zebra",
+                                        "--password",
+                                        "-v",
                                         NULL};
     static const char *const left[] = {"env",
                                        "HF_TOKEN=[withheld]",
@@ -494,13 +500,17 @@ TEST(commands_without_secrets) {
                                        "PGPASSWORD=[withheld]",
                                        "/usr/bin/curl",
                                        "--user",
-                                       "bob:[withheld]"};
+                                       "bob:[withheld]",
+                                       "--password",
+                                       "[withheld]",
+                                       "--password",
+                                       "-v"};
     struct hec_receipt one = {.error = HEC_OK};
     hec_receipt_add_command(&one, 1, (char *const *)(uintptr_t)words);
     assert_int_equal(one.command[1].count, sizeof left / sizeof left[0]);
     for (int i = 0; i < one.command[1].count; i++)
         assert_string_equal(one.command[1].list[i], left[i]);
-    assert_int_equal(one.withheld.count, 7);
+    assert_int_equal(one.withheld.count, 8);
     assert_string_equal(one.withheld.list[1], "word 6 of command B");
     assert_false(hec_receipt_has_commands(&one));
     hec_receipt_set_folder(&one, "/home/a/ghp_geheim0123456789");

@@ -92,6 +92,12 @@ static size_t value_at(const char *word) {
     return word[name] && !memchr(word, ' ', name) && !memchr(word, '/', name) ? name + 1 : 0;
 }
 
+/* And no password that begins as one: -Hunter2. */
+#define OPTION_MOST 6 /* bytes, of one with a single dash */
+static bool is_option(const char *word) {
+    return word[0] == '-' && (word[1] == '-' || strlen(word) < OPTION_MOST);
+}
+
 void hec_receipt_add_command(struct hec_receipt *receipt, int side, char *const *words) {
     struct hec_receipt_reading reading = {.before = ""};
     const char *before = ""; /* an option whose value the next word may be */
@@ -102,7 +108,7 @@ void hec_receipt_add_command(struct hec_receipt *receipt, int side, char *const 
         char *kept = NULL;
         if (value && hec_receipt_is_secret(word, value - 1, word + value, true))
             withheld = asprintf(&kept, "%.*s" HEC_RECEIPT_WITHHELD, (int)value, word) > 0;
-        else if (before[0] && word[0] != '-' && hec_receipt_is_secret(before, strlen(before), word, true))
+        else if (before[0] && !is_option(word) && hec_receipt_is_secret(before, strlen(before), word, true))
             withheld = asprintf(&kept, "%s", HEC_RECEIPT_WITHHELD) > 0;
         else
             kept = hec_receipt_read_word(&reading, word, &withheld);
