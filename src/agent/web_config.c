@@ -127,6 +127,9 @@ static int take_top(struct parsing *p, const char *name, int id) {
         return each(p, name, id, take_user);
     if (strcmp(name, "http_server_config") == 0)
         return each(p, name, id, take_http);
+    if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") <
+        strlen(name)) /* another file, of which nothing is to be told */
+        return refuse(p, "not a file of", "--web-config");
     return refuse(p, "hec does not do:", name);
 }
 

@@ -75,6 +75,7 @@ TEST(refuses) {
          "needs a bcrypt hash"},
         {"basic_auth_users:\n  alice: $2b.04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e\n",
          "needs a bcrypt hash"},
+        {"root:*:20228:0:99999:7::: x\nroot:$6$hash: 1\n", "not a file of \"--web-config\""},
         {"? [a]\n: b\n", "a key that is no text in \"the file\""},
         {"a: b\n- c\n", "/web.yml:2: not YAML: "},
     };
