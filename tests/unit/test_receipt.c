@@ -279,6 +279,9 @@ TEST(without_secrets) {
         /* a value by its name, within a text */
         {"xai-geheim99AB12cd lsv2_pt_geheim99ab12 PMAK-geheim99ab12", "[withheld] [withheld] [withheld]"},
         {"https://outlook.office.com/webhook/geheim99", "https://outlook.office.com/webhook/[withheld]"},
+        {"docker login --password-stdin <<EOF\ngeheim\nEOF", "docker login --password-stdin <<EOF\n[withheld]\nEOF"},
+        {"cat <<-'E' | docker login\ngeheim\nE\nx", "cat <<-'E' | docker login\n[withheld]\nE\nx"},
+        {"python3 - <<EOF\nprint(1, 2)\nEOF", "python3 - <<EOF\nprint(1, 2)\nEOF"},
         {"train --passcode geheim", "train --passcode [withheld]"},
         {"train --passkey=geheim", "train --passkey=[withheld]"},
         {"keytool -storepass geheim -keypass geheim", "keytool -storepass [withheld] -keypass [withheld]"},

@@ -207,9 +207,24 @@ size_t hec_receipt_option_value(struct hec_receipt_reading *reading, const char 
     return found;
 }
 
+/* One word in a here-document: docker login --password-stdin <<EOF. */
+static size_t here_document(const char *text, const char **value) {
+    const char *at = text + 2 + (text[2] == '-');
+    at += strspn(at, " '\"");
+    size_t name = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+    const char *line = strchr(at, '\n');
+    if (name == 0 || !line)
+        return 0;
+    size_t length = strcspn(line + 1, " \n");
+    *value = line + 1;
+    return line[1 + length] == '\n' && strncmp(line + 2 + length, at, name) == 0 ? length : 0;
+}
+
 /* echo WORD | docker login --password-stdin; su <<< WORD. */
 size_t hec_receipt_given_value(const char *text, const char **value) {
     static const char *const givers[] = {"echo ", "printf ", "<<<"};
+    if (strncmp(text, "<<", 2) == 0 && text[2] != '<')
+        return here_document(text, value);
     for (size_t i = 0; i < sizeof givers / sizeof givers[0]; i++) {
         size_t size = strlen(givers[i]);
         if (strncmp(text, givers[i], size) != 0)
