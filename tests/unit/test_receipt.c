@@ -282,6 +282,7 @@ TEST(without_secrets) {
         {"docker login --password-stdin <<EOF\ngeheim\nEOF", "docker login --password-stdin <<EOF\n[withheld]\nEOF"},
         {"cat <<-'E' | docker login\ngeheim\nE\nx", "cat <<-'E' | docker login\n[withheld]\nE\nx"},
         {"python3 - <<EOF\nprint(1, 2)\nEOF", "python3 - <<EOF\nprint(1, 2)\nEOF"},
+        {"./a --token=${T:-geheim99} --key=$K --token=${T} b", "./a --token=[withheld]} --key=$K --token=${T} b"},
         {"train --passcode geheim", "train --passcode [withheld]"},
         {"train --passkey=geheim", "train --passkey=[withheld]"},
         {"keytool -storepass geheim -keypass geheim", "keytool -storepass [withheld] -keypass [withheld]"},

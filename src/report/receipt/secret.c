@@ -176,7 +176,9 @@ static size_t value_at(const char *text, char before, const char **value) {
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
         at += strncmp(at, schemes[i], strlen(schemes[i])) == 0 ? strlen(schemes[i]) : 0;
     size_t length = strcspn(at, quotes || header ? "\\\"'\n" : " \t\n\\\"'&;,)}|<>");
-    char *copy = length > 0 && *at != '$' ? strndup(at, length) : NULL; /* $NAME is no secret */
+    size_t otherwise = strncmp(at, "${", 2) == 0 ? strcspn(at, "-=}") : length; /* ${NAME:-secret} */
+    bool is_name = *at == '$' && (otherwise >= length || at[otherwise] == '}');
+    char *copy = length > 0 && !is_name ? strndup(at, length) : NULL; /* $NAME is no secret */
     bool secret = copy && hec_receipt_is_secret(text, name, copy, true);
     free(copy);
     *value = at;
