@@ -220,13 +220,13 @@ def test_variables_of_dcgm_exporter(started, hec):
     page = agent.until(lambda page: page.all("DCGM_FI_DEV_GPU_TEMP"))
     assert "# HELP DCGM_FI_DEV_GPU_TEMP how warm" in page.text and page.all("dcgm_gpu_temp") and "Hostname" in page.text
     assert not page.all("DCGM_FI_DEV_POWER_USAGE") and page.one("hec_agent_interval_seconds") == 0.2, "--interval before the variable"
-    for name, value, words in (("DCGM_EXPORTER_COLLECTORS", "none.csv", "cannot read none.csv"),
-                               ("DCGM_EXPORTER_WEB_CONFIG_FILE", "none.yml", "cannot read none.yml"),
+    for name, value, words in (("DCGM_EXPORTER_COLLECTORS", "none.csv", "cannot open none.csv"),
+                               ("DCGM_EXPORTER_WEB_CONFIG_FILE", "none.yml", "cannot open none.yml"),
                                ("DCGM_EXPORTER_INTERVAL", "soon", "collect-interval needs a number")):
         done = hec("agent", "--sim", "h200", "--listen", "0", "--jobs", "", env={name: value})
         assert done.returncode != 0 and words in done.stderr, done.stderr
     done = hec("agent", "--sim", "h200", "--listen", "0", "--web-config-file", "none.yml")
-    assert done.returncode != 0 and "cannot read none.yml" in done.stderr
+    assert done.returncode != 0 and "cannot open none.yml" in done.stderr
 
 
 def test_fields_of_a_vendors_list(started, hec, machine):
@@ -338,8 +338,8 @@ def test_who_wastes(started, hec):
 def test_refuses(hec):
     for arguments, words in ((["--interval", "0"], "--interval needs a number from 0.2"),
                              (["--listen", "nowhere:x"], "--listen needs ADDRESS:PORT"),
-                             (["--web-config", "none.yml"], "cannot read none.yml"),
-                             (["--collectors", "none.csv"], "cannot read none.csv"),
+                             (["--web-config", "none.yml"], "cannot open none.yml"),
+                             (["--collectors", "none.csv"], "cannot open none.csv"),
                              (["--user", "no-such-user"], "there is no user"),
                              (["-r", "gpu7:5555"], "-r gpu7:5555: HEC reads the GPUs of its own machine"),
                              (["-d", "i:0"], "GPU instances are shown all or none"), (["-d", "g:3-1"], "-d takes f, g, i"),
