@@ -161,7 +161,7 @@ static int sandbox_enter(const struct sandbox_options *options, struct hec_why *
 struct agent {
     const struct hec_agent_options *options;
     struct hec_web_config web;
-    bool has_users; /* it does, since the start */
+    bool has_users; /* who logs in, by the file that was read last */
     struct hec_dcgm_list dcgm;
     char hostname[256];
     struct hec_page_options page;
@@ -413,6 +413,7 @@ static void reload(struct agent *agent) {
         hec_web_config_free(&fresh);
         err = HEC_ERR_FAILED;
     } else if (web) {
+        agent->has_users = fresh.user_count > 0;
         hec_http_swap_users(agent->http, &fresh);
         hec_web_config_free(&fresh);
     }
