@@ -38,14 +38,12 @@ const atomic_bool *hec_live_search_enough(const struct hec_live_search *live);
 const struct hec_sink *hec_live_search_through(void *live, const struct hec_sink *to);
 /* After the session: the blocks in their order, those of the base among them, of part 1. */
 const struct hec_search_trial *hec_live_search_rows(struct hec_live_search *live, int *count);
-/* What row i was besides. */
+/* What else is known of row i. Its block came in three parts, in seconds: the switch, from the order to the boundary at which all ranks
+ * have carried it out, the comparison included; settling, until its first step, while code is compiled and memory allocated; its steps.
+ * NAN: it did not get so far. */
 struct hec_live_block {
-    struct hec_orders_answer
-        wrong; /* why it failed, where the program found that its set computes something else; .order 0: it did not */
-    double
-        switching_s; /* from the order to the boundary at which all ranks have carried it out, comparing included; NAN: they have not */
-    double settling_s; /* from there to its first step: code is compiled, memory allocated anew */
-    double seconds;    /* of its steps; NAN, and the one above, where it has none */
+    struct hec_orders_answer wrong; /* the program found that its set computes something else; .order 0: it did not */
+    double switching_s, settling_s, seconds;
 };
 struct hec_live_block hec_live_search_block(const struct hec_live_search *live, int i);
 /* The program has said of a lever that it failed, in the block where it did: in those before it worked. */

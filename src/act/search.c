@@ -10,7 +10,7 @@
 
 #define LIVE_BLOCK_S 2.0 /* counters move every 0.1 s */
 #define LIVE_SHARE 0.7   /* of the search's time, where what mostly saves most needs processes of its own */
-#define LIVE_GRACE 0.3   /* of it more, where a compiler is at work when it ends: no other block begins then */
+#define LIVE_GRACE 0.3   /* more, for a block that has begun when that time ends, and its compiler */
 #define LIVE_LEAST 2     /* levers: one alone is as soon tried */
 #define AMPERE 8         /* the first compute capability with TF32 and bf16 */
 
@@ -422,8 +422,8 @@ static int search_live(struct run *run, struct hec_trial_end *end, struct hec_wh
     struct hec_lever_set levers;
     struct hec_live_search *live;
     struct lived lived = {.run = run, .seen = {.joules = NAN}};
-    double share =
-        search->candidates.list[0].use.row->live ? 1 : LIVE_SHARE; /* candidates come by what they mostly save */
+    /* candidates come by what they mostly save */
+    double share = search->candidates.list[0].use.row->live ? 1 : LIVE_SHARE;
     int64_t now_ns = hec_clock_mono_ns(), most_ns = (int64_t)(share * (double)(search->until_ns - now_ns));
     hec_candidates_plan(&search->candidates, &plan.search);
     plan.search.closed = ~bits;

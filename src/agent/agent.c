@@ -408,7 +408,7 @@ static void reload(struct agent *agent) {
         hec_warn("agent: not reloaded: %s", why.text);
         err = HEC_ERR_FAILED;
     } else if (web && agent->has_users && fresh.user_count == 0) {
-        hec_warn("agent: not reloaded: %s names no users any more; what lets everybody in is told at the start",
+        hec_warn("agent: not reloaded: %s names no users any more; to let everybody in, start hec agent again",
                  agent->options->web_config);
         hec_web_config_free(&fresh);
         err = HEC_ERR_FAILED;

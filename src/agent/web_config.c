@@ -55,7 +55,7 @@ static int each(struct parsing *p, const char *of, int id, int (*take)(struct pa
     return HEC_OK;
 }
 
-/* Text: what comes after a NUL would be left out, and who is to log in with it. */
+/* A file with a NUL is refused: what comes after it would not be read, and that may be all users. */
 static int read_file(const char *path, char **out, struct hec_why *why) {
     char *text;
     size_t length;
@@ -127,8 +127,8 @@ static int take_top(struct parsing *p, const char *name, int id) {
         return each(p, name, id, take_user);
     if (strcmp(name, "http_server_config") == 0)
         return each(p, name, id, take_http);
-    if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") <
-        strlen(name)) /* another file, of which nothing is to be told */
+    /* the name may be a line of another file, such as /etc/shadow: it is not shown */
+    if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") < strlen(name))
         return refuse(p, "not a file of", "--web-config");
     return refuse(p, "hec does not do:", name);
 }
@@ -136,7 +136,7 @@ static int take_top(struct parsing *p, const char *name, int id) {
 static int parse(const char *path, const char *text, struct hec_web_config *config, struct hec_why *why) {
     yaml_parser_t parser;
     yaml_document_t document;
-    size_t nested = 0; /* libyaml takes a time that grows with its square */
+    size_t nested = 0; /* the time that libyaml takes grows with the square of it */
     for (const char *at = text; *at; at++)
         nested += *at == '{' || *at == '[';
     if (nested > NESTED_MOST)

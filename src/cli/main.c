@@ -180,6 +180,16 @@ static int failed(enum hec_verb verb, int err) {
     return hec_verb_status(verb, err);
 }
 
+/* `hec run` starts its command without observing it instead. */
+static bool has_stack(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= HEC_STACK_LEAST)
+        return true;
+    hec_error("only %lu KiB may be on the stack (ulimit -s), and hec takes %d", (unsigned long)(limit.rlim_cur / 1024),
+              HEC_STACK_LEAST / 1024);
+    return false;
+}
+
 static int dispatch(int argc, char **argv) {
     if (argc < 2) {
         hec_help_print();
@@ -212,12 +222,8 @@ static int dispatch(int argc, char **argv) {
     if (verb == HEC_VERB_COUNT)
         return hec_err_exit_status(hec_verb_unknown(word));
     struct hec_args args;
-    struct rlimit stack;
-    if (verb != HEC_VERB_RUN && getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < HEC_STACK_LEAST) {
-        hec_error("only %lu KiB may be on the stack (ulimit -s), and hec takes %d",
-                  (unsigned long)(stack.rlim_cur / 1024), HEC_STACK_LEAST / 1024);
+    if (verb != HEC_VERB_RUN && !has_stack())
         return hec_err_exit_status(HEC_ERR_NOMEM);
-    }
     enum hec_operand operand = hec_verb_info(verb)->operand;
     hec_child_shield(operand == HEC_OPERAND_COMMAND || operand == HEC_OPERAND_SETTINGS || verb == HEC_VERB_VERIFY);
     argc--;

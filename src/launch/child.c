@@ -71,8 +71,6 @@ void hec_child_prepare(struct hec_child *child) {
     sigaction(SIGXFSZ, &ignore, &child->xfsz);
     if (shielded_pipe.is)
         child->pipe = shielded_pipe.before;
-    if (shielded_xfsz.is)
-        child->xfsz = shielded_xfsz.before;
     prctl(PR_GET_CHILD_SUBREAPER, &child->was_reaper);
 }
 
@@ -140,6 +138,7 @@ static void tie(pid_t hec) {
 static _Noreturn void be_command(struct hec_child *child, pid_t hec, int report, char **argv, char **envp) {
     struct failure failure = {0};
     restore_signals(child);
+    hec_child_unshield();
     if (child->placement)
         placement_take(child->placement);
     if (child->tied)

@@ -36,10 +36,10 @@ struct hec_child {
     void *context;
 };
 
-/* As hec begins: what it writes, into a pipe that nobody reads or a file that may not grow, ends it by no signal, before its command as
- * well. The command finds what hec did. pipe false: SIGPIPE is left alone, as of what is piped into `head`. */
+/* When hec starts: SIGXFSZ is ignored from then on, and with `pipe` SIGPIPE until the first command has ended, so that a message that
+ * cannot be written does not end hec. The command gets both as hec found them. Without `pipe` hec ends as usual in `hec ... | head`. */
 void hec_child_shield(bool pipe);
-/* Where the command takes this process's place. */
+/* Both as hec found them: in a process that becomes the command. */
 void hec_child_unshield(void);
 
 /* Block and take over signals. Call before any thread starts. */

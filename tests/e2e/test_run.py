@@ -394,6 +394,11 @@ def test_a_verb_whose_output_finds_no_room_says_so(hec):
                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
             _, said = done.communicate(timeout=HANGS_S)
         assert done.returncode == 74 and said.count("\n") == 1 and "File too large" in said, said
+    done = hec.popen("ab", "--in-place", "--warm-up", "0", "-n", "2", "-o", "r.json", "--trace", "off", "--hooks", "off", "--", "true", ":::", "true",
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)))
+    _, said = done.communicate(timeout=HANGS_S)
+    assert done.returncode == 74 and "cannot write r.json: File too large" in said, said  # after its commands have ended too
     done = hec("report", "x.hec", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (128 << 10, 128 << 10)))
     assert (done.returncode, done.stderr) == (71, "hec: only 128 KiB may be on the stack (ulimit -s), and hec takes 512\n"), done
     done = hec.popen("report", "x.hec", stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
