@@ -117,6 +117,13 @@ def test_what_is_no_trace_is_damaged_data_as_elsewhere(runs, content, words):
     assert runs("report", "x.json").returncode == 65
 
 
+def test_a_trace_that_an_editor_gave_a_byte_order_mark(runs):
+    (runs.folder / "bom.json").write_text("\ufeff" + kineto())
+    assert runs("import", "-f", "-o", "out.hec", "bom.json").returncode == 0
+    (runs.folder / "bom.json").write_bytes(b"\xef\xbb")
+    assert runs("import", "-f", "-o", "out.hec", "bom.json").returncode == 65
+
+
 def shifted(seconds, count=None):
     """The trace of kineto(), seconds later; or its first `count` events so, and the others as they are."""
     trace = json.loads(kineto())

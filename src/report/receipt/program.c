@@ -3,10 +3,11 @@
 #include "report/receipt/secret.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-enum part { WHOLE, AFTER_COLON };
+enum part { WHOLE, AFTER_COLON, AFTER_SLASH, AFTER_EQUALS };
 static const struct {
     const char *program, *option;
     enum part part;
@@ -15,6 +16,15 @@ static const struct {
 #include "report/receipt/environment.def"
 };
 _Static_assert(sizeof options / sizeof options[0] <= 64, "a bit each in hec_receipt_reading");
+
+static const struct {
+    const char *program, *after; /* "": the program's name */
+    size_t first;
+    enum part part;
+} arguments[] = {
+#define HEC_RECEIPT_SECRET_ARGUMENT(program, after, first, part) {program, after, first, part},
+#include "report/receipt/environment.def"
+};
 
 static const struct {
     const char *name;
@@ -38,6 +48,10 @@ static const char *const plain[] = {
 #define HEC_RECEIPT_PLAIN(word) word,
 #include "report/receipt/environment.def"
 };
+static const char *const setters[] = {
+#define HEC_RECEIPT_SETTER(word) word,
+#include "report/receipt/environment.def"
+};
 static const char *const readers[] = {
 #define HEC_RECEIPT_SECRET_READER(text) text,
 #include "report/receipt/environment.def"
@@ -45,6 +59,13 @@ static const char *const readers[] = {
 
 static bool is_word(const char *word, size_t length, const char *text) {
     return strlen(text) == length && strncasecmp(word, text, length) == 0;
+}
+
+static bool is_one_of(const char *word, size_t length, const char *const *texts, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (is_word(word, length, texts[i]))
+            return true;
+    return false;
 }
 
 /* ---- which program ---- */
@@ -81,11 +102,32 @@ static bool is_number(const char *text, size_t length) {
     return digits > 0 && !isalpha((unsigned char)text[0]);
 }
 
+/* The row of arguments whose words come next. */
+static void see_arguments(struct hec_receipt_reading *reading, const char *word, size_t length, const char *name,
+                          size_t size, bool starts) {
+    reading->words += word[0] != '-';
+    if (starts || (reading->argument > 0 && word[0] == '-' && reading->words >= arguments[reading->argument - 1].first))
+        reading->argument = 0;
+    for (size_t i = 0; i < sizeof arguments / sizeof arguments[0]; i++) {
+        bool is_program = strlen(arguments[i].program) == size && strncmp(name, arguments[i].program, size) == 0;
+        bool is_after = reading->argument > 0 &&
+                        strcmp(arguments[reading->argument - 1].program, arguments[i].program) == 0 &&
+                        strlen(arguments[i].after) == length && strncmp(word, arguments[i].after, length) == 0;
+        if (!is_program && !is_after)
+            continue;
+        reading->argument = i + 1;
+        reading->words = 0;
+        reading->counts = is_after || !arguments[i].after[0];
+        return;
+    }
+}
+
 static void see_program(struct hec_receipt_reading *reading, const char *word, size_t length, bool starts) {
     const char *name = memrchr(word, '/', length);
     bool is_option = word[0] == '-' || memchr(word, '=', length);
     name = name ? name + 1 : word;
     size_t size = (size_t)(word + length - name);
+    see_arguments(reading, word, length, name, size, starts);
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         if (strlen(options[i].program) == size && strncmp(name, options[i].program, size) == 0)
             reading->programs |= UINT64_C(1) << i;
@@ -115,10 +157,7 @@ static bool may_be_kept(const char *value, size_t length) {
         end--;
     if (stem >= length && end > 1 && value[end - 1] == '.' && length - end <= 5 && end < length)
         return true;
-    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
-        if (is_word(value, length, plain[i]))
-            return true;
-    return false;
+    return is_one_of(value, length, plain, sizeof plain / sizeof plain[0]);
 }
 
 /* Of user:password, user%password, user,password: so many characters are the secret; 0: there is none, or numbers alone. */
@@ -131,14 +170,19 @@ static size_t after_user(const char *value, size_t length, const char *signs, co
     return length - user - 1;
 }
 
+static size_t part_of(const char *value, size_t length, enum part part, const char **secret) {
+    static const char *const signs[] = {[AFTER_COLON] = ":", [AFTER_SLASH] = "/", [AFTER_EQUALS] = "="};
+    *secret = value;
+    return part == WHOLE ? length : after_user(value, length, signs[part], secret);
+}
+
 /* Whether an option speaks of who logs in: --login, --db-user. */
 static bool is_login(const char *option, size_t length) {
     for (size_t at = strspn(option, "-"); at < length;) {
         size_t word = strcspn(option + at, "-_.=");
         word = word < length - at ? word : length - at;
-        for (size_t i = 0; i < sizeof logins / sizeof logins[0]; i++)
-            if (is_word(option + at, word, logins[i]))
-                return true;
+        if (is_one_of(option + at, word, logins, sizeof logins / sizeof logins[0]))
+            return true;
         at += word + 1;
     }
     return false;
@@ -178,14 +222,33 @@ static size_t row_value(struct hec_receipt_reading *reading, const char *word, s
         const char *from = is_here ? word + size + (word[size] == '=') : word;
         *value = from;
         found = whole - (size_t)(from - word);
-        if (options[i].part == AFTER_COLON)
-            found = after_user(from, found, ":", value);
-        if (found > 0) {
+        found = part_of(from, found, options[i].part, value);
+        if (found > 0 && size == 2)
             reading->programs &= ~(UINT64_C(1) << i); /* sshpass -p PASSWORD ssh -p 22 */
+        if (found > 0)
             return found;
-        }
     }
     return 0;
+}
+
+/* Words that no option names: htpasswd -b FILE USER PASSWORD. */
+static size_t argument_value(const struct hec_receipt_reading *reading, const char *word, size_t whole,
+                             const char **value) {
+    if (reading->argument == 0 || !reading->counts || word[0] == '-' || word[0] == '$')
+        return 0;
+    size_t row = reading->argument - 1;
+    return reading->words + 1 >= arguments[row].first ? part_of(word, whole, arguments[row].part, value) : 0;
+}
+
+/* The word after the name of a secret, where the one before says that it gets a value: setenv HF_TOKEN x. */
+static size_t set_value(const struct hec_receipt_reading *reading, const char *word, size_t whole, const char **value) {
+    if (!reading->sets || !reading->before_length || may_be_kept(word, whole))
+        return 0;
+    char *copy = strndup(word, whole);
+    bool secret = copy && hec_receipt_is_secret(reading->before, reading->before_length, copy, true);
+    free(copy);
+    *value = word;
+    return secret ? whole : 0;
 }
 
 size_t hec_receipt_option_value(struct hec_receipt_reading *reading, const char *word, size_t length, size_t whole,
@@ -201,7 +264,15 @@ size_t hec_receipt_option_value(struct hec_receipt_reading *reading, const char 
         found = unknown_value(before[1], word, whole, value);
     if (!found && unknown && word[0] == '-' && length > 2 && word[1] != '-' && !is_letters(word + 1, length - 1))
         found = unknown_value(word[1], word + 2 + (word[2] == '='), whole - 2 - (word[2] == '='), value);
+    if (!found && !starts)
+        found = argument_value(reading, word, whole, value);
+    if (!found && !starts)
+        found = set_value(reading, word, whole, value);
     see_program(reading, word, length, starts);
+    if (is_one_of(word, length, setters, sizeof setters / sizeof setters[0]))
+        reading->sets = 3; /* set -gx NAME VALUE */
+    else if (reading->sets > 0)
+        reading->sets--;
     reading->before = word;
     reading->before_length = length;
     return found;

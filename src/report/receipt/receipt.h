@@ -141,6 +141,9 @@ struct hec_receipt_reading {
     enum hec_receipt_program program;
     const char *before;
     size_t before_length;
+    unsigned sets;          /* so many words more may be the name and value that a setter has */
+    size_t argument, words; /* row of secret arguments, and 1; words without "-" since */
+    bool counts;            /* the word from which on they count has been there */
 };
 char *hec_receipt_read_word(struct hec_receipt_reading *reading, const char *value, int *withheld);
 void hec_receipt_add_tried(struct hec_receipt *receipt, const struct hec_receipt_tried *tried);

@@ -31,6 +31,14 @@ static const char *const addresses[] = {
 #define HEC_RECEIPT_SECRET_ADDRESS(text) text,
 #include "report/receipt/environment.def"
 };
+static const char *const phrases[] = {
+#define HEC_RECEIPT_SECRET_PHRASE(text) text,
+#include "report/receipt/environment.def"
+};
+static const char *const calls[] = {
+#define HEC_RECEIPT_SECRET_CALL(name) name,
+#include "report/receipt/environment.def"
+};
 /* Where a word begins in accountKey. */
 static bool is_hump(const char *at) {
     return islower((unsigned char)at[-1]) && isupper((unsigned char)at[0]);
@@ -105,6 +113,19 @@ static size_t address_at(const char *text, const char **value) {
     return 0;
 }
 
+/* What follows such words, in quotes or up to a blank. */
+static size_t phrase_at(const char *text, const char **value) {
+    for (size_t i = 0; i < sizeof phrases / sizeof phrases[0]; i++) {
+        const char *at = text + strlen(phrases[i]);
+        if (strncasecmp(text, phrases[i], strlen(phrases[i])) != 0)
+            continue;
+        size_t quotes = strspn(at, "\\\"'");
+        *value = at + quotes;
+        return **value == '$' ? 0 : strcspn(*value, quotes ? "\\\"'" : " \t\n;\"'");
+    }
+    return 0;
+}
+
 /* So many characters from here on are a token; 0: none. */
 static size_t token_at(const char *text) {
     if (pem_at(text))
@@ -153,25 +174,51 @@ static bool starts_at(const struct hec_receipt_reading *reading, const char *val
     return last > value && strchr(";|&(`\n", last[-1]);
 }
 
-/* The value of a name that says so, within a text, such as a command for a shell, a header or JSON: name=value, "name": "value",
- * name => value, <name>value<, --name value. So many characters of it, and where it begins; 0: there is none. */
-static size_t value_at(const char *text, char before, const char **value) {
-    bool option = before == '-';
+/* The character here, and in how many it is written: an address may have "%3D" for "=". */
+static char decoded(const char *at, size_t *size) {
+    char hex[3] = {at[0] == '%' ? at[1] : '\0'};
+    hex[1] = hex[0] ? at[2] : '\0';
+    bool is_hex = hex[1] && isxdigit((unsigned char)hex[0]) && isxdigit((unsigned char)hex[1]);
+    *size = is_hex ? 3 : 1;
+    return is_hex ? (char)strtol(hex, NULL, 16) : at[0];
+}
+
+/* So many characters of a text are some of those, as they are or as an address writes them; to: what they stand for, NULL if nobody
+ * asks. */
+static size_t span(const char *text, const char *of, struct hec_buf *to) {
+    size_t length = 0, size;
+    for (char c; (c = decoded(text + length, &size)) && strchr(of, c); length += size)
+        if (to)
+            hec_buf_add(to, &c, 1);
+    return length;
+}
+
+/* What a function is given in quotes, login('me', 'x'), from its first to its last: so many characters; 0: nothing. text: of "(". */
+static size_t given_to_call(const char *text, const char **value) {
+    size_t end = strcspn(text, ")\n"), first = strcspn(text, "'\"");
+    while (end > first && !strchr("'\"", text[end]))
+        end--;
+    while (end > first + 1 && text[end - 1] == '\\')
+        end--;
+    *value = text + first + 1;
+    return end > first ? end - first - 1 : 0;
+}
+
+static bool is_call(const char *name, size_t length) {
+    const char *dot = memrchr(name, '.', length);
+    size_t skip = dot ? (size_t)(dot + 1 - name) : 0;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (strlen(calls[i]) == length - skip && strncmp(name + skip, calls[i], length - skip) == 0)
+            return true;
+    return false;
+}
+
+/* The value of a name, where it begins behind the sign that gives it. So many characters; 0: it is none, or no secret. */
+static size_t named_value(const char *name, const char *at, bool header, const char **value) {
     static const char *const schemes[] = {"Bearer ", "Basic ", "Token ", "token "};
-    size_t name = strspn(text, NAME_CHARACTERS "_-.");
-    const char *at = text + name;
-    at += strspn(at, "\\\"'");
-    bool quoted = at > text + name;
-    at += quoted && *at == ']';
-    const char *sign = at + strspn(at, " ");
-    bool assigned = *sign == '=' || *sign == ':' || (quoted && *sign == ',') || (*sign == '>' && before == '<'),
-         header = sign == text + name && sign[0] == ':' && sign[1] == ' ';
-    if (name == 0 || (!assigned && !(option && sign > at && *sign != '-')))
-        return 0;
-    at = sign + assigned;
-    at += *sign == '=' && *at == '>'; /* of a table, in some languages */
-    at += strspn(at, " ");
-    size_t quotes = strspn(at, "\\\"'");
+    if (*at == '(' && hec_receipt_is_secret(name, strlen(name), "(any value)", true))
+        return given_to_call(at, value);
+    size_t quotes = span(at, "\\\"'", NULL);
     at += quotes;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
         at += strncmp(at, schemes[i], strlen(schemes[i])) == 0 ? strlen(schemes[i]) : 0;
@@ -179,10 +226,35 @@ static size_t value_at(const char *text, char before, const char **value) {
     size_t otherwise = strncmp(at, "${", 2) == 0 ? strcspn(at, "-=}") : length; /* ${NAME:-secret} */
     bool is_name = *at == '$' && (otherwise >= length || at[otherwise] == '}');
     char *copy = length > 0 && !is_name ? strndup(at, length) : NULL; /* $NAME is no secret */
-    bool secret = copy && hec_receipt_is_secret(text, name, copy, true);
+    bool secret = copy && hec_receipt_is_secret(name, strlen(name), copy, true);
     free(copy);
     *value = at;
     return secret ? length : 0;
+}
+
+/* The value of a name that says so, within a text, such as a command for a shell, a header, JSON or code: name=value, "name": "value",
+ * name => value, <name>value<, --name value, name("value"). So many characters of it, and where it begins; 0: there is none. */
+static size_t value_at(const char *text, char before, const char **value) {
+    struct hec_buf name;
+    hec_buf_init(&name, 1u << 16);
+    size_t size, length = span(text, NAME_CHARACTERS "_-.", &name), found = 0;
+    const char *at = text + length;
+    at += span(at, "\\\"'", NULL);
+    bool quoted = at > text + length;
+    at += quoted && *at == ']';
+    const char *sign = at + strspn(at, " ");
+    char is = decoded(sign, &size);
+    bool assigned = is == '=' || is == ':' || (quoted && is == ',') || (is == '>' && before == '<'),
+         header = sign == text + length && sign[0] == ':' && sign[1] == ' ';
+    if (length > 0 && *sign == '(' && sign == text + length && is_call(text, length))
+        found = given_to_call(sign, value);
+    else if (length > 0 && (assigned || (before == '-' && sign > at && *sign != '-'))) {
+        at = sign + (assigned ? size : 0);
+        at += is == '=' && *at == '>'; /* of a table, in some languages */
+        found = named_value(hec_buf_text(&name), at + strspn(at, " "), header, value);
+    }
+    hec_buf_free(&name);
+    return found;
 }
 
 char *hec_receipt_without_secrets(const char *value, int *withheld) {
@@ -216,8 +288,8 @@ char *hec_receipt_read_word(struct hec_receipt_reading *reading, const char *val
                 named_length = of_name;
             }
         }
-        if (begins &&
-            ((of_name = address_at(at, &of_value)) > 0 || (of_name = hec_receipt_given_value(at, &of_value)) > 0)) {
+        if (begins && ((of_name = address_at(at, &of_value)) > 0 || (of_name = phrase_at(at, &of_value)) > 0 ||
+                       (of_name = hec_receipt_given_value(at, &of_value)) > 0)) {
             named = of_value;
             named_length = of_name;
         }

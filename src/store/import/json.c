@@ -66,6 +66,13 @@ static const uint8_t *ensure(struct hec_json *j, const uint8_t *p, size_t count)
     return p;
 }
 
+void hec_json_skip_mark(struct hec_json *j) {
+    static const uint8_t mark[] = {0xef, 0xbb, 0xbf};
+    const uint8_t *p = ensure(j, j->at, sizeof mark);
+    if (p)
+        j->at = p + ((size_t)(j->end - p) >= sizeof mark && memcmp(p, mark, sizeof mark) == 0 ? sizeof mark : 0);
+}
+
 static const uint8_t *skip_blanks_slowly(struct hec_json *j, const uint8_t *p) {
     for (;;) {
         while (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')

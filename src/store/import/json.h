@@ -44,6 +44,9 @@ struct hec_json_text {
 /* The reader is large: allocate it. why (not NULL) is kept. */
 void hec_json_init(struct hec_json *json, struct hec_import_input *input, struct hec_why *why);
 
+/* Passes the byte order mark of UTF-8, which some editors put first: before anything is read. */
+void hec_json_skip_mark(struct hec_json *json);
+
 /* The first byte of the next value: one of { [ " t f n, or '0' for any number; 0 at the end of the input, where a value
  * need not follow. Negative on error (no value can begin so). */
 int hec_json_peek(struct hec_json *json);

@@ -155,6 +155,7 @@ static int read_document(struct kineto *k) {
 }
 
 static int read_all(struct kineto *k) {
+    hec_json_skip_mark(k->json);
     int type = hec_json_peek(k->json);
     const char *path = k->file->path;
     if (type == 0)
