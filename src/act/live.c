@@ -73,9 +73,22 @@ static void order(struct hec_live_search *l, uint32_t set, int64_t now_ns) {
         atomic_store(&l->enough, true);
 }
 
+/* Seconds until the first step of a block counts: as long as any set with a compiler took, where this one has yet to be compiled. */
+static double settles_s(const struct hec_live_search *l, uint32_t set) {
+    double longest_s = 0;
+    for (int i = 0; i < l->count; i++) {
+        const struct hec_live_block *block = &l->blocks[i];
+        if (l->rows[i].set == set)
+            return 0;
+        if (l->rows[i].set & l->plan.compilers)
+            longest_s = fmax(longest_s, block->switching_s + block->settling_s); /* a NAN gives way */
+    }
+    return set & l->plan.compilers ? longest_s : 0;
+}
+
 static void decide(struct hec_live_search *l, int64_t now_ns) {
     struct hec_search_step next = hec_search_next(&l->plan.search, l->rows, l->count, false);
-    bool late = hec_clock_mono_ns() > l->plan.until_ns;
+    bool late = hec_clock_mono_ns() + (int64_t)(settles_s(l, next.set) * HEC_NS_PER_S) > l->plan.until_ns;
     if (next.done || late || l->count == HEC_LIVE_ROWS_MOST)
         atomic_store(&l->enough, true);
     else

@@ -370,6 +370,13 @@ static enum hec_lever_risk text_of(void *context, uint32_t set, char *text) {
     return most;
 }
 
+static uint32_t compiler_bits(const struct hec_candidates *candidates) {
+    uint32_t bits = 0;
+    for (int i = 0; i < candidates->count; i++)
+        bits |= strcmp(candidates->list[i].use.row->family, "compiler") == 0 ? UINT32_C(1) << i : 0;
+    return bits;
+}
+
 static uint32_t live_bits(const struct hec_candidates *candidates) {
     uint32_t bits = 0;
     for (int i = 0; i < candidates->count; i++)
@@ -414,6 +421,7 @@ static int search_live(struct run *run, struct hec_trial_end *end, struct hec_wh
     struct hec_live_plan plan = {
         .search = {.slowdown_most = search->slowdown_most, .saving_least = search->saving_least, .part = 1},
         .devices = search->devices,
+        .compilers = compiler_bits(&search->candidates),
         .ranks = search->ranks,
         .block_s = LIVE_BLOCK_S,
         .text = text_of,

@@ -117,6 +117,47 @@ assert said["compile"][0] == "on", said
 """)
 
 
+@pytest.mark.skipif(not pathlib.Path("/usr/bin/g++").exists(), reason="no C++ compiler for Inductor")
+def test_half_precision_with_dropout_is_compiled_once(run):
+    """Compared without dropout it would be compiled for that, and again for the program. Where its dropout draws otherwise it is compared so
+    all the same; what is wrong stays out."""
+    run("""
+def play(sets, spoil=None):
+    torch._dynamo.reset()
+    sys.modules["torch._dynamo.utils"].counters.clear()
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Dropout(0.3), nn.Linear(64, 64), nn.Dropout(0.3), nn.Linear(64, 5))
+    with levers("bf16_autocast,compile") as said:
+        live = sys.modules["_hec_levers.live"]._switcher
+        optimizer = sgd(module)
+        on = []
+        for names in sets:
+            order(names)
+            for _ in range(3):
+                optimizer.zero_grad()
+                F.cross_entropy(module(torch.randn(64, 16)), torch.randint(0, 5, (64,))).backward()
+                optimizer.step()
+            on.append(armed())
+            compiler = sys.modules["_hec_levers.compile"]
+            inner = compiler.Variant.call if names == sets[0] else inner
+            if spoil:
+                compiler.Variant.call = lambda variant, module, args, kwargs: spoil(inner(variant, module, args, kwargs), module)
+    compiler.Variant.call = inner
+    return on, live, sys.modules["torch._dynamo.utils"].counters["stats"]["unique_graphs"]
+
+both = {"bf16_autocast", "compile"}
+for sets in (["bf16_autocast", "bf16_autocast,compile"], ["bf16_autocast,compile"]):
+    on, live, graphs = play(sets)
+    assert on[-1] == both and not live.unfit and graphs == 1, (on, live.unfit, graphs, {k: str(v) for k, v in live.judged.items()})
+# its dropout draws otherwise: only without it the two are the same
+torch.manual_seed(1)
+on, live, graphs = play(["bf16_autocast", "bf16_autocast,compile"], lambda y, module: y * (1.5 if module[2].training else 1))
+assert on[-1] == both and graphs == 2, (on, graphs, {k: str(v) for k, v in live.judged.items()})
+on, live, graphs = play(["bf16_autocast", "bf16_autocast,compile"], lambda y, module: y * 1.5)
+assert on[-1] == set() and live.judged["bf16_autocast,compile"].what == "outputs", (on, live.judged)
+""")
+
+
 def test_a_lever_that_fails_ends_nothing(run):
     """It is told in which order it failed, at once or later, and that no set with it is put in afterwards."""
     found, _ = run("""

@@ -27,6 +27,7 @@ struct world {
         fails; /* a set with all of these fails, so many steps after it was put in, or when the next order has been given */
     int fails_after;
     double compiles_s; /* the first step after a switch to a set with candidate 0 */
+    int64_t until_ns;  /* 0: for ever */
     double hiccups_s;  /* one step in 173 takes so long */
     bool trains;       /* calls of modules come before the optimizer's steps */
     bool counted;      /* there is a counter */
@@ -89,9 +90,10 @@ static const struct hec_search_trial *play(const struct world *w, struct hec_liv
     struct hec_live_plan plan = {
         .search = {.candidates = count_of(w), .slowdown_most = 0.05, .saving_least = 0.02, .part = 1},
         .devices = w->counted ? 1 : 0,
+        .compilers = w->compiles_s > 0 ? 1 : 0,
         .ranks = w->ranks,
         .block_s = 2,
-        .until_ns = INT64_MAX,
+        .until_ns = w->until_ns ? w->until_ns : INT64_MAX,
         .text = text_of};
     struct hec_why why = {""};
     char folder[] = "/tmp/live-XXXXXX";
@@ -230,6 +232,23 @@ TEST(blocks_leave_out_what_is_no_step) {
     for (int i = 0; i < count; i++)
         assert_near(rows[i].speed / (rows[i].set & 1 ? 1.5 : 1) / (32 / 0.02), 1, 0.02);
     hec_live_search_free(live);
+}
+
+/* No set is begun whose compiler would not come to its end in time, as the first did not; sets that are compiled are gone on with. */
+TEST(no_compiler_is_begun_too_late) {
+    struct world w = {.speed = {1.5, 1.2, 1, 1}, .noise = 0.02, .answers = true, .trains = true, .counted = true};
+    for (int late = 0; late < 2; late++) {
+        w.compiles_s = late ? 30 : 20;
+        w.until_ns = hec_clock_mono_ns() + 25 * HEC_NS_PER_S; /* the world's seconds take none */
+        struct hec_live_search *live;
+        int count, more = 0;
+        const struct hec_search_trial *rows = play(&w, &live, &count);
+        for (int i = 0; i < count; i++)
+            more += (rows[i].set & 1) && rows[i].set != 1;
+        assert_int_equal(more > 0, !late);
+        assert_int_equal(best_of(&w, rows, count, late), late ? 1 : 3);
+        hec_live_search_free(live);
+    }
 }
 
 /* Nothing helps: no noise is taken for a saving, and the search ends by itself. */

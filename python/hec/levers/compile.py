@@ -14,6 +14,7 @@ from . import calls, core, rewriters
 
 FRAMEWORK = "torch"
 LIVE = True
+COMPILES = True
 COMPILED_MAX = 8  # calls of a module in which something was compiled: with and without gradients, a last batch ...
 ORDER = 90  # the innermost of all levers around calls: what is compiled is the module itself
 LIBRARIES = r"torch\.(_inductor|_dynamo|_functorch|fx)\b"

@@ -10,6 +10,7 @@ from . import core
 
 FRAMEWORK = "torch"
 LIVE = True
+COMPILES = True
 PLACE = "torch._inductor.select_algorithm"  # which prints what it measured on the program's stderr
 _mine: "Optional[compiler.Compiling]" = None
 _printed: Any = None

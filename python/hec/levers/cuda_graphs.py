@@ -12,6 +12,7 @@ from . import core, tensors
 
 FRAMEWORK = "torch"
 LIVE = True
+COMPILES = True
 PASSES = 3  # it warms up, captures, and launches what it captured
 _mine: "Optional[compiler.Compiling]" = None
 

@@ -151,9 +151,8 @@ class Switcher:
             compared = beside()
             bits = [armed.module.BITS for name, armed in self.armed.items() if name in names and hasattr(armed.module, "BITS")]
             compared.measure(min(bits, default=0))
-            self._switch(names)
-            passes = [getattr(self.armed[name].module, "PASSES", 1) for name in names if name in self.armed]
-            compared.judge(changes, max(passes, default=1))
+            if not (compared.dropouts and self._compiled(names, changes, compared)):
+                self._compare(names, changes, compared)
         except shadow.Wrong as wrong:
             wrong.__traceback__ = None  # it holds all that was compared
             return wrong
@@ -167,6 +166,34 @@ class Switcher:
         if self.unfit:
             core.hooks.library.fact("shadow.unfit", self.unfit)
         return None
+
+    def _compare(self, names: "List[str]", changes: int, compared: shadow.Beside) -> None:
+        self._switch(names)
+        passes = [getattr(self.armed[name].module, "PASSES", 1) for name in names if name in self.armed]
+        compared.judge(changes, max(passes, default=1))
+
+    def _compiled(self, names: "List[str]", changes: int, compared: shadow.Beside) -> bool:
+        """A set with a compiler, whose dropout would be left out: first without the compiler, then that with it, with dropout. False: it has
+        none, or comes out as something else so, as it may where the compiler's dropout draws otherwise."""
+        first = [name for name in names if not (name in self.armed and getattr(self.armed[name].module, "COMPILES", False))]
+        if len(first) == len(names):
+            return False
+        text = ",".join(first)
+        if text not in self.judged:
+            self._compare(first, changes, compared)
+            self.judged[text] = None
+        if self.judged[text] is not None:
+            return False
+        still = compared.dropouts
+        self._switch(first)
+        try:
+            compared.with_dropout()
+            self._compare(names, changes, compared)
+            return True
+        except (shadow.Wrong, shadow.Unfit):
+            self._switch([])
+            compared.without_dropout(still)
+            return False
 
     def _number(self) -> int:
         return int(struct.unpack_from("=Q", self.page, 0)[0])

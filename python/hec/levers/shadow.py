@@ -84,6 +84,23 @@ class Beside:
             kind = self.torch.nn.modules.dropout._DropoutNd
             self.dropouts = [part for part in self.module.modules() if isinstance(part, kind) and part.training]
             self.still = True
+        self._repeat()
+        self.rounded = self._rounded(bits) if bits else None
+
+    def with_dropout(self) -> None:
+        """What follows is compared with what the module gives under the levers that are on now, with its dropout: it draws alike on both
+        sides, where only a compiler is added to them. Without dropout that would make other code, which the program has no use for."""
+        self.dropouts, self.still = [], False
+        self._repeat()
+
+    def without_dropout(self, dropouts: "List[Any]") -> None:
+        """As it was measured first, where that came to nothing."""
+        self.dropouts, self.still = dropouts, True
+        self._repeat()
+
+    def _repeat(self) -> None:
+        """What is right, and how far from itself the module is anyway."""
+        self.draws = False
         self.base = self._pass()
         self._check_room()
         if not all(bool(self.torch.isfinite(value).all()) for value in self.base.outputs):
@@ -95,7 +112,6 @@ class Beside:
             raise Unfit("the module does not repeat itself") from wrong
         if not (self.own.outputs <= most[0] and self.own.gradients <= most[1]):
             raise Unfit("the module does not repeat itself")
-        self.rounded = self._rounded(bits) if bits else None
 
     def _rounded(self, bits: int) -> "Optional[Differences]":
         """None: its modules cannot be called so, and the limits alone hold. What the program compiled would be compiled anew."""
