@@ -178,10 +178,14 @@ static int known(const struct hec_search_trial *trials, int count, uint32_t set)
     return n;
 }
 
-/* One block says that a set does not help; that it does, two have to. */
+/* One block says that a set does not help, or that it helps much; two have to say that it helps. */
 static bool seems_better(const struct hec_search_plan *plan, const struct hec_search_trial *trials, int count,
                          uint32_t set, uint32_t with) {
-    return effect_of(plan, trials, count, with) < effect_of(plan, trials, count, set) - HEC_SEARCH_GAIN;
+    double gain = effect_of(plan, trials, count, set) - effect_of(plan, trials, count, with);
+    int freedom, part = find(trials, count, with)->part;
+    squares_of(trials, count, 0, COST, part, &freedom);
+    bool much = freedom && gain > fmax(-log(1 - HEC_SEARCH_LARGE), gain_of(trials, count, part));
+    return gain > HEC_SEARCH_GAIN && !much;
 }
 
 static struct hec_search_step try_set(const struct hec_search_plan *plan, const struct hec_search_trial *trials,

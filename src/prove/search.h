@@ -21,6 +21,7 @@
     2 /* blocks of a running program are short: a set is better by so many times what two of them differ by, or by more \
          where few of the base are known (Student); what is found in the end saves something at 95 % */
 #define HEC_SEARCH_BLOCKS 2   /* of each set that is taken for better; and of the base one after every two others */
+#define HEC_SEARCH_LARGE 0.2  /* of joules by unit: one block says that, beside two of the base */
 #define HEC_SEARCH_WORSE 0.15 /* a layout or a compiler may cost that, and pay beside half precision */
 
 enum hec_search_fate {

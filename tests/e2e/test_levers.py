@@ -178,7 +178,7 @@ def test_try_says_how_to_keep(hec, place):
 
 def test_try_interrupted_in_its_proof(hec, place):
     """What the search found is printed; nothing is called kept."""
-    child = hec.popen("try", "--sim", "h200", *place, *SAVES, "--seconds", "60", "--", *CAPPED,
+    child = hec.popen("try", "--sim", "h200", *place, *SAVES, "--seconds", "60", "--", *CAPPED, "--seconds", "60",
                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "LD_PRELOAD": CLOCK})
     for line in child.stderr:
         if "power_cap=400" in line:

@@ -173,6 +173,23 @@ TEST(test_time_runs_out_after_two_blocks) {
     assert_true(step.done && step.set == 0);
 }
 
+/* Half of the joules: one block says so, beside two of the base; of a tenth, or beside one of the base, two have to. */
+TEST(test_much_shows_in_one_block) {
+    struct hec_search_plan plan = {.candidates = 3, .slowdown_most = 0.05, .saving_least = 0.02, .part = 1};
+    struct hec_search_trial blocks[] = {
+        {.set = 0, .cost = 19.33, .speed = 30.1, .part = 1}, {.set = 1, .cost = 8.17, .speed = 61.5, .part = 1},
+        {.set = 1, .cost = 8.07, .speed = 63.5, .part = 1},  {.set = 0, .cost = 17.53, .speed = 36.5, .part = 1},
+        {.set = 3, .cost = 3.5, .speed = 130, .part = 1},    {.set = 0, .cost = 18.1, .speed = 33, .part = 1}};
+    assert_int_equal(hec_search_next(&plan, blocks, 2, false).set, 1);
+    assert_int_equal(hec_search_next(&plan, blocks, 4, false).set, 3);
+    assert_int_equal(hec_search_next(&plan, blocks, 5, false).set, 7);
+    struct hec_search_step step = hec_search_next(&plan, blocks, 5, true);
+    assert_true(step.done && step.set == 3 && hec_search_cost(blocks, 5, 3).high < 0.5);
+    blocks[0].cost = 17.6, blocks[4].cost = 7.2;
+    assert_int_equal(hec_search_next(&plan, blocks, 5, false).set, 3);
+    assert_int_equal(hec_search_next(&plan, blocks, 6, false).set, 3);
+}
+
 /* Of a set that was not picked for its figure, the interval holds the truth about as often as it says. */
 TEST(test_intervals_hold) {
     struct hec_search_plan plan = {.candidates = 9, .slowdown_most = 0.05};
