@@ -3,6 +3,7 @@
 #include "act/apply.h"
 #include "act/power_levers.h"
 #include "base/scratch.h"
+#include "launch/child.h"
 #include "launch/supervisor.h"
 
 #include <errno.h>
@@ -217,6 +218,8 @@ int hec_trials_run(struct hec_trials *t, char **command, const struct hec_lever_
                    void *context, struct hec_trial_end *end, struct hec_why *why) {
     struct hec_applied applied = {.text = ""};
     memset(end, 0, sizeof *end);
+    if ((end->asked = hec_child_held()) != 0)
+        return HEC_OK;
     int err = renew(t, why);
     if (err < 0)
         return err;

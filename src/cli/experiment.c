@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/receipt_fill.h"
 #include "cli/with.h"
+#include "launch/child.h"
 #include "launch/supervisor.h"
 #include "report/html.h"
 
@@ -428,6 +429,7 @@ int hec_experiment_open(struct hec_experiment_run *run, const struct hec_lever_s
     if (err < 0)
         return err;
     err = hec_supervisor_start(&run->options.layer, NULL, &why);
+    hec_child_hold();
     if (err == HEC_OK)
         err = hec_trials_open(&run->options, trials, &why);
     if (err < 0) {

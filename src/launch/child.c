@@ -59,10 +59,50 @@ void hec_child_unshield(void) {
         sigaction(SIGXFSZ, &shielded_xfsz.before, NULL);
 }
 
+/* What is to end hec. */
+static const int enders[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+static struct {
+    bool is;
+    sigset_t before;
+} held;
+
+static void enders_set(sigset_t *set) {
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof enders / sizeof enders[0]; i++)
+        sigaddset(set, enders[i]);
+}
+
+static bool is_ender(int number) {
+    for (size_t i = 0; i < sizeof enders / sizeof enders[0]; i++)
+        if (number == enders[i])
+            return true;
+    return false;
+}
+
+void hec_child_hold(void) {
+    sigset_t set;
+    enders_set(&set);
+    held.is = sigprocmask(SIG_BLOCK, &set, &held.before) == 0;
+}
+
+/* One that has come, and is blocked; 0: none. */
+static int take_ender(void) {
+    sigset_t set;
+    enders_set(&set);
+    int number = sigtimedwait(&set, NULL, &(struct timespec){0});
+    return number > 0 ? number : 0;
+}
+
+int hec_child_held(void) {
+    return held.is ? take_ender() : 0;
+}
+
 void hec_child_prepare(struct hec_child *child) {
     sigset_t set;
     blocked_set(&set);
     sigprocmask(SIG_SETMASK, &set, &child->mask);
+    if (held.is)
+        child->mask = held.before;
     struct sigaction normal = {.sa_handler = SIG_DFL};
     /* SIGCHLD ignored (inherited from some parents) would make the kernel discard the exit status;
      * a closed report pipe or a file size limit must not end hec before its command */
@@ -78,11 +118,11 @@ void hec_child_adopt(void) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-static void restore_signals(const struct hec_child *child) {
+static void restore_signals(const struct hec_child *child, const sigset_t *mask) {
     sigaction(SIGCHLD, &child->chld, NULL);
     sigaction(SIGPIPE, &child->pipe, NULL);
     sigaction(SIGXFSZ, &child->xfsz, NULL);
-    sigprocmask(SIG_SETMASK, &child->mask, NULL);
+    sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
 static int not_run(struct hec_child *child, const char *name, int errnum, struct hec_why *why) {
@@ -116,11 +156,14 @@ void hec_child_release(const struct hec_child *child) {
     sigset_t set;
     blocked_set(&set);
     for (int number = 1; number < NSIG; number++)
-        if (sigismember(&child->mask, number) == 1)
+        if (sigismember(&child->mask, number) == 1 || (held.is && is_ender(number)))
             sigdelset(&set, number);
     while (sigtimedwait(&set, NULL, &(struct timespec){0}) > 0) {
     }
-    restore_signals(child);
+    sigset_t after = child->mask;
+    for (size_t i = 0; held.is && i < sizeof enders / sizeof enders[0]; i++)
+        sigaddset(&after, enders[i]);
+    restore_signals(child, &after);
     prctl(PR_SET_CHILD_SUBREAPER, child->was_reaper);
 }
 
@@ -137,7 +180,7 @@ static void tie(pid_t hec) {
 
 static _Noreturn void be_command(struct hec_child *child, pid_t hec, int report, char **argv, char **envp) {
     struct failure failure = {0};
-    restore_signals(child);
+    restore_signals(child, &child->mask);
     hec_child_unshield();
     if (child->placement)
         placement_take(child->placement);
@@ -173,6 +216,7 @@ int hec_child_start(struct hec_child *child, char **argv, char **envp, struct he
     if (pipe2(report, O_CLOEXEC) < 0)
         return hec_fail(why, hec_err_from_errno(errno), "cannot start %s: %s", argv[0], strerror(errno));
     child->start_ns = hec_clock_mono_ns();
+    child->asked = take_ender(); /* it came before there was a command to get it */
     pid_t pid = fork();
     if (pid == 0)
         be_command(child, hec, report[1], argv, envp);
@@ -194,6 +238,8 @@ int hec_child_start(struct hec_child *child, char **argv, char **envp, struct he
                               : hec_layer_explain(child->layer, &failure.fault, why);
     }
     child->pid = pid;
+    if (child->asked)
+        kill(pid, child->asked);
     return HEC_OK;
 }
 
@@ -264,7 +310,7 @@ void hec_child_wait(struct hec_child *child, bool all) {
         int number = sigwaitinfo(&set, &info);
         if (number < 0 || number == SIGCHLD)
             continue;
-        if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+        if (is_ender(number))
             child->asked = number;
         /* What the terminal sends reaches the command by itself, as it is in the same process group, but for the hang-up: that
          * goes to the leader of the session only, which the command would be if hec were not there. */
@@ -275,7 +321,7 @@ void hec_child_wait(struct hec_child *child, bool all) {
             kill(child->pid, number);
             if (info.si_code > 0) /* the kernel's hang-up wakes a stopped leader */
                 kill(child->pid, SIGCONT);
-        } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+        } else if (is_ender(number))
             break; /* only daemons are left to wait for, and the user has had enough */
     }
     if (all)

@@ -42,18 +42,25 @@ void hec_child_shield(bool pipe);
 /* Both as hec found them: in a process that becomes the command. */
 void hec_child_unshield(void);
 
+/* In a process that runs one command after another: what is to end hec (SIGINT, SIGTERM, SIGHUP, SIGQUIT) waits from now on, also between
+ * two commands, until a command that is waited for takes it, or hec_child_held. Commands have the mask that hec was started with. Call
+ * before any thread starts. */
+void hec_child_hold(void);
+/* One that has come; 0: none, or they are not held. */
+int hec_child_held(void);
+
 /* Block and take over signals. Call before any thread starts. */
 void hec_child_prepare(struct hec_child *child);
 /* Become the reaper of orphaned descendants: of those that come from now on. */
 void hec_child_adopt(void);
 
-/* Undo both. What is still pending was meant for the command, and is dropped. */
+/* Undo both. What is still pending was meant for the command, and is dropped, but for what is held. */
 void hec_child_release(const struct hec_child *child);
 
 /* Can name be run at all? Checked before anything is written. As hec_child_start on failure. */
 int hec_child_check(struct hec_child *child, const char *name, struct hec_why *why);
 
-/* Start argv (PATH is searched) with the environment envp. On failure the sentence names the command, and exit_code is
+/* Start argv (PATH is searched) with the environment envp. What was to end hec since hec_child_prepare reaches it. On failure the sentence names the command, and exit_code is
  * 127 (not found) or 126 (cannot be run). */
 int hec_child_start(struct hec_child *child, char **argv, char **envp, struct hec_why *why);
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import BINARY, HANGS_S, Hec
+from conftest import BINARY, CLOCK, HANGS_S, Hec
 
 PLAY = [BINARY, "sim", "healthy-train", "--marks", "--seconds"]
 # A program that takes steps until it is asked to end, and says so beside its other output.
@@ -185,6 +185,26 @@ def test_interrupted(hec, place, number):
     process.communicate(timeout=HANGS_S)
     assert process.returncode == -number, "by the signal: a shell's loop over it ends too"
     assert there() == []
+
+
+def test_interrupted_at_any_time(hec, place):
+    """Also between two trials: what was compared is printed, and nothing begins after it."""
+    trials = ("ab", "--sim", "h200", *place, "--warm-up", "0", "--pairs", "4", "--", *PLAY, "1", ":::", *PLAY, "1")
+    played = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": {**os.environ, "LD_PRELOAD": CLOCK}}
+    began = time.monotonic()
+    with hec.popen(*trials, **played) as process:
+        assert "4 pairs of trials" in process.communicate(timeout=HANGS_S)[0]
+    took = time.monotonic() - began
+    for part in range(16):
+        with hec.popen(*trials, **played) as process:
+            time.sleep(took * part / 16)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=HANGS_S)
+        pairs = err.count("hec: pair ")
+        if pairs == 4:
+            assert process.returncode in (0, -signal.SIGINT) and "4 pairs of trials" in out
+        else:
+            assert process.returncode == -signal.SIGINT and (f"{pairs} pair" in out if pairs else not out), (part, out, err)
 
 
 def read(path):
