@@ -60,8 +60,8 @@ void hec_child_release(const struct hec_child *child);
 /* Can name be run at all? Checked before anything is written. As hec_child_start on failure. */
 int hec_child_check(struct hec_child *child, const char *name, struct hec_why *why);
 
-/* Start argv (PATH is searched) with the environment envp. What was to end hec since hec_child_prepare reaches it. On failure the sentence names the command, and exit_code is
- * 127 (not found) or 126 (cannot be run). */
+/* Start argv (PATH is searched) with the environment envp. What was to end hec since hec_child_prepare reaches it. On failure the
+ * sentence names the command, and exit_code is 127 (not found) or 126 (cannot be run). */
 int hec_child_start(struct hec_child *child, char **argv, char **envp, struct hec_why *why);
 
 /* Pass signals on and wait until the command has ended; with all, until its last descendant has. */
