@@ -31,11 +31,13 @@ static void on_signal(int signal_number) {
     asked_to_end = 1;
 }
 
+/* What it is started to ignore, as nohup does, it goes on ignoring. */
 static void end_on_signals(void) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = on_signal}, before;
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        sigaction(signals[i], &action, NULL);
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
 }
 
 static int process_of(const struct hec_args *args, pid_t *pid) {

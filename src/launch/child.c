@@ -66,17 +66,20 @@ static struct {
     sigset_t before;
 } held;
 
+/* Not what hec was started to ignore, as nohup does: it ends nothing then. */
+static bool is_ender(int number) {
+    struct sigaction is;
+    for (size_t i = 0; i < sizeof enders / sizeof enders[0]; i++)
+        if (number == enders[i])
+            return sigaction(number, NULL, &is) != 0 || is.sa_handler != SIG_IGN;
+    return false;
+}
+
 static void enders_set(sigset_t *set) {
     sigemptyset(set);
     for (size_t i = 0; i < sizeof enders / sizeof enders[0]; i++)
-        sigaddset(set, enders[i]);
-}
-
-static bool is_ender(int number) {
-    for (size_t i = 0; i < sizeof enders / sizeof enders[0]; i++)
-        if (number == enders[i])
-            return true;
-    return false;
+        if (is_ender(enders[i]))
+            sigaddset(set, enders[i]);
 }
 
 void hec_child_hold(void) {
@@ -161,8 +164,10 @@ void hec_child_release(const struct hec_child *child) {
     while (sigtimedwait(&set, NULL, &(struct timespec){0}) > 0) {
     }
     sigset_t after = child->mask;
-    for (size_t i = 0; held.is && i < sizeof enders / sizeof enders[0]; i++)
-        sigaddset(&after, enders[i]);
+    if (held.is) {
+        enders_set(&set);
+        sigorset(&after, &child->mask, &set);
+    }
     restore_signals(child, &after);
     prctl(PR_SET_CHILD_SUBREAPER, child->was_reaper);
 }

@@ -207,6 +207,17 @@ def test_interrupted_at_any_time(hec, place):
             assert process.returncode == -signal.SIGINT and (f"{pairs} pair" in out if pairs else not out), (part, out, err)
 
 
+def test_what_hec_is_started_to_ignore_ends_nothing(hec, place):
+    """As under nohup, when the terminal goes."""
+    played = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": {**os.environ, "LD_PRELOAD": CLOCK}}
+    with hec.popen("ab", "--sim", "h200", *place, "--warm-up", "0", "--pairs", "3", "--", *PLAY, "1", ":::", *PLAY, "1", **played,
+                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:  # fmt: skip
+        while process.poll() is None:
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.05)
+        assert process.returncode == 0 and "3 pairs of trials" in process.communicate(timeout=HANGS_S)[0]
+
+
 def read(path):
     try:
         return pathlib.Path(path).read_bytes()

@@ -72,8 +72,12 @@ def catches(pid, number):
 
 @pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_and_it_reports(hec, sleeper, with_signal):
-    attached = hec.popen("attach", "-s", "600", "-o", "run.hec", sleeper.pid, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    """But for what it is started to ignore, as under nohup."""
+    attached = hec.popen("attach", "-s", "600", "-o", "run.hec", sleeper.pid, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # fmt: skip
     until(lambda: catches(attached.pid, with_signal))
+    attached.send_signal(signal.SIGHUP)
+    assert not catches(attached.pid, signal.SIGHUP)
     attached.send_signal(with_signal)
     out, err = attached.communicate(timeout=HANGS_S)
     assert (attached.returncode, err) == (0, "")
