@@ -428,8 +428,8 @@ int hec_experiment_open(struct hec_experiment_run *run, const struct hec_lever_s
     *trials = NULL;
     if (err < 0)
         return err;
-    err = hec_supervisor_start(&run->options.layer, NULL, &why);
     hec_child_hold();
+    err = hec_supervisor_start(&run->options.layer, NULL, &why);
     if (err == HEC_OK)
         err = hec_trials_open(&run->options, trials, &why);
     if (err < 0) {

@@ -66,13 +66,14 @@ static struct {
     sigset_t before;
 } held;
 
-/* Not what hec was started to ignore, as nohup does: it ends nothing then. */
+/* Not what hec was started to ignore, as nohup does, or to have blocked: it ends nothing then. */
 static bool is_ender(int number) {
     struct sigaction is;
+    bool found = false;
     for (size_t i = 0; i < sizeof enders / sizeof enders[0]; i++)
-        if (number == enders[i])
-            return sigaction(number, NULL, &is) != 0 || is.sa_handler != SIG_IGN;
-    return false;
+        found |= number == enders[i];
+    return found && !(held.is && sigismember(&held.before, number) == 1) &&
+           (sigaction(number, NULL, &is) != 0 || is.sa_handler != SIG_IGN);
 }
 
 static void enders_set(sigset_t *set) {
@@ -329,6 +330,8 @@ void hec_child_wait(struct hec_child *child, bool all) {
         } else if (is_ender(number))
             break; /* only daemons are left to wait for, and the user has had enough */
     }
+    if (!child->asked)
+        child->asked = hec_child_held(); /* it may have ended the command before it was seen here */
     if (all)
         child->end_ns = hec_clock_mono_ns();
 }

@@ -134,8 +134,11 @@ int hec_supervisor_start(const struct hec_layer_options *layers, const char *con
     fflush(NULL);
     hec_child_prepare(&worker);
     hec_child_adopt();
+    int early = hec_child_held(); /* it came before there was a worker to get it */
     worker.pid = fork();
     if (worker.pid > 0) {
+        if (early)
+            kill(worker.pid, early);
         close(alive[0]);
         hec_child_wait(&worker, false);
         hec_descendants_kill(true);
