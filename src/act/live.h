@@ -24,7 +24,8 @@ struct hec_live_plan {
     uint32_t compilers; /* bits of candidates: a set with one of them may be compiled anew, which takes long */
     int ranks;          /* of the program's job, all on this host; 0, 1: one process */
     double block_s;     /* of a block, at least */
-    int64_t until_ns; /* monotonic: no block begins later, nor one that would, were it compiled as long as any before */
+    /* Monotonic: no block begins later, and no set is compiled that would be ready later if it took as long as the longest before. */
+    int64_t until_ns;
     /* The levers of a set, as in HEC_LEVERS, into text of HEC_ORDERS_WANTED_MAX; the most that one of them changes. */
     enum hec_lever_risk (*text)(void *context, uint32_t set, char *text);
     void *context;

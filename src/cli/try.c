@@ -20,16 +20,16 @@
 #include <unistd.h>
 
 #define BUDGET_S 360.0
-#define SEARCH_SHARE 0.55 /* of the budget at most; the rest is for the proof */
-#define FIRST_S 25.0      /* of the first trial, which does not have to come to its end, ... */
-#define FIRST_LEAST_S 15.0
-#define FIRST_PART 0.08  /* ... or, between these, of the budget; ... */
-#define FIRST_WORK_S 8.0 /* ... but has to work: so long after its first step, ... */
-#define FIRST_SHARE 0.25 /* ... where that comes within this part of the budget */
-#define SEARCH_S 4.0     /* steady, of a trial of the search; the energy counter is read every 0.1 s ... */
-#define PROOF_S 7.0      /* ... and of the proof, up to twice as long ... */
-#define PROOF_FAST_S 2.0 /* ... so that what is proven runs for so long: losses of its last 0.2 s are not seen */
-#define STEPS_LEAST 36   /* for the quality gate */
+#define SEARCH_SHARE 0.55  /* of the budget at most; the rest is for the proof */
+#define FIRST_PART 0.08    /* of the budget, for the first trial, ... */
+#define FIRST_LEAST_S 15.0 /* ... but so long at least ... */
+#define FIRST_MOST_S 25.0  /* ... and at most; it does not have to come to its end, ... */
+#define FIRST_WORK_S 8.0   /* ... but has to work: so long after its first step, ... */
+#define FIRST_SHARE 0.25   /* ... where that comes within this part of the budget */
+#define SEARCH_S 4.0       /* steady, of a trial of the search; the energy counter is read every 0.1 s ... */
+#define PROOF_S 7.0        /* ... and of the proof, up to twice as long ... */
+#define PROOF_FAST_S 2.0   /* ... so that what is proven runs for so long: losses of its last 0.2 s are not seen */
+#define STEPS_LEAST 36     /* for the quality gate */
 #define PATIENCE 3.0 /* times what the command takes as it is, and a minute for compiling: then a trial has failed */
 #define PATIENCE_S 60.0
 #define SLOWDOWN 0.05
@@ -251,7 +251,8 @@ static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why 
     hec_progress_now(&t->run.progress, "first trial, traced");
     session->trace = HEC_TRACE_FULL;
     if (!t->by_user) {
-        session->stop.after_ns = (int64_t)(fmin(FIRST_S, fmax(FIRST_LEAST_S, FIRST_PART * t->budget_s)) * HEC_NS_PER_S);
+        session->stop.after_ns =
+            (int64_t)(fmin(FIRST_MOST_S, fmax(FIRST_LEAST_S, FIRST_PART * t->budget_s)) * HEC_NS_PER_S);
         session->stop.working_ns = (int64_t)(FIRST_WORK_S * HEC_NS_PER_S);
         session->stop.latest_ns = (int64_t)(FIRST_SHARE * t->budget_s * HEC_NS_PER_S);
     }

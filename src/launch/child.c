@@ -59,46 +59,46 @@ void hec_child_unshield(void) {
         sigaction(SIGXFSZ, &shielded_xfsz.before, NULL);
 }
 
-/* What is to end hec. */
-static const int enders[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+/* They ask hec to end. */
+static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 static struct {
     bool is;
     sigset_t before;
 } held;
 
 /* Not what hec was started to ignore, as nohup does, or to have blocked: it ends nothing then. */
-static bool is_ender(int number) {
+static bool is_end_signal(int number) {
     struct sigaction is;
     bool found = false;
-    for (size_t i = 0; i < sizeof enders / sizeof enders[0]; i++)
-        found |= number == enders[i];
+    for (size_t i = 0; i < sizeof end_signals / sizeof end_signals[0]; i++)
+        found |= number == end_signals[i];
     return found && !(held.is && sigismember(&held.before, number) == 1) &&
            (sigaction(number, NULL, &is) != 0 || is.sa_handler != SIG_IGN);
 }
 
-static void enders_set(sigset_t *set) {
+static void end_signals_set(sigset_t *set) {
     sigemptyset(set);
-    for (size_t i = 0; i < sizeof enders / sizeof enders[0]; i++)
-        if (is_ender(enders[i]))
-            sigaddset(set, enders[i]);
+    for (size_t i = 0; i < sizeof end_signals / sizeof end_signals[0]; i++)
+        if (is_end_signal(end_signals[i]))
+            sigaddset(set, end_signals[i]);
 }
 
 void hec_child_hold(void) {
     sigset_t set;
-    enders_set(&set);
+    end_signals_set(&set);
     held.is = sigprocmask(SIG_BLOCK, &set, &held.before) == 0;
 }
 
 /* One that has come, and is blocked; 0: none. */
-static int take_ender(void) {
+static int take_end_signal(void) {
     sigset_t set;
-    enders_set(&set);
+    end_signals_set(&set);
     int number = sigtimedwait(&set, NULL, &(struct timespec){0});
     return number > 0 ? number : 0;
 }
 
 int hec_child_held(void) {
-    return held.is ? take_ender() : 0;
+    return held.is ? take_end_signal() : 0;
 }
 
 void hec_child_prepare(struct hec_child *child) {
@@ -160,13 +160,13 @@ void hec_child_release(const struct hec_child *child) {
     sigset_t set;
     blocked_set(&set);
     for (int number = 1; number < NSIG; number++)
-        if (sigismember(&child->mask, number) == 1 || (held.is && is_ender(number)))
+        if (sigismember(&child->mask, number) == 1 || (held.is && is_end_signal(number)))
             sigdelset(&set, number);
     while (sigtimedwait(&set, NULL, &(struct timespec){0}) > 0) {
     }
     sigset_t after = child->mask;
     if (held.is) {
-        enders_set(&set);
+        end_signals_set(&set);
         sigorset(&after, &child->mask, &set);
     }
     restore_signals(child, &after);
@@ -222,7 +222,7 @@ int hec_child_start(struct hec_child *child, char **argv, char **envp, struct he
     if (pipe2(report, O_CLOEXEC) < 0)
         return hec_fail(why, hec_err_from_errno(errno), "cannot start %s: %s", argv[0], strerror(errno));
     child->start_ns = hec_clock_mono_ns();
-    child->asked = take_ender(); /* it came before there was a command to get it */
+    child->asked = take_end_signal(); /* it came before there was a command to get it */
     pid_t pid = fork();
     if (pid == 0)
         be_command(child, hec, report[1], argv, envp);
@@ -316,7 +316,7 @@ void hec_child_wait(struct hec_child *child, bool all) {
         int number = sigwaitinfo(&set, &info);
         if (number < 0 || number == SIGCHLD)
             continue;
-        if (is_ender(number))
+        if (is_end_signal(number))
             child->asked = number;
         /* What the terminal sends reaches the command by itself, as it is in the same process group, but for the hang-up: that
          * goes to the leader of the session only, which the command would be if hec were not there. */
@@ -327,7 +327,7 @@ void hec_child_wait(struct hec_child *child, bool all) {
             kill(child->pid, number);
             if (info.si_code > 0) /* the kernel's hang-up wakes a stopped leader */
                 kill(child->pid, SIGCONT);
-        } else if (is_ender(number))
+        } else if (is_end_signal(number))
             break; /* only daemons are left to wait for, and the user has had enough */
     }
     if (!child->asked)

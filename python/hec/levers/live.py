@@ -173,8 +173,9 @@ class Switcher:
         compared.judge(changes, max(passes, default=1))
 
     def _compiled(self, names: "List[str]", changes: int, compared: shadow.Beside) -> bool:
-        """A set with a compiler, whose dropout would be left out: first without the compiler, then that with it, with dropout. False: it has
-        none, or comes out as something else so, as it may where the compiler's dropout draws otherwise."""
+        """A set with a compiler is compared in two steps: without the compiler, and no dropout; then with the compiler, against the set
+        without it, both with dropout. False: it has no compiler, or the second step found a difference, as where a compiler's dropout draws
+        other numbers: then the whole set is to be compared without dropout."""
         first = [name for name in names if not (name in self.armed and getattr(self.armed[name].module, "COMPILES", False))]
         if len(first) == len(names):
             return False

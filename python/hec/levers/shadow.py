@@ -88,13 +88,13 @@ class Beside:
         self.rounded = self._rounded(bits) if bits else None
 
     def with_dropout(self) -> None:
-        """What follows is compared with what the module gives under the levers that are on now, with its dropout: it draws alike on both
-        sides, where only a compiler is added to them. Without dropout that would make other code, which the program has no use for."""
+        """From now on the right result is that of the levers that are on now, with dropout. Where only a compiler is added, dropout draws the
+        same on both sides; without dropout it would compile other code, which the program never runs."""
         self.dropouts, self.still = [], False
         self._repeat()
 
     def without_dropout(self, dropouts: "List[Any]") -> None:
-        """As it was measured first, where that came to nothing."""
+        """Again as `measure` left it, with these dropouts off."""
         self.dropouts, self.still = dropouts, True
         self._repeat()
 
