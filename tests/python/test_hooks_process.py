@@ -270,7 +270,7 @@ def test_torchrun(observe, torch_python):
 BREAKS = {
     "the optimizer's step": "hooks.optimizers.cycle.ended = 5",
     "the loss": "hooks.losses._value_of = 5",
-    "calls of modules": "hooks.batches.of_arguments = 5",
+    "calls of modules": "hooks.modules._ended = 5",
     "the data loader": "hooks.batches.of_batch = 5",
     "checkpoints": "hooks.core.library.interval = 5",
     "stack samples": "hooks.stacks._sample = 5",

@@ -211,13 +211,67 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+# What hooks see is noted from the second event on, and worked off 100 ms later, as otherwise after some hundred.
+NOTED = """
+    import sys, torch
+    if "_hec_hooks" in sys.modules:
+        sys.modules["_hec_hooks"].core.NOTED_FROM = 1
+"""
+
+
+@pytest.mark.parametrize("noted", (False, True))
 @pytest.mark.parametrize("what", PROGRAMS)
-def test_steps_and_their_samples(observe, torch_python, what):
+def test_steps_and_their_samples(observe, torch_python, what, noted):
     python, version = torch_python
     program, since, steps = PROGRAMS[what]
     if version < since:
         pytest.skip("this PyTorch has no place for the hook of modules")
-    assert observe.one(python, program).steps == steps
+    assert observe.one(python, NOTED * noted + program).steps == steps
+
+
+def test_what_is_noted_is_all_reported(observe, torch_python):
+    """In order: also where calls raise, go to a replica (as DataParallel makes them), or the hooks are taken out."""
+    python, version = torch_python
+    if version < (2, 2):
+        pytest.skip("the outermost module is found in PyTorch 2.2 and newer")
+    program = SYNTHETIC + """
+    import sys
+    hooks = sys.modules.get("_hec_hooks")
+    def replica():
+        other = model.__new__(type(model))
+        other.__dict__ = model.__dict__.copy()
+        return other
+    with torch.no_grad():
+        for i in range(900):
+            called = replica() if i % 100 == 50 else model
+            try:
+                called(x[: 1 + i % 7] if i % 90 else x[:, :3])
+            except RuntimeError:
+                pass
+            if i == 700 and hooks:
+                hooks.pause(), hooks.resume()
+    """
+    found = observe.one(python, program)
+    assert found.samples() == [1 + i % 7 for i in range(900) if i % 90]
+    assert found.step_ns == sorted(set(found.step_ns))
+
+
+def test_what_is_noted_is_reported_soon(observe, torch_python):
+    """Where no step follows, within about a second, though the process ends without a word."""
+    python, version = torch_python
+    if version < (2, 2):
+        pytest.skip("the outermost module is found in PyTorch 2.2 and newer")
+    program = SYNTHETIC + """
+    import os, sys, time
+    with torch.no_grad():
+        for i in range(400):
+            model(x)
+    until, later = time.monotonic() + 60, sys.modules.get("_hec_hooks.later")
+    while later and later.noted and time.monotonic() < until:
+        time.sleep(0.01)
+    os._exit(0)
+    """
+    assert observe.one(python, program).samples() == [24] * 400
 
 
 def test_batches_that_are_fetched_ahead_are_counted_once(observe, torch_python):

@@ -232,6 +232,7 @@ static int held_up(void) {
     wait_for_window();
     uint32_t me = (uint32_t)getpid(), first = (uint32_t)hook_window();
     EXPECT(hook_frame(first, 1, 0, "first.py", "f", 1) && hook_stack(first, me, 1, 1000));
+    int64_t of_first_ns = hec_clock_mono_ns();
     EXPECT(write(done[1], "", 1) == 1);
     wait_for_window();
     uint32_t second = (uint32_t)hook_window();
@@ -239,11 +240,13 @@ static int held_up(void) {
     EXPECT(hook_stack(first, me, 1, 1000) &&
            hook_frame(first, 2, 1, "first.py", "g", 2)); /* as a thread would that slept */
     EXPECT(hook_frame(second, 1, 0, "second.py", "f", 3) && hook_stack(second, me, 1, 1000));
+    EXPECT(hook_step("sample", 1, HEC_RING_STEP_OPTIMIZER, of_first_ns) && hook_value("loss", 1, of_first_ns));
+    EXPECT(hook_step("sample", 2, HEC_RING_STEP_OPTIMIZER, hec_clock_mono_ns()));
     EXPECT(write(done[1], "", 1) == 1);
     return 0;
 }
 
-TEST(what_a_sampler_brings_too_late_is_not_of_the_next_window) {
+TEST(what_hooks_bring_too_late_is_not_of_the_next_window) {
     struct hec_ring_hello hello;
     struct hec_observe_ring ring;
     int listener;
@@ -271,6 +274,8 @@ TEST(what_a_sampler_brings_too_late_is_not_of_the_next_window) {
         assert_int_equal(kept.frames, 1);
         assert_int_equal(kept_count(HEC_ACTIVITY_STACK), 1);
         assert_int_equal(kept.frame[kept_nth(HEC_ACTIVITY_STACK, 0)->name - 1].line, window ? 3 : 1);
+        assert_int_equal(STEPS, window);
+        assert_int_equal(kept_count(HEC_ACTIVITY_VALUE), 0);
         assert_int_equal(kept.events, 0);
     }
     assert_int_equal(result(ring.pid), 0);

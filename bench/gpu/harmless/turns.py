@@ -174,7 +174,7 @@ class Flags:
         if self.hec.library:
             (self.hec.library.hec_trace_resume if on else self.hec.library.hec_trace_pause)()
         if self.hec.hooks:
-            self.hec.hooks.core.installed = on
+            self.hec.hooks.core.installed = self.hec.hooks.core.notes = on
 
 
 class Armed:

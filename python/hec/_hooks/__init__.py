@@ -14,7 +14,7 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
-from . import core, flops, gradients, library, loader, losses, modules, optimizers, parts, process, profiler, saves, sizes, stacks, values
+from . import core, flops, gradients, later, library, loader, losses, modules, optimizers, parts, process, profiler, saves, sizes, stacks, values
 
 # In the order in which they are put in; taken out in the reverse order.
 _HOOKS = (profiler, optimizers, gradients, losses, modules, loader, saves)
@@ -101,7 +101,8 @@ def pause() -> None:
     """Take them out again: PyTorch is as if they had never been there."""
     if not core.installed:
         return
-    core.installed = core.steady = False
+    later.work_off(core.now_ns())
+    core.installed = core.steady = core.notes = False
     stacks.stop()
     for hook in reversed(_HOOKS):
         core.guard(hook.NAME, hook.remove)
@@ -111,6 +112,7 @@ def _finish() -> None:
     try:
         stacks.ended = True
         stacks.stop()
+        later.work_off(core.now_ns())
         if core.installed and not core.dormant:
             values.finish()
             optimizers.cycle.finish()

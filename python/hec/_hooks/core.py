@@ -23,9 +23,11 @@ off: Dict[str, str] = {}  # hooks that switched themselves off, and why
 
 awake = False  # the sampler of stacks runs, or would if it had a rate
 steady = False  # recording, awake, and no hook is off: then a hook asks nothing more
+notes = False  # steady, and there were many events: what is seen of the next ones is noted, and worked off later (later.py)
 started_ns = time.monotonic_ns()
 events = 0  # calls of hooks, samples of stacks not among them
-timed = 0  # of those, the ones whose time was taken: every eighth
+NOTED_FROM = 256  # events: what ends abruptly before, as a forked child does, loses nothing
+timed = 0  # of those, the ones whose time was taken: every eighth, and all that were worked off together
 timed_ns = 0
 
 _package = __name__.rpartition(".")[0]
@@ -43,14 +45,14 @@ def guard(name: str, function: Callable[[], None]) -> None:
 def failed(name: str, error: Exception, most: int = ERRORS_MAX) -> None:
     """Called in the `except` of a hook. An exception that a signal handler of the program raised while the hook ran is
     the program's, and goes on its way."""
-    global steady
+    global steady, notes
     if not is_ours(error):
         raise error
     count = _errors[name] = _errors.get(name, 0) + 1
     if count < most or name in off:
         return
     off[name] = "%s: %s" % (type(error).__name__, error)
-    steady = False
+    steady = notes = False
     try:
         library.fact("hooks_off", "%s is off after %d errors (the last: %s)" % (name, count, off[name]))
     except Exception:
@@ -77,12 +79,13 @@ def may(name: str) -> bool:
 
 
 def wake() -> None:
-    global steady
+    global steady, notes
     if dormant or not installed:
         return
     if not awake:
         stacks.start()
     steady = not off
+    notes = steady and events >= NOTED_FROM
 
 
 def report_facts() -> None:
@@ -102,11 +105,21 @@ def forget_facts() -> None:
 
 def spent(start_ns: int) -> None:
     """At the end of a hook that began at start_ns."""
-    global timed, timed_ns, events
+    global timed, timed_ns, events, notes
     events += 1
+    if events == NOTED_FROM:
+        notes = steady
     if not events & 7:
         timed += 1
         timed_ns += now_ns() - start_ns
+
+
+def spent_on(count: int, ns: int) -> None:
+    """On so many calls of hooks that were worked off together."""
+    global timed, timed_ns, events
+    events += count
+    timed += count
+    timed_ns += ns
 
 
 def report_ranks() -> None:
@@ -143,9 +156,9 @@ def report_cost() -> None:
 
 
 def reset_after_fork() -> None:
-    global timed, timed_ns, events, started_ns, profiling
+    global timed, timed_ns, events, started_ns, profiling, notes
     forget_facts()
-    profiling = False
+    profiling = notes = False
     timed = timed_ns = events = 0
     started_ns = now_ns()
 
@@ -196,10 +209,16 @@ def is_compiling() -> bool:
     return False
 
 
-def find_is_compiling() -> Callable[[], bool]:
-    """What PyTorch itself reads, without the two calls around it."""
+def compiling_flag() -> Any:
+    """What has `_is_compiling_flag`, which PyTorch itself reads; None where it has none."""
     compiler = sys.modules.get("torch.compiler")
-    if hasattr(compiler, "_is_compiling_flag"):
+    return compiler if hasattr(compiler, "_is_compiling_flag") else None
+
+
+def find_is_compiling() -> Callable[[], bool]:
+    """Reads the flag without the two calls around it."""
+    compiler = sys.modules.get("torch.compiler")
+    if compiling_flag() is not None:
         return lambda: compiler._is_compiling_flag  # type: ignore[union-attr]
     return getattr(compiler, "is_compiling", is_compiling)
 

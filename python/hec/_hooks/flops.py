@@ -248,12 +248,9 @@ def _may(module: Any, graded: bool) -> bool:
 
 
 def due(tally: Tally, module: Any, graded: bool) -> bool:
-    """At each call of an outermost module: whether this one is to be counted."""
-    tally.calls += 1
-    if tally.calls != tally.next:
-        return False
+    """Before the call of an outermost module that is the tally's next: whether it is to be counted."""
     varies = tally.counted and tally.most - tally.least > ALIKE * tally.most
-    tally.next += min(tally.calls, OFTEN) if varies else tally.calls
+    tally.next += min(tally.next, OFTEN) if varies else tally.next
     try:
         return core.installed and not core.dormant and _may(module, graded)
     except Exception as error:

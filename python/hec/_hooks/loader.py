@@ -4,7 +4,7 @@ import functools
 import sys
 from typing import Any, Optional
 
-from . import batches, core, optimizers
+from . import batches, core, later, optimizers
 from .steps import Deliveries
 
 NAME = "the data loader"
@@ -15,8 +15,7 @@ def _note(iterator: Any, batch: Any, start_ns: int) -> None:
     if NAME in core.off:
         return
     end_ns = core.now_ns()
-    if core.steady or core.may(NAME):
-        core.library.interval(b"data", start_ns, end_ns)
+    known, size = None, None
     # without a batch size of its own the loader passes on what the data set gives: a batch, or a single sample
     if batch is not None and getattr(iterator, "_auto_collation", True):
         known = iterator.__dict__.get("_hec_hooks")
@@ -24,8 +23,24 @@ def _note(iterator: Any, batch: Any, start_ns: int) -> None:
             known = iterator.__dict__["_hec_hooks"] = Deliveries()
         wanted = getattr(getattr(iterator, "_index_sampler", None), "batch_size", None)
         size, known.as_list = batches.of_batch(batch, wanted, known.as_list)
+    if core.notes:
+        later.note((NAME, _delivered, known, size, start_ns, end_ns))
+        if end_ns - later.since_ns > later.LATEST_NS:
+            now_ns = core.now_ns()
+            later.work_off(now_ns, now_ns - end_ns)
+        return
+    later.work_off(end_ns)
+    if core.may(NAME):
+        _delivered(known, size, start_ns, end_ns)
+    elif known is not None:
         optimizers.samples.delivered(known, size)
     core.spent(end_ns)
+
+
+def _delivered(known: Optional[Deliveries], size: Optional[int], start_ns: int, end_ns: int) -> None:
+    core.library.interval(b"data", start_ns, end_ns)
+    if known is not None:
+        optimizers.samples.delivered(known, size)
 
 
 def _report_workers(loader: Any) -> None:

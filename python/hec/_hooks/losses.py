@@ -4,7 +4,7 @@ import functools
 import weakref
 from typing import Any, Optional
 
-from . import core, optimizers, parts, values
+from . import core, later, optimizers, parts, sizes, values
 
 NAME = "the loss"
 
@@ -30,6 +30,7 @@ def _value_of(tensors: Any) -> Optional[Any]:
 def _note(tensors: Any) -> None:
     global _last_ns
     t_ns = core.now_ns()
+    later.work_off(t_ns)
     optimizers.passed_back(t_ns)
     if not core.steady and not core.may(NAME):
         return
@@ -53,6 +54,19 @@ def forked() -> None:
 def _make_backward(inner: Any) -> Any:
     @functools.wraps(inner)
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        start_ns = core.now_ns()
+        noted = core.notes and start_ns - _last_ns < INTERVAL_NS and sizes.before is None
+        if noted and _flag is not None and not _flag._is_compiling_flag:
+            later.note((NAME, optimizers.passed_back, start_ns))
+            result = inner(tensors, *args, **kwargs)
+            t_ns = core.now_ns()
+            later.note((NAME, parts.took, parts.BACKWARD, start_ns, t_ns))
+            if t_ns - later.since_ns > later.LATEST_NS:
+                try:
+                    later.work_off(core.now_ns())
+                except Exception as error:
+                    core.failed(NAME, error)
+            return result
         if _is_compiling():
             return inner(tensors, *args, **kwargs)
         try:
@@ -61,6 +75,7 @@ def _make_backward(inner: Any) -> Any:
             core.failed(NAME, error)
         start_ns = core.now_ns()
         result = inner(tensors, *args, **kwargs)
+        parts.look()
         parts.took(parts.BACKWARD, start_ns, core.now_ns())
         return result
 
@@ -83,6 +98,7 @@ def _make_scale(inner: Any) -> Any:
 
 
 _is_compiling = core.is_compiling
+_flag: Any = None  # as in modules.py
 
 
 def _patches() -> "list[core.Patch]":
@@ -98,8 +114,8 @@ _patched = core.Patches(_patches)
 
 
 def install() -> None:
-    global _is_compiling
-    _is_compiling = core.find_is_compiling()
+    global _is_compiling, _flag
+    _is_compiling, _flag = core.find_is_compiling(), core.compiling_flag()
     _patched.install()
 
 

@@ -10,9 +10,13 @@ import functools
 import sys
 import threading
 import weakref
+from sys import _getframe
+from threading import get_ident
+from time import monotonic_ns
 from typing import Any, Callable, Optional
 
-from . import batches, core, flops, library, optimizers, parts, process, sizes
+from . import batches, core, flops, later, library, optimizers, parts, process, sizes
+from .later import LATEST_NS, note
 from .steps import Cycle
 
 NAME = "calls of modules"
@@ -41,6 +45,10 @@ before_call: "Optional[Callable[[Any, Any, tuple, dict], None]]" = None
 
 _local = threading.local()  # .inside: an outermost module is being called
 _is_compiling: Callable[[], bool] = core.is_compiling
+_flag: Any = None  # has `_is_compiling_flag`, which PyTorch itself reads; None: this PyTorch has none, and no call is noted
+_is_grad_enabled: Callable[[], bool] = lambda: True
+_thread = 0  # calls of this one are noted (later.py), where they are as those before: that of the first
+_noting = False  # it is in such a call
 _Module: Any = None
 _searching = False
 _searches = _outer = _inner = 0
@@ -53,10 +61,13 @@ sizes.roots = _roots
 class RootCall:
     """Stands in the place of an outermost module. Holds no strong reference to it: that would be a cycle."""
 
-    __slots__ = ("ref", "compiled", "sequences", "levers", "tallies")
+    __slots__ = ("ref", "name", "compiled", "sequences", "levers", "tallies", "left", "grad")
 
     def __init__(self, module: Any, compiled: Any = None) -> None:
         self.ref = weakref.ref(module)
+        self.name = type(module).__name__
+        # So many of the next calls are noted (later.py), with gradients or without as the last one.
+        self.left, self.grad = 0, False
         self.sequences = batches.sequence_first(module)
         self.compiled = compiled  # what Module.compile put there
         self.levers: "dict[Any, Any]" = {}  # what those of `arounds` know of this module
@@ -67,34 +78,66 @@ class RootCall:
         return type(None), ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        global _noting
+        # the caller is Module._wrapped_call_impl; a replica made by copying the dictionary is not the module of ref
+        module = _getframe(1).f_locals.get("self")
+        left = self.left - 1
+        if (
+            left >= 0
+            and module is self.ref()
+            and core.notes
+            and not _noting
+            and not _flag._is_compiling_flag
+            and get_ident() == _thread
+            and _is_grad_enabled() == self.grad
+        ):
+            self.left = left
+            _noting = True
+            start_ns = monotonic_ns()
+            try:
+                result = (self.compiled or module._call_impl)(*args, **kwargs)
+            finally:
+                _noting = False
+            t_ns = monotonic_ns()
+            try:
+                grad = self.grad
+                size = None if _needs_no_size(grad) else batches.of_arguments(args, kwargs, self.sequences)
+                note((NAME, _ended, self, size, start_ns, t_ns, grad, grad and module.training))
+                if t_ns - later.since_ns > LATEST_NS:
+                    now_ns = monotonic_ns()
+                    later.work_off(now_ns, now_ns - t_ns)
+            except Exception as error:
+                core.failed(NAME, error)
+            return result
         if _is_compiling():
             return (self.compiled or self.ref()._call_impl)(*args, **kwargs)
-        # the caller is Module._wrapped_call_impl; a replica made by copying the dictionary is not the module of ref
-        module = sys._getframe(1).f_locals.get("self")
         if not isinstance(module, _Module):
             module = self.ref()
         inner = self.compiled or module._call_impl
-        if getattr(_local, "inside", False) or not core.installed:
+        if not core.installed or _is_inside():
             return inner(*args, **kwargs)
         if before_call is not None:
             before_call(module, inner, args, kwargs)
         _local.inside = True
+        later.work_off(core.now_ns())
         start_ns = core.now_ns()
         grad = core.torch.is_grad_enabled()
         tally = self.tallies[grad]
         if grad and sizes.due:
             sizes.calling()
         try:
-            if flops.due(tally, module, grad):
+            if tally.calls + 1 == tally.next and flops.due(tally, module, grad):
                 result = flops.count(tally, grad, lambda: _through(module, inner, args, kwargs))
             else:
                 result = _through(module, inner, args, kwargs) if arounds else inner(*args, **kwargs)
         finally:
             _local.inside = False
-        if grad:
-            flops.called(tally)
-        _called(module, args, kwargs, self.sequences, start_ns, grad)
+        _called(self, module, args, kwargs, start_ns, grad)
         return result
+
+
+def _is_inside() -> bool:
+    return getattr(_local, "inside", False) or (_noting and get_ident() == _thread)
 
 
 def _through(module: Any, inner: Any, args: tuple, kwargs: dict) -> Any:
@@ -115,43 +158,60 @@ def beside(module: Any, inner: Any, args: tuple, kwargs: dict) -> Any:
         _local.inside = False
 
 
-def _called(module: Any, args: tuple, kwargs: dict, sequences: bool, start_ns: int, grad: bool) -> None:
-    """An outermost module returned: a step of inference, or the forward pass of one of training. All that is rarely so is
-    asked first, in few words: after a step of the program none of this code is in the processor's caches."""
-    global calls
+def _needs_no_size(grad: bool) -> bool:
+    """Steps are the optimizer's, whose samples are those of loaders, or of calls with gradients."""
+    return core.optimizer_seen and (not grad or optimizers.samples.by_loaders)
+
+
+def _called(root: RootCall, module: Any, args: tuple, kwargs: dict, start_ns: int, grad: bool) -> None:
+    """Any other call has."""
+    global _thread
     t_ns = core.now_ns()
     try:
-        calls += 1
-        if _searching:
-            _count_outer()
-        trained = core.optimizer_seen
         if grad:
             parts.passed(module)
-        if trained and grad:
-            parts.took(parts.FORWARD, start_ns, t_ns)
-        if trained and (not grad or optimizers.samples.by_loaders) or not core.steady and NAME in core.off:
-            return
-        size = batches.of_arguments(args, kwargs, sequences)
-        if grad:
-            optimizers.samples.called(module, size)
-        if not trained and not (grad and module.training):
-            if not core.steady:
-                process.wake_if_rank(stepped=False)
-                if not core.may(NAME):
-                    return
-            cycle.ended(module, t_ns, lambda: _size_of(module, size))
+        parts.look()
+        size = None if _needs_no_size(grad) or NAME in core.off else batches.of_arguments(args, kwargs, root.sequences)
+        _ended(root, size, start_ns, t_ns, grad, grad and module.training)
+        _thread = _thread or get_ident()
+        plain = core.notes and _flag is not None and parts.SYNC not in module.__dict__ and "_hec_levers" not in sys.modules
+        root.left, root.grad = root.tallies[grad].next - root.tallies[grad].calls - 1 if plain else 0, grad
         core.spent(t_ns)
     except Exception as error:
         core.failed(NAME, error)
 
 
-def _size_of(module: Any, size: Optional[int]) -> Optional[int]:
+def _ended(root: RootCall, size: Optional[int], start_ns: int, t_ns: int, grad: bool, trains: bool) -> None:
+    """A call of an outermost module: a step of inference, or the forward pass of one of training."""
+    global calls
+    calls += 1
+    if _searching:
+        _count_outer()
+    trained = core.optimizer_seen
+    tally = root.tallies[grad]
+    tally.calls += 1
+    if grad:
+        flops.called(tally)
+        if trained:
+            parts.took(parts.FORWARD, start_ns, t_ns)
+    if _needs_no_size(grad) or NAME in core.off:
+        return
+    if grad:
+        optimizers.samples.called(root.ref, size)
+    if not trained and not trains:
+        if not core.steady:
+            process.wake_if_rank(stepped=False)
+            if not core.may(NAME):
+                return
+        cycle.ended(root.ref, t_ns, lambda: _size_of(root, size))
+
+
+def _size_of(root: RootCall, size: Optional[int]) -> Optional[int]:
     """Of a call that ends a step: its module's name says what the steps are."""
     global _named
-    name = type(module).__name__
-    if name != _named:
-        _named = name
-        core.library.fact("step_module", name)
+    if root.name != _named:
+        _named = root.name
+        core.library.fact("step_module", root.name)
     return size
 
 
@@ -160,7 +220,7 @@ def _search(self: Any, *args: Any, **kwargs: Any) -> Any:
     found = None
     if not _is_compiling():
         try:
-            if getattr(_local, "inside", False):
+            if _is_inside():
                 _count_inner()
                 sizes.given(self, args)
             elif next(self.parameters(), None) is not None:  # a loss or an activation is not what is trained or run
@@ -328,12 +388,12 @@ def _jit_ignores() -> Any:
 
 
 def install() -> None:
-    global _is_compiling, _Module
-    _Module = core.torch.nn.Module
+    global _is_compiling, _flag, _is_grad_enabled, _Module
+    _Module, _is_grad_enabled = core.torch.nn.Module, core.torch.is_grad_enabled
     if not hasattr(_Module, PLACE):
         return
     batches.install()
-    _is_compiling = core.find_is_compiling()
+    _is_compiling, _flag = core.find_is_compiling(), core.compiling_flag()
     _patched.install()
     _jit_ignores().append(PLACE)
     for root in list(_roots):

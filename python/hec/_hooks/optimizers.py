@@ -3,9 +3,10 @@ backward pass is a step, once there were more of them than anybody accumulates g
 
 import functools
 import sys
+import weakref
 from typing import Any, Callable, Optional
 
-from . import core, flops, library, parts, process, sizes
+from . import core, flops, later, library, parts, process, sizes
 from .steps import Cycle, Samples
 
 NAME = "the optimizer's step"
@@ -68,9 +69,18 @@ def _steps(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
 def _stepped(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
     global _optimizer, _began_ns
     t_ns = core.now_ns()
-    if _began_ns:  # one that wraps another is not counted a second time
-        parts.took(parts.OPTIMIZER, _began_ns, t_ns)
-        _began_ns = 0
+    began_ns, _began_ns = _began_ns, 0  # 0: one that wraps another is not counted a second time
+    try:
+        if core.notes and core.optimizer_seen and _optimizer and not afters:
+            later.note((NAME, _ended, weakref.ref(optimizer), began_ns, t_ns))
+            if t_ns - later.since_ns > later.LATEST_NS:
+                now_ns = core.now_ns()
+                later.work_off(now_ns, now_ns - t_ns)
+            return
+        later.work_off(t_ns)
+    except Exception as error:
+        core.failed(NAME, error)
+        return
     for after in afters:
         after(optimizer)
     try:
@@ -80,12 +90,21 @@ def _stepped(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
             if not core.may(NAME):
                 return
         core.optimizer_seen = True
-        samples.optimized()
-        cycle.ended(optimizer, t_ns, samples.take)
-        sizes.stepped(optimizer)
+        parts.look()
+        _ended(weakref.ref(optimizer), began_ns, t_ns)
         core.spent(t_ns)
     except Exception as error:
         core.failed(NAME, error)
+
+
+def _ended(ref: "weakref.ref[Any]", began_ns: int, t_ns: int) -> None:
+    if began_ns:
+        parts.took(parts.OPTIMIZER, began_ns, t_ns)
+    samples.optimized()
+    cycle.ended(ref, t_ns, samples.take)
+    optimizer = ref()
+    if optimizer is not None:
+        sizes.stepped(optimizer)
 
 
 def _patch_old() -> "list[core.Patch]":

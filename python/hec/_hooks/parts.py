@@ -17,7 +17,8 @@ _total_ns = {FORWARD: 0, BACKWARD: 0, OPTIMIZER: 0}
 _times = {FORWARD: 0, BACKWARD: 0, OPTIMIZER: 0}
 _names = {part: b"part/" + part.encode() for part in _times}
 _records: Any = None  # of libhectrace.so: whether CUPTI records the device just now
-_recorded = False  # it did when a part was over last
+_recorded = False  # it did at the last look
+_tells = False  # or now: parts that were over since then are recorded
 _passes = _syncs = 0  # backward passes of a DistributedDataParallel, and those that synchronise gradients
 _waiting: "Optional[bool]" = None  # whether the backward pass of what was called will
 _held = ""
@@ -57,8 +58,8 @@ def took(part: str, start_ns: int, end_ns: int) -> None:
     _times[part] += 1
     if _times[part] > SKIPPED:
         _total_ns[part] += end_ns - start_ns
-        if _records is not None:
-            _tell(part, start_ns, end_ns)
+        if _tells and not core.dormant:
+            core.library.interval(_names[part], start_ns, end_ns)
     elif _times[part] == SKIPPED:  # CUDA has begun by now, or there is none
         core.guard("the parts of a step", _find_tracer)
 
@@ -69,12 +70,13 @@ def _find_tracer() -> None:
     _records = None if tracer is None else getattr(tracer, "hec_trace_records", None)
 
 
-def _tell(part: str, start_ns: int, end_ns: int) -> None:
-    """Also of one in which it began or ended: some of its kernels were seen."""
-    global _recorded
-    before, _recorded = _recorded, bool(_records())
-    if (before or _recorded) and not core.dormant:
-        core.library.interval(_names[part], start_ns, end_ns)
+def look() -> None:
+    """Before parts are worked off that were over since the last look. One in which recording began or ended counts: some of its kernels
+    were seen."""
+    global _recorded, _tells
+    if _records is not None:
+        before, _recorded = _recorded, bool(_records())
+        _tells = before or _recorded
 
 
 def report() -> None:
@@ -89,8 +91,8 @@ def report() -> None:
 
 def forget() -> None:
     """Of the parent: a forked child begins anew."""
-    global _records, _passes, _syncs, _waiting
-    _records = None
+    global _records, _recorded, _tells, _passes, _syncs, _waiting
+    _records, _recorded, _tells = None, False, False
     _passes = _syncs = 0
     _waiting = None
     for part in _times:

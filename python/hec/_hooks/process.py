@@ -3,7 +3,7 @@
 import os
 import sys
 
-from . import core, flops, parts, sizes
+from . import core, flops, later, parts, sizes
 
 # Helpers that import PyTorch, by the first words of their command line: children of multiprocessing that were spawned
 # (workers of a data loader, but also ranks), compiler processes, and the launcher of the ranks.
@@ -48,6 +48,7 @@ def forked() -> None:
 
     core.dormant = True
     core.reset_after_fork()
+    later.forget()
     parts.forget()
     flops.forget()
     sizes.forget()

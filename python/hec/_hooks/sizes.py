@@ -21,7 +21,7 @@ roots: "list[Any]" = []  # outermost modules, each behind a weak reference `ref`
 _optimizers: "list[Any]" = []
 _inputs: Dict[int, int] = {}  # bytes of the first tensor that a module was given, by its id, while outermost modules are looked for
 _steps = 0
-_before: Optional[int] = None  # bytes in memory before the forward pass that is looked at
+before: Optional[int] = None  # bytes in memory before the forward pass that is looked at
 _activations = 0
 _input_bytes = 0
 
@@ -184,22 +184,22 @@ def calling() -> None:
 
 
 def _look_before() -> None:
-    global _before
-    _before = _allocated()
+    global before
+    before = _allocated()
 
 
 def passed_back() -> None:
     """The backward pass begins: what the forward pass left is there for it."""
-    if _before is not None:
+    if before is not None:
         core.guard(NAME, _look_after)
 
 
 def _look_after() -> None:
-    global _activations, _before
-    before, _before = _before, None
+    global _activations, before
+    then, before = before, None
     now = _allocated()
-    if before is not None and now is not None:
-        _activations = max(_activations, now - before)
+    if then is not None and now is not None:
+        _activations = max(_activations, now - then)
 
 
 # ---- when ----
@@ -219,6 +219,8 @@ def stepped(optimizer: Any) -> None:
     if _steps < FIRST or _steps & (_steps - 1) or NAME in core.off:
         return
     due = True
+    for root in roots:
+        root.left = 0
     core.guard(NAME, _tell)
 
 
@@ -239,8 +241,8 @@ def report() -> None:
 
 def forget() -> None:
     """Of the parent: a forked child begins anew."""
-    global _steps, due, _before, _activations
+    global _steps, due, before, _activations
     _optimizers.clear()
     _inputs.clear()
     _steps = _activations = 0
-    due, _before = False, None
+    due, before = False, None

@@ -203,8 +203,10 @@ def _tick(now_ns: int) -> bool:
         return True
     _ticks = elapsed_s
     if core.torch is not None:
-        from . import modules
+        from . import later, modules
 
+        if core.now_ns() - later.since_ns > 3 * later.LATEST_NS:  # no step has come since
+            later.work_off(core.now_ns())
         if not core.optimizer_seen and modules.calls == _calls_seen:
             modules.search()
         _calls_seen = modules.calls

@@ -1,6 +1,5 @@
 """What is a step, and how many samples it took. Plain bookkeeping, without PyTorch."""
 
-import weakref
 from typing import Any, Callable, Dict, Optional
 
 MISSED_MAX = 32
@@ -11,28 +10,29 @@ class Cycle:
     one of them that came last into play. It is believed until the others ended MISSED_MAX times without it.
 
     The ends of the very first round are held back until something ends for the second time: only the last of them was
-    a step of its own."""
+    a step of its own.
+
+    What ends is any object that is the same each time, a weak reference to an optimizer say: a cycle keeps it."""
 
     def __init__(self, give: Callable[[int, Optional[float]], None]) -> None:
         self._give = give
-        self._known: "Dict[int, weakref.ref[Any]]" = {}
+        self._known: Dict[int, Any] = {}  # by the id
         self._last: Optional[int] = None
         self._missed = 0
         self._held: Optional[tuple] = None
-        self._only: "Optional[weakref.ref[Any]]" = None  # the one that ended, if no other ever did
+        self._only: Any = None  # the one that ended, if no other ever did
 
     def ended(self, thing: Any, t_ns: int, samples: Callable[[], Optional[float]]) -> None:
         """samples: called when this end is a step, for the samples since the last one."""
-        if self._only is not None and self._only() is thing:  # as ever: nothing else ends
+        if self._only is thing:  # as ever: nothing else ends
             self._give(t_ns, samples())
             return
         self._only = None
         key = id(thing)
-        known = self._known.get(key)
-        if known is None or known() is not thing:
+        if self._known.get(key) is not thing:
             if len(self._known) > 1000:
                 self._known.clear()
-            self._known[key] = weakref.ref(thing)
+            self._known[key] = thing
             first, self._last, self._missed = self._last is None, key, 0
             if first or self._held is not None:  # the first round, until something ends again
                 now = samples()
@@ -48,7 +48,7 @@ class Cycle:
         self.finish()
         self._give(t_ns, samples())
         if len(self._known) == 1:
-            self._only = self._known[key]
+            self._only = thing
 
     def finish(self) -> None:
         """Give what is held back."""
@@ -94,7 +94,7 @@ class Samples:
         self._newest = deliveries
 
     def called(self, module: Any, size: Optional[int]) -> None:
-        """A module was called for training."""
+        """A module was called for training: any object that is the same each time."""
         if size is not None:
             if len(self._calls) > 64:
                 self._calls.clear()

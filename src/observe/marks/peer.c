@@ -75,15 +75,19 @@ static bool knob(struct hec_marks_peer *peer, struct hec_marks_run *run, const s
 
 /* ---- records ---- */
 
-/* The part of an interval that lies in a window which began within it; false: there is none. */
-static bool cut_interval(const struct hec_marks_run *run, struct hec_ring_record *record) {
+/* What lies in a window of a program that goes on; false: nothing. The hooks report intervals when they end, steps and values some time
+ * after they came: those of before are another window's. */
+static bool cut_to_window(const struct hec_marks_run *run, struct hec_ring_record *record) {
     int64_t before_ns = record->t_ns > 0 ? run->opened_ns - record->t_ns : 0;
-    bool reaches = before_ns > 0 && record->u.interval.duration_ns > before_ns;
-    if (reaches) {
-        record->t_ns += before_ns;
-        record->u.interval.duration_ns -= before_ns;
-    }
-    return reaches || before_ns <= 0;
+    bool interval = record->kind == HEC_RING_INTERVAL;
+    bool late = interval || record->kind == HEC_RING_STEP_FOUND || record->kind == HEC_RING_VALUE;
+    if (!late || before_ns <= 0)
+        return true;
+    if (!interval || record->u.interval.duration_ns <= before_ns)
+        return false;
+    record->t_ns += before_ns;
+    record->u.interval.duration_ns -= before_ns;
+    return true;
 }
 
 static void on_record(void *context, struct hec_peer *process, const struct hec_ring_record *read, int64_t now_ns) {
@@ -91,7 +95,7 @@ static void on_record(void *context, struct hec_peer *process, const struct hec_
     struct hec_marks_peer *peer = (struct hec_marks_peer *)process;
     struct hec_ring_record cut = *read;
     const struct hec_ring_record *record = &cut;
-    if (process->ring.borrowed && cut.kind == HEC_RING_INTERVAL && !cut_interval(run, &cut))
+    if (process->ring.borrowed && !cut_to_window(run, &cut))
         return;
     if (record->kind == HEC_RING_NAME) {
         process->bad += hec_ring_names_add(&peer->names, &record->u.name) != HEC_OK;
