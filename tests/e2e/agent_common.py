@@ -77,7 +77,7 @@ class Machine:
 
     def stop(self):
         self.run.terminate()
-        self.run.wait(30)
+        self.run.wait(conftest.HANGS_S)
 
 
 def children(pid):
@@ -148,7 +148,7 @@ class Agent:
     def stop(self, how=signal.SIGTERM):
         """The exit status."""
         self.process.send_signal(how)
-        status = self.process.wait(30)
+        status = self.process.wait(conftest.HANGS_S)
         assert "Sanitizer" not in self.said and "runtime error" not in self.said, self.said
         return status
 

@@ -76,7 +76,7 @@ class Prometheus:
 
     def close(self):
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(HANGS_S)
         self.log.close()
 
 

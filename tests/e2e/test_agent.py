@@ -332,7 +332,7 @@ def test_who_wastes(started, hec):
     assert_adds_up(page)
     for player in players:
         player.kill()
-        player.wait(30)
+        player.wait(conftest.HANGS_S)
 
 
 def test_refuses(hec):
@@ -375,7 +375,7 @@ def test_a_load(started, hec):
         return [dict(zip(causes["names"], cell)) for cell in causes["watts"]]
     assert max(cell["busy"] or 0 for cell in watts()) > 150
     conftest.until(lambda: watts()[-1]["idle_free"] == pytest.approx(82, rel=0.2), why=watts)  # a cell of a late reading has more
-    assert player.wait(30) == 0
+    assert player.wait(conftest.HANGS_S) == 0
     agent.until(lambda page: page.one("DCGM_FI_DEV_GPU_UTIL", gpu="0") == 0)
 
 

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from agent_common import Agent, Machine
+from conftest import HANGS_S
 from fake_kubelet import Kubelet
 
 ENERGY, JOULES = "hec_device_energy_joules_total", "hec_energy_joules_total"
@@ -93,7 +94,7 @@ def test_series_of_instances(node):
     assert_no_series_twice(page)
     assert_adds_up(page)
     program.terminate()
-    program.wait(30)
+    program.wait(HANGS_S)
 
 
 def test_pods_that_hold_instances(node, hec, tmp_path):
@@ -142,4 +143,4 @@ def test_without_counters_of_instances(node):
     assert_adds_up(page)
     for program in both:
         program.terminate()
-        program.wait(30)
+        program.wait(HANGS_S)

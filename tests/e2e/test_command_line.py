@@ -282,6 +282,6 @@ def test_a_pipe_that_nobody_reads_holds_nobody_up(runs, verb):
     here = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # somebody reads, before cat has come so far
     with open(runs.folder / "got", "wb") as got, subprocess.Popen(["cat", pipe], stdout=got) as reader:
         assert runs(*verb, "-o", "pipe", "r.hec", timeout=HANGS_S).returncode == 0
-        reader.wait(60)
+        reader.wait(HANGS_S)
     os.close(here)
     assert (runs.folder / "got").stat().st_size > 100

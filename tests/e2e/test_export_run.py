@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import Screen
+from conftest import HANGS_S, Screen
 from test_import_run import kineto
 
 
@@ -35,7 +35,7 @@ def test_perfetto_to_a_file(imported):
 
 def on_a_terminal(hec, *arguments):
     screen = Screen()
-    status = hec.popen("export", *arguments, stdout=screen.fd, stderr=screen.fd).wait(60)
+    status = hec.popen("export", *arguments, stdout=screen.fd, stderr=screen.fd).wait(HANGS_S)
     return status, screen.end().decode()
 
 

@@ -2,7 +2,7 @@
 import gzip
 import json
 
-from conftest import Screen, counts
+from conftest import HANGS_S, Screen, counts
 
 
 def kineto(rank=None, kernels=10):
@@ -127,5 +127,5 @@ def test_short_imports_are_quiet_on_a_terminal(hec):
     """Progress is for what takes longer than a second."""
     (hec.folder / "train.json").write_text(kineto())
     screen = Screen()
-    assert hec.popen("import", "-q", "train.json", stderr=screen.fd).wait(60) == 0
+    assert hec.popen("import", "-q", "train.json", stderr=screen.fd).wait(HANGS_S) == 0
     assert screen.end() == b""

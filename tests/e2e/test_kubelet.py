@@ -111,7 +111,7 @@ def test_kubelet_that_refuses_or_hangs(tmp_path):
     released = threading.Event()
 
     def hangs(context):
-        released.wait(60)
+        released.wait(HANGS_S)
         return CLASSES["ListPodResourcesResponse"]()
 
     with Kubelet(sock(tmp_path), hangs):

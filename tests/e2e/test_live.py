@@ -8,7 +8,7 @@ import termios
 import tty
 
 import pytest
-from conftest import BINARY, Hec, Screen
+from conftest import BINARY, HANGS_S, Hec, Screen
 
 TITLE = re.compile(rb"\x1b\]2;([^\x1b\x07]*)\x1b\\")
 PUSH, POP = b"\x1b[22;2t", b"\x1b[23;2t"
@@ -46,7 +46,7 @@ def run(hec, *arguments, term="xterm-256color", command=(sys.executable, "-c", B
         line = ["sh", "-c", f'exec "$@" {redirect}', "sh", *line]
     done = subprocess.Popen(line, stdin=screen.fd, stdout=screen.fd, stderr=screen.fd, cwd=hec.folder, preexec_fn=own,
                             env={**os.environ, "TERM": term, "LC_ALL": "C.UTF-8"})
-    status = done.wait(60)
+    status = done.wait(HANGS_S)
     return status, screen.end()
 
 

@@ -84,7 +84,7 @@ def fleet(tmp_path_factory):
     yield server
     server.close()
     pages.stdin.close()
-    pages.wait(30)
+    pages.wait(HANGS_S)
 
 
 def expressions(**variables):
@@ -161,7 +161,7 @@ def test_nodes_stay_apart(tmp_path):
     finally:
         server.close()
         pages.stdin.close()
-        pages.wait(30)
+        pages.wait(HANGS_S)
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def agent(tmp_path_factory):
     yield started
     assert started.stop() == 0
     program.kill()
-    program.wait(30)
+    program.wait(HANGS_S)
     machine.stop()
 
 

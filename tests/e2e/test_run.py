@@ -145,7 +145,7 @@ def test_signals_are_passed_on(hec, number):
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
     assert process.stdout.readline() == "got\n"
-    assert process.wait(10) == 9
+    assert process.wait(HANGS_S) == 9
 
 
 def on_a_terminal(hec, *arguments):
@@ -213,7 +213,7 @@ def test_job_control(hec, number):
         assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == number, (before, status)
         process.send_signal(signal.SIGCONT)
         assert process.stdout.readline() == "on\n"
-        assert process.wait(10) == 4
+        assert process.wait(HANGS_S) == 4
 
 
 def test_stop_without_a_shell(hec):

@@ -140,7 +140,7 @@ def test_a_line_an_interval(hec, machine):
         assert time.monotonic() < end, lines[-1]
         lines.append(json.loads(top.stdout.readline()))
     top.send_signal(signal.SIGTERM)
-    assert top.wait(20) == 0
+    assert top.wait(HANGS_S) == 0
     for before, after in zip(lines, lines[1:]):
         jsonschema.validate(after, SCHEMA)
         assert after["elapsed_s"] > before["elapsed_s"] and after["processes"] == []
