@@ -25,8 +25,9 @@ static const struct {
 #define KINDS (sizeof kinds / sizeof kinds[0])
 /* So many launches without one kernel, copy or memset: CUPTI does not record the device. A queue holds 1 024. */
 #define BLIND_LAUNCHES 2000u
-/* What a call costs between a program's own work, in parts of what it does in a loop: 150 ns for 45 (H200 host, 2026-11-28). */
-#define COLD 3.3
+/* What a call costs between a program's own work, in parts of what it does in a loop: 77 and 113 ns for 32
+ * (bench/results/2026-11-28-h200x2-turns). */
+#define COLD 3.0
 
 static void sleep_ms(long ms) {
     struct timespec pause = {0, ms * 1000000};

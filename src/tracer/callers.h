@@ -6,9 +6,8 @@
  * wait for all stores before it. Instead each side says that it is there and looks for the other
  * (busy, taken), and the tracer's thread waits in between for longer than any store takes to be seen.
  *
- * A launch costs a program some 150 ns, 130 of which go with the two readings of the processor's counter (H200 host, 2026-11-28,
- * bench/results/2026-11-28-h200x2-turns): where the cache lines of a launch lie, how its thread finds its slot, and what else is recorded
- * made no difference there. */
+ * A launch costs a program about 100 ns, most of which go with the two readings of the processor's counter: where the code and the data
+ * of a launch lie, how its thread finds its slot, and what else is recorded made no difference (bench/results/2026-11-28-h200x2-turns). */
 #pragma once
 
 #include "base/trace.h"
