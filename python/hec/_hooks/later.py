@@ -12,18 +12,21 @@ from typing import Any
 from . import core, parts
 
 LATEST_NS = 100_000_000
+NOTED_MAX = 100_000  # more, of a program whose signals interrupt all work on them, are dropped: memory is the program's
 
 noted: "collections.deque[tuple]" = collections.deque()  # (name of the hook, function, its arguments ...)
 note = noted.append
 since_ns = 0  # it was worked off last
-_working = threading.Lock()
+_working = threading.RLock()  # a thread that an exception of a signal took out of its work finds it free
 
 
 def work_off(t_ns: int, each_ns: int = 0) -> None:
     """t_ns: now. each_ns: what it took to note one. An exception of the program's own goes on its way: the rest is for the next time."""
     global since_ns
     since_ns = t_ns
-    if not noted or not _working.acquire(False):  # another thread is at it, or a hook that a signal handler interrupts
+    if len(noted) > NOTED_MAX:
+        noted.clear()
+    if not noted or not _working.acquire(False):  # another thread is at it
         return
     count = 0
     try:
@@ -44,4 +47,4 @@ def forget() -> None:
     """Of the parent: a forked child begins anew."""
     global _working
     noted.clear()
-    _working = threading.Lock()
+    _working = threading.RLock()

@@ -92,8 +92,8 @@ class RootCall:
             and _is_grad_enabled() == self.grad
         ):
             self.left = left
-            _noting = True
             start_ns = monotonic_ns()
+            _noting = True
             try:
                 result = (self.compiled or module._call_impl)(*args, **kwargs)
             finally:
@@ -118,15 +118,15 @@ class RootCall:
             return inner(*args, **kwargs)
         if before_call is not None:
             before_call(module, inner, args, kwargs)
-        _local.inside = True
-        later.work_off(core.now_ns())
+        core.guard(NAME, _work_off)
         start_ns = core.now_ns()
         grad = core.torch.is_grad_enabled()
         tally = self.tallies[grad]
         if grad and sizes.due:
             sizes.calling()
+        _local.inside = True
         try:
-            if tally.calls + 1 == tally.next and flops.due(tally, module, grad):
+            if tally.calls + 1 >= tally.next and flops.due(tally, module, grad):
                 result = flops.count(tally, grad, lambda: _through(module, inner, args, kwargs))
             else:
                 result = _through(module, inner, args, kwargs) if arounds else inner(*args, **kwargs)
@@ -134,6 +134,10 @@ class RootCall:
             _local.inside = False
         _called(self, module, args, kwargs, start_ns, grad)
         return result
+
+
+def _work_off() -> None:
+    later.work_off(core.now_ns())
 
 
 def _is_inside() -> bool:
