@@ -123,109 +123,6 @@ static void account_time(struct hec_node_device *device, int64_t now_ns) {
 
 /* ---- joules ---- */
 
-/* How much of the device a process used since the last division. The driver gives new samples every few seconds: before they
- * come, what they were. Then one without any did not run, where there are some of others. */
-static int used(struct hec_node_process *process, bool fresh, bool ran) {
-    int64_t sum = process->now.sm_util_sum_permille - process->util_sum;
-    int64_t samples = process->now.sm_util_samples - process->util_samples;
-    process->util_sum = process->now.sm_util_sum_permille;
-    process->util_samples = process->now.sm_util_samples;
-    if (samples > 0)
-        process->sm_permille = (int)(sum / samples);
-    else if (fresh || !ran)
-        process->sm_permille = 0;
-    return process->sm_permille;
-}
-
-/* To whom the kubelet gave the device, or one instance of it (id -1: the whole). Returns how many there are. */
-static size_t find_pods(const struct hec_node *node, const struct hec_node_device *device, int id,
-                        const struct hec_tenant *pods[HEC_NODE_PODS_MAX]) {
-    struct hec_device_place place = {.uuid = device->info.uuid, .minor = device->info.index, .instance = id};
-    size_t count = 0;
-    if (!node->kubelet)
-        return 0;
-    if (id < 0)
-        return hec_pod_devices_find(hec_kubelet_devices(node->kubelet), &place, pods, HEC_NODE_PODS_MAX);
-    for (int i = 0; i < device->instance_count; i++) { /* of each MIG device in it */
-        const struct hec_tenant *found[HEC_NODE_PODS_MAX];
-        if (device->instances[i].now.id != id)
-            continue;
-        place.mig_uuid = device->instances[i].now.uuid;
-        size_t more = hec_pod_devices_find(hec_kubelet_devices(node->kubelet), &place, found, HEC_NODE_PODS_MAX);
-        for (size_t k = 0; k < more && k < HEC_NODE_PODS_MAX; k++) {
-            size_t known = 0;
-            while (known < count && !hec_tenant_equal(pods[known], found[k]))
-                known++;
-            if (known == count && count < HEC_NODE_PODS_MAX)
-                pods[count++] = found[k];
-        }
-    }
-    return count;
-}
-
-const struct hec_tenant *hec_node_instance_pod(const struct hec_node *node, const struct hec_node_device *device,
-                                               int id) {
-    const struct hec_tenant *pods[HEC_NODE_PODS_MAX];
-    return find_pods(node, device, id, pods) == 1 ? pods[0] : NULL;
-}
-
-size_t hec_node_jobs(const struct hec_node *node, const struct hec_node_device *device, int id,
-                     const struct hec_tenant *jobs[HEC_NODE_PODS_MAX]) {
-    size_t count = hec_job_map_find(&node->jobs, device->info.index, id, jobs, HEC_NODE_PODS_MAX);
-    return count < HEC_NODE_PODS_MAX ? count : HEC_NODE_PODS_MAX;
-}
-
-/* Whether the device, or a part of it, was given to anybody, whatever runs there. */
-static bool is_allocated(const struct hec_node *node, const struct hec_node_device *device) {
-    const struct hec_tenant *found[HEC_NODE_PODS_MAX];
-    bool any = find_pods(node, device, HEC_SHARES_WHOLE, found) || hec_node_jobs(node, device, HEC_SHARES_WHOLE, found);
-    for (int i = 0; i < device->instance_count && !any; i++)
-        any = find_pods(node, device, device->instances[i].now.id, found) > 0;
-    return any;
-}
-
-/* Those to whom the device was given, into holders from `first` on, by GPU instance. A batch job in a container is the container's. */
-static size_t list_allocated(struct hec_node *node, const struct hec_node_device *device, size_t first) {
-    const struct hec_tenant *found[HEC_NODE_PODS_MAX];
-    size_t listed = 0;
-    for (int i = device->instance_count ? 0 : -1; i < device->instance_count; i++) {
-        int id = i < 0 ? HEC_SHARES_WHOLE : device->instances[i].now.id;
-        if (i >= 0 && !hec_node_instance_first(device, i))
-            continue;
-        size_t count = find_pods(node, device, id, found);
-        if (count == 0)
-            count = hec_node_jobs(node, device, id, found);
-        for (size_t k = 0; k < count && k < HEC_NODE_PODS_MAX && listed < HEC_NODE_PODS_MAX; k++)
-            node->holders[first + listed++] = (struct hec_shares_holder){.tenant = found[k], .instance = id};
-    }
-    return listed;
-}
-
-/* Those of them that hold what the process uses, all or none. */
-static size_t holders_of(const struct hec_node *node, size_t first, size_t listed, int instance,
-                         const struct hec_tenant *own[HEC_NODE_PODS_MAX]) {
-    size_t count = 0;
-    for (size_t i = 0; i < listed && listed < HEC_NODE_PODS_MAX; i++)
-        if (node->holders[first + i].instance == instance && node->holders[first + i].tenant->pod[0])
-            own[count++] = node->holders[first + i].tenant;
-    return count;
-}
-
-/* A job that has a process here needs no other row: leaves those that have none. Returns how many are left. */
-static size_t without_present(struct hec_node *node, size_t processes, size_t listed) {
-    size_t kept = 0;
-    for (size_t i = 0; i < listed; i++) {
-        const struct hec_shares_holder *holder = &node->holders[processes + i];
-        bool present = false;
-        for (size_t k = 0; k < processes && holder->tenant->job[0]; k++)
-            present |= strcmp(node->tenants[k].job, holder->tenant->job) == 0 && !node->tenants[k].claimed &&
-                       node->holders[k].instance == holder->instance;
-        if (!present)
-            node->holders[processes + kept++] = *holder;
-    }
-    return kept;
-}
-
 /* What each GPU instance did since the last division; where no window ended meanwhile, what it did last. */
 static size_t list_instances(struct hec_node_device *device, struct hec_shares_instance out[HEC_GPU_INSTANCES_MAX]) {
     size_t count = 0;
@@ -241,37 +138,6 @@ static size_t list_instances(struct hec_node_device *device, struct hec_shares_i
             out[count++] = (struct hec_shares_instance){instance->now.id, instance->sm_permille};
     }
     return count;
-}
-
-/* Who holds the device, and how much of it each used since the last division. util: of the device. */
-static size_t list_holders(struct hec_node *node, struct hec_node_device *device, int util, int64_t now_ns) {
-    size_t count = (size_t)device->process_count;
-    bool known = false, fresh = false;
-    size_t allocated = list_allocated(node, device, count);
-    for (size_t i = 0; i < count; i++) {
-        const struct hec_node_process *process = &device->processes[i];
-        known |= process->now.sm_util_samples > 0;
-        fresh |= process->now.sm_util_samples > process->util_samples;
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct hec_node_process *process = &device->processes[i];
-        int permille = used(process, fresh, util != 0);
-        int instance = device->instance_count ? process->now.gpu_instance : HEC_SHARES_WHOLE;
-        const struct hec_tenant *own[HEC_NODE_PODS_MAX];
-        size_t own_count = holders_of(node, count, allocated, instance, own);
-        memset(&node->tenants[i], 0, sizeof node->tenants[i]);
-        if (node->identity)
-            hec_identity_of(node->identity, process->now.pid, own, own_count, now_ns, &node->tenants[i]);
-        node->holders[i] = (struct hec_shares_holder){
-            .tenant = &node->tenants[i],
-            .context = true,
-            .instance = instance,
-            .sm_permille = known ? permille : HEC_SHARES_UNKNOWN,
-        };
-    }
-    size_t all = count + without_present(node, count, allocated);
-    hec_node_name_causes(node, device, node->holders, all, now_ns);
-    return all;
 }
 
 /* The part of an increment that is above what the device draws without work, for the time in which it had none. */
@@ -310,7 +176,7 @@ static void settle(struct hec_node *node, struct hec_node_device *device, bool l
                                            .observed = observed && listed,
                                            .busy_permille = util,
                                            .holders = node->holders,
-                                           .holder_count = list_holders(node, device, util, increment->end_ns),
+                                           .holder_count = hec_node_list_holders(node, device, util, increment->end_ns),
                                            .instances = instances,
                                            .instance_count = instance_count,
                                        });
@@ -773,7 +639,7 @@ void hec_node_tick(struct hec_node *node, int64_t now_ns) {
         struct hec_node_device *device = node->devices[i];
         if (!device)
             continue;
-        device->allocated = device->verdict.allocated = is_allocated(node, device);
+        device->allocated = device->verdict.allocated = hec_node_is_allocated(node, device);
         account_time(device, now_ns);
         if (!device->increment.waits)
             forget_gone(device, device->sampled_ns - node->interval_ns / 2, node->interval_ns);

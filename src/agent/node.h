@@ -163,6 +163,12 @@ const struct hec_tenant *hec_node_instance_pod(const struct hec_node *node, cons
 size_t hec_node_jobs(const struct hec_node *node, const struct hec_node_device *device, int id,
                      const struct hec_tenant *jobs[HEC_NODE_PODS_MAX]);
 
+/* Whether the device, or a part of it, was given to anybody, whatever runs there. */
+bool hec_node_is_allocated(const struct hec_node *node, const struct hec_node_device *device);
+/* Who holds the device, and how much of it each used since the last division, into holders. util: of the device, permille. Returns how
+ * many there are. */
+size_t hec_node_list_holders(struct hec_node *node, struct hec_node_device *device, int util, int64_t now_ns);
+
 /* What a window of that tenant's job said of these devices, which stands until the next; cause < 0: nothing, or the job has ended. Locks
  * the node. */
 void hec_node_diagnose(struct hec_node *node, const struct hec_tenant *tenant, uint64_t devices, int cause);
