@@ -30,7 +30,7 @@ def _note(iterator: Any, batch: Any, start_ns: int) -> None:
             later.work_off(now_ns, now_ns - end_ns)
         return
     later.work_off(end_ns)
-    if core.may(NAME):
+    if core.steady or core.may(NAME):
         _delivered(known, size, start_ns, end_ns)
     elif known is not None:
         optimizers.samples.delivered(known, size)

@@ -70,17 +70,16 @@ def _stepped(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
     global _optimizer, _began_ns
     t_ns = core.now_ns()
     began_ns, _began_ns = _began_ns, 0  # 0: one that wraps another is not counted a second time
-    try:
-        if core.notes and core.optimizer_seen and _optimizer and not afters:
+    if core.notes and core.optimizer_seen and _optimizer and not afters:
+        try:
             later.note((NAME, _ended, weakref.ref(optimizer), began_ns, t_ns))
             if t_ns - later.since_ns > later.LATEST_NS:
                 now_ns = core.now_ns()
                 later.work_off(now_ns, now_ns - t_ns)
-            return
-        later.work_off(t_ns)
-    except Exception as error:
-        core.failed(NAME, error)
+        except Exception as error:
+            core.failed(NAME, error)
         return
+    core.guard(NAME, lambda: later.work_off(t_ns))
     for after in afters:
         after(optimizer)
     try:
