@@ -6,6 +6,7 @@ import time
 from typing import Any, Callable, Dict, Optional
 
 ERRORS_MAX = 8  # a hook that failed so often switches itself off
+NOTED_FROM = 256  # events: what ends abruptly before, as a forked child does, loses nothing
 
 torch: Any = None
 library: Any = None  # library.Library, once there is one
@@ -26,7 +27,6 @@ steady = False  # recording, awake, and no hook is off: then a hook asks nothing
 notes = False  # steady, and there were many events: what is seen of the next ones is noted, and worked off later (later.py)
 started_ns = time.monotonic_ns()
 events = 0  # calls of hooks, samples of stacks not among them
-NOTED_FROM = 256  # events: what ends abruptly before, as a forked child does, loses nothing
 timed = 0  # of those, the ones whose time was taken: every eighth, and all that were worked off together
 timed_ns = 0
 

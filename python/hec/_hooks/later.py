@@ -1,9 +1,9 @@
 """What hooks saw of steps like those before is noted, and worked off several steps at a time.
 
 After a step of the program nothing of the hooks is in the processor's caches any more: each function that is called then takes some
-microseconds, and a step needs a dozen of them. One after the other they take a tenth of that. What is noted is reported 100 ms later at
-most while the program takes steps, and within a second where it has stopped. Order stays: a hook that does not note works off what was
-noted before it goes on."""
+microseconds, and a step needs a dozen of them. One after the other they find what the one before has brought there. What is noted is
+reported 100 ms later at most while the program takes steps, and within a second where it takes none. The order stays: a hook that does
+not note works off what was noted before it goes on."""
 
 import collections
 import threading
@@ -20,15 +20,16 @@ since_ns = 0  # it was worked off last
 _working = threading.RLock()  # a thread that an exception of a signal took out of its work finds it free
 
 
-def work_off(t_ns: int, each_ns: int = 0) -> None:
-    """t_ns: now. each_ns: what it took to note one. An exception of the program's own goes on its way: the rest is for the next time."""
+def work_off(t_ns: int) -> None:
+    """t_ns: when the last event ended; since then it was noted, which took as long for each. An exception of the program's own goes on its
+    way: the rest is for the next time."""
     global since_ns
-    since_ns = t_ns
+    since_ns = core.now_ns()
     if len(noted) > NOTED_MAX:
         noted.clear()
     if not noted or not _working.acquire(False):  # another thread is at it
         return
-    count = 0
+    count, began_ns = 0, since_ns
     try:
         parts.look()
         while noted:
@@ -40,7 +41,7 @@ def work_off(t_ns: int, each_ns: int = 0) -> None:
                 core.failed(what[0], error)
     finally:
         _working.release()
-    core.spent_on(count, core.now_ns() - t_ns + count * each_ns)
+    core.spent_on(count, core.now_ns() - began_ns + count * (began_ns - t_ns))
 
 
 def forget() -> None:

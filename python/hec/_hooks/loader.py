@@ -26,8 +26,7 @@ def _note(iterator: Any, batch: Any, start_ns: int) -> None:
     if core.notes:
         later.note((NAME, _delivered, known, size, start_ns, end_ns))
         if end_ns - later.since_ns > later.LATEST_NS:
-            now_ns = core.now_ns()
-            later.work_off(now_ns, now_ns - end_ns)
+            later.work_off(end_ns)
         return
     later.work_off(end_ns)
     if core.steady or core.may(NAME):

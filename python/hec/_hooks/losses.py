@@ -63,7 +63,7 @@ def _make_backward(inner: Any) -> Any:
             later.note((NAME, parts.took, parts.BACKWARD, start_ns, t_ns))
             if t_ns - later.since_ns > later.LATEST_NS:
                 try:
-                    later.work_off(core.now_ns())
+                    later.work_off(t_ns)
                 except Exception as error:
                     core.failed(NAME, error)
             return result

@@ -104,8 +104,7 @@ class RootCall:
                 size = None if _needs_no_size(grad) else batches.of_arguments(args, kwargs, self.sequences)
                 note((NAME, _ended, self, size, start_ns, t_ns, grad, grad and module.training))
                 if t_ns - later.since_ns > LATEST_NS:
-                    now_ns = monotonic_ns()
-                    later.work_off(now_ns, now_ns - t_ns)
+                    later.work_off(t_ns)
             except Exception as error:
                 core.failed(NAME, error)
             return result
@@ -168,7 +167,7 @@ def _needs_no_size(grad: bool) -> bool:
 
 
 def _called(root: RootCall, module: Any, args: tuple, kwargs: dict, start_ns: int, grad: bool) -> None:
-    """Any other call has."""
+    """A call that is not noted has returned."""
     global _thread
     t_ns = core.now_ns()
     try:

@@ -74,8 +74,7 @@ def _stepped(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
         try:
             later.note((NAME, _ended, weakref.ref(optimizer), began_ns, t_ns))
             if t_ns - later.since_ns > later.LATEST_NS:
-                now_ns = core.now_ns()
-                later.work_off(now_ns, now_ns - t_ns)
+                later.work_off(t_ns)
         except Exception as error:
             core.failed(NAME, error)
         return
