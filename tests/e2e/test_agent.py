@@ -667,13 +667,13 @@ def test_silent_and_garbage(started):
         connection.close()
 
 
-def test_jobs_that_report_show_their_causes(hec, machine, started):
+@on_machine("h200")
+def test_jobs_that_report_show_their_causes(started, hec):
     """A job's windows become counters by state, and its finding a prediction; the agent's sandbox lets it start what records them."""
-    node = machine("h200")
     path = hec.folder / "jobs.sock"
-    agent = started("--jobs", path, "--window", 2.5, "--window-every", 3, "--state-dir", hec.folder, env=node.env)
+    agent = started("--jobs", path, "--window", 2.5, "--window-every", 3, "--state-dir", hec.folder)
     job = hec.popen("run", f"--agent={path}", "--", hec.path, "sim", "data-starved", "--seconds", 60, "--marks",
-                    env=node.env, stdout=subprocess.DEVNULL)
+                    stdout=subprocess.DEVNULL)
     page = agent.until(lambda page: page.all("hec_job_state_seconds_total", state="data"))
     command = page.all("hec_job_state_seconds_total")[0][0]["command"]
     observed = page.sum("hec_job_state_seconds_total")
