@@ -75,7 +75,7 @@ class Machine:
         return self.hec.popen("sim", case, "--seconds", str(seconds), *arguments, env=self.env,
                               stdout=subprocess.DEVNULL)
 
-    def stop(self):
+    def close(self):
         self.run.terminate()
         self.run.wait(conftest.HANGS_S)
 

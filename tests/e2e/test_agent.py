@@ -79,7 +79,7 @@ def machine(hec):
     with contextlib.ExitStack() as stack:
         def make(spec):
             made = Machine(hec, spec)
-            stack.callback(made.stop)
+            stack.callback(made.close)
             return made
         yield make
 

@@ -8,6 +8,7 @@ import pytest
 from agent_common import Agent, Machine
 from conftest import HANGS_S
 from fake_kubelet import Kubelet
+from on_machine import on_machine
 
 ENERGY, JOULES = "hec_device_energy_joules_total", "hec_energy_joules_total"
 PARTS = [("3g.71gb", "1"), ("2g.35gb", "2"), ("1g.18gb", "3")]
@@ -21,22 +22,20 @@ def uuid(instance):
 
 @pytest.fixture
 def node(hec):
-    """(machine, agent, play) of a specification; play(name, case, seconds, instance) starts a program of that name in an instance."""
+    """(agent, play); play(name, case, seconds, instance) starts a program of that name in an instance."""
     with contextlib.ExitStack() as stack:
-        def make(spec, *arguments):
-            machine = Machine(hec, spec)
-            stack.callback(machine.stop)
-            agent = Agent(hec, "--all-series", "--state-dir", "kept", *arguments, env=machine.env)
+        def make(*arguments, env=None):
+            agent = Agent(hec, "--all-series", "--state-dir", "kept", *arguments, env=env)
             stack.callback(lambda: agent.process.poll() is None and agent.stop())
 
             def play(name, case, seconds, instance):
                 if not (hec.folder / name).exists():
                     os.symlink(hec.path, hec.folder / name)
                 program = subprocess.Popen([hec.folder / name, "sim", case, "--seconds", str(seconds), "--json"], text=True,
-                                           env={**machine.env, "CUDA_VISIBLE_DEVICES": uuid(instance)}, stdout=subprocess.PIPE)
+                                           env={**os.environ, "CUDA_VISIBLE_DEVICES": uuid(instance)}, stdout=subprocess.PIPE)
                 stack.callback(lambda: program.poll() is None and (program.kill(), program.wait()))
                 return program
-            return machine, agent, play
+            return agent, play
         yield make
 
 
@@ -51,9 +50,10 @@ def assert_no_series_twice(page):
     assert len(seen) == len(set(seen))
 
 
+@on_machine("h200,mig=3g+2g+1g")
 def test_tenants_of_instances_have_their_joules(node):
     """Three programs at once, against the truth of each: what its instance added to the power of the device."""
-    _, agent, play = node("h200,mig=3g+2g+1g")
+    agent, play = node()
     agent.until(lambda page: page.all("hec_device_idle_power_watts", gpu="0"))
     cases = ["healthy-train", "healthy-gemm", "memory-bound"]
     programs = [play(f"tenant{i}", case, 12, i) for i, case in enumerate(cases)]
@@ -73,9 +73,10 @@ def test_tenants_of_instances_have_their_joules(node):
     assert_adds_up(page)
 
 
+@on_machine("h200x2,mig=3g+2g+1g")
 def test_series_of_instances(node):
     """What is known by instance has dcgm-exporter's two labels, and is there for instances alone; the rest is the device's, once."""
-    _, agent, play = node("h200x2,mig=3g+2g+1g")
+    agent, play = node()
     program = play("worker", "healthy-train", 30, 1)
     of_devices = [*OF_INSTANCES, "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SM_CLOCK"]
     page = agent.until(lambda page: page.sum("DCGM_FI_PROF_GR_ENGINE_ACTIVE", GPU_I_ID="2") > 0.3
@@ -103,8 +104,8 @@ def test_pods_that_hold_instances(node, hec, tmp_path):
     pods = [("ml", "train-0", {"main": {"nvidia.com/mig-3g.71gb": [uuid(0)]}}),
             ("ml", "serve-0", {"web": {"nvidia.com/mig-2g.35gb": ["MIG-" + gpu + "/2/0"]}})]
     path = os.path.relpath(tmp_path / "k.sock")
-    with Kubelet(path, pods):
-        _, agent, _ = node("h200,mig=3g+2g+1g", "--pod-resources-kubelet-socket", os.path.relpath(tmp_path / "k.sock", hec.folder))
+    with contextlib.closing(Machine(hec, "h200,mig=3g+2g+1g")) as machine, Kubelet(path, pods):  # its library has waits of its own
+        agent, _ = node("--pod-resources-kubelet-socket", os.path.relpath(tmp_path / "k.sock", hec.folder), env=machine.env)
         page = agent.until(lambda page: page.sum(JOULES, pod="serve-0") > 50 and page.all("DCGM_FI_DEV_FB_USED"))
     for name in OF_INSTANCES:
         assert [labels.get("pod") for labels, _ in page.all(name)] == ["train-0", "serve-0", None], name
@@ -114,9 +115,10 @@ def test_pods_that_hold_instances(node, hec, tmp_path):
     assert_adds_up(page)
 
 
+@on_machine("h200,mig=3g+2g+1g,nomig@3-5:1")
 def test_instances_that_come_and_go(node):
     """A MIG device is destroyed and made again while the agent runs: its series go and come, nothing is said, and sums add up."""
-    _, agent, _ = node("h200,mig=3g+2g+1g,nomig@3-5:1")
+    agent, _ = node()
 
     def shown(page):
         return [labels["GPU_I_ID"] for labels, _ in page.all("DCGM_FI_PROF_GR_ENGINE_ACTIVE")]
@@ -129,9 +131,10 @@ def test_instances_that_come_and_go(node):
     assert agent.said.count("\n") == 1, agent.said
 
 
+@on_machine("a100,mig=3g+2g+1g")
 def test_without_counters_of_instances(node):
     """Before Hopper NVML has none: of several tenants it is not known what each did, and of one alone it is."""
-    _, agent, play = node("a100,mig=3g+2g+1g")
+    agent, play = node()
     alone = play("alone", "healthy-train", 4, 0)
     page = agent.until(lambda page: page.sum(JOULES, part="active", command="alone") > 100)
     assert page.sum(JOULES, part="unattributed") < 30

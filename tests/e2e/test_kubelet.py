@@ -314,4 +314,4 @@ def test_pod_that_has_a_device_and_does_nothing(tmp_path, hec):
         load.kill()
         load.wait()
         assert agent.stop() == 0
-    machine.stop()
+    machine.close()

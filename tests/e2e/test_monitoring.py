@@ -175,7 +175,7 @@ def agent(tmp_path_factory):
     assert started.stop() == 0
     program.kill()
     program.wait(HANGS_S)
-    machine.stop()
+    machine.close()
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ def machine(tmp_path_factory):
     hec = Hec(BINARY, tmp_path_factory.mktemp("machine"))
     with contextlib.ExitStack() as stack:
         made = Machine(hec, "h200x2")
-        stack.callback(made.stop)
+        stack.callback(made.close)
         program = subprocess.Popen([EVIL, "sim", "healthy-train", "--seconds", "300", "--device", "1"], executable=BINARY,
                                    env=made.env, stdout=subprocess.DEVNULL)
         stack.callback(program.wait)
@@ -303,7 +303,7 @@ def test_plain_terminals(hec, terminal, tmp_path):
 def test_a_lost_device_stays(hec):
     with contextlib.ExitStack() as stack:
         machine = Machine(hec, "h200x2,lost@2")
-        stack.callback(machine.stop)
+        stack.callback(machine.close)
         top = hec.popen("top", "--json", *INTERVAL, env=machine.env, stdout=subprocess.PIPE)
         stack.callback(top.wait)
         stack.callback(top.terminate)
