@@ -6,8 +6,9 @@
  * wait for all stores before it. Instead each side says that it is there and looks for the other
  * (busy, taken), and the tracer's thread waits in between for longer than any store takes to be seen.
  *
- * A launch costs a program about 100 ns, most of which go with the two readings of the processor's counter: where the code and the data
- * of a launch lie, how its thread finds its slot, and what else is recorded made no difference (bench/results/2026-11-28-h200x2-turns). */
+ * A launch costs a program about 100 ns: a fifth to a half go with the two readings of the processor's counter, the rest with code and data
+ * that the program has pushed out of the caches since the launch before. On which pages these lie, how its thread finds its slot, and what
+ * else is recorded made no difference (bench/results/2026-11-28-h200x2-turns, bench/results/2026-11-28-h200-turns). */
 #pragma once
 
 #include "base/trace.h"
