@@ -108,6 +108,8 @@ static void read_plan(struct read *r, const json_t *plan) {
     p->spent_seconds = number(plan, "spent_seconds");
     p->large_effects = json_is_true(at(plan, "large_effects"));    /* not in older ones */
     p->saving_least = json_number_value(at(plan, "saving_least")); /* 0 where it is not there */
+    p->expected_cost = json_number_value(at(plan, "expected_cost"));
+    p->expected_speed = json_number_value(at(plan, "expected_speed"));
     p->gradients = json_is_true(at(plan, "gradients"));
     p->loss_steps = integer(r, plan, "loss_steps", STEPS_MOST);
     r->receipt->warm_up = (int)integer(r, plan, "warm_up", PAIRS_MOST);

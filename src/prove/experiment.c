@@ -65,6 +65,16 @@ static enum hec_quantity judged(struct hec_trial *const sides[2], int pairs) {
 
 /* ---- intervals ---- */
 
+/* 0: nothing is. */
+static double expected(const struct hec_experiment_plan *plan, enum hec_quantity quantity) {
+    double cost = plan->expected_cost, speed = plan->expected_speed;
+    return quantity == HEC_QUANTITY_JOULES_PER_UNIT    ? cost
+           : quantity == HEC_QUANTITY_UNITS_PER_SECOND ? speed
+           : quantity == HEC_QUANTITY_SECONDS_PER_STEP ? (speed > 0 ? 1 / speed : 0)
+           : quantity == HEC_QUANTITY_WATTS            ? cost * speed
+                                                       : 0;
+}
+
 static void look_at(const struct hec_experiment_plan *plan, enum hec_quantity quantity,
                     struct hec_trial *const sides[2], int pairs, double *a, double *b, struct hec_look *out) {
     int most = plan->pairs_most ? plan->pairs_most : HEC_EXPERIMENT_PAIRS_MOST;
@@ -72,7 +82,8 @@ static void look_at(const struct hec_experiment_plan *plan, enum hec_quantity qu
                                              .width = plan->until,
                                              .pairs_most = plan->pairs ? plan->pairs : most,
                                              .more_is_better = hec_quantity_better(quantity) > 0,
-                                             .small_effects = !plan->large_effects};
+                                             .small_effects = !plan->large_effects,
+                                             .expected = expected(plan, quantity)};
     for (int i = 0; i < pairs; i++) {
         a[i] = hec_quantity_value(quantity, &sides[0][i]);
         b[i] = hec_quantity_value(quantity, &sides[1][i]);
@@ -152,12 +163,17 @@ static int judge_quality(const struct hec_experiment_plan *plan, const struct he
     return err || !plan->gradients ? err : judge_gradients(trials, count, out);
 }
 
-/* Three pairs may show a large effect before reruns show that the losses are the same: for that there is a fourth. */
+/* Pairs may show a large effect before reruns show that the losses are the same: for that there is a fourth. Two are enough only where the
+ * gate would have seen a fault. */
 #define QUALITY_PAIRS 4
+#define QUALITY_SURE 3
 
 static bool asks_for_reruns(const struct hec_experiment_plan *plan, const struct hec_experiment_result *result) {
+    const struct hec_quality *quality = &result->quality;
     bool may = !plan->pairs && result->pairs < QUALITY_PAIRS && (!plan->pairs_most || result->pairs < plan->pairs_most);
-    return may && result->quality.verdict == HEC_QUALITY_CANNOT_JUDGE && result->quality.why == HEC_QUALITY_SPREAD;
+    bool spread = quality->verdict == HEC_QUALITY_CANNOT_JUDGE && quality->why == HEC_QUALITY_SPREAD;
+    bool blind = quality->verdict != HEC_QUALITY_FAIL && quality->blind && result->pairs < QUALITY_SURE;
+    return may && (spread || blind);
 }
 
 /* ---- the whole ---- */

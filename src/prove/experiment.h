@@ -34,6 +34,8 @@ struct hec_experiment_plan {
     double margin;                      /* of the quality gate; 0: HEC_QUALITY_MARGIN */
     double spent_joules, spent_seconds; /* before the first trial, by a search: charged; joules NAN: not known */
     double saving_least;                /* 0.02: a saving shown that is smaller is not kept; 0: any is */
+    /* B / A as a search saw it, of joules by unit and of units a second, from what the pairs have no part in; 0: nothing is expected */
+    double expected_cost, expected_speed;
     bool large_effects; /* pairs are judged for these too: prove/sequential.h; false: as older builds did */
     bool gradients;     /* B is the same command: its gradients are to be as large as A's */
     int64_t loss_steps; /* the losses' parts are of the first so many steps of each trial; 0: no losses */

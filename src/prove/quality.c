@@ -56,7 +56,7 @@ static struct hec_quality_difference differ(const double *value, int count_a, in
     double half = hec_spread_half(both, SIDES) / scale;
     double confidence = part == HEC_QUALITY_START ? STARTS : SHOWN;
     double shown = fmin(hec_spread_half(like, confidence), hec_spread_half(both, confidence)) / scale;
-    return (struct hec_quality_difference){off, off - half, off + half, fabs(off) > shown};
+    return (struct hec_quality_difference){off, off - half, off + half, fabs(off) > shown, shown};
 }
 
 /* Fail where it is shown to be off, either way, and by more than the margin; pass where being worse by that much is excluded. */
@@ -69,6 +69,7 @@ static void decide(struct hec_quality *q, int parts) {
             continue;
         within &= p == HEC_QUALITY_START || (d->high < q->margin && d->difference > -q->margin);
         off |= fabs(d->difference) > q->margin && d->shown;
+        q->blind |= !(d->least <= q->margin);
         if (fabs(d->difference) > fabs(q->parts[q->part].difference))
             q->part = (enum hec_quality_part)p;
     }
@@ -137,7 +138,7 @@ static void judge_output(const struct hec_trajectory *a, int count_a, const stru
 
 int hec_quality_judge(const struct hec_trajectory *a, int count_a, const struct hec_trajectory *b, int count_b,
                       enum hec_quality_kind kind, double margin, struct hec_quality *out) {
-    const struct hec_quality_difference unknown = {NAN, NAN, NAN, false};
+    const struct hec_quality_difference unknown = {NAN, NAN, NAN, false, NAN};
     *out = (struct hec_quality){.verdict = HEC_QUALITY_CANNOT_JUDGE,
                                 .margin = margin > 0 ? margin : HEC_QUALITY_MARGIN,
                                 .scale = NAN,
@@ -187,7 +188,7 @@ static struct hec_quality_difference gradients_differ(const struct hec_gradients
     for (int k = 0; k < count; k++) {
         double norm = gradient_of(k < count_a ? &a[k] : &b[k - count_a], which);
         if (!isfinite(norm))
-            return (struct hec_quality_difference){NAN, NAN, NAN, false};
+            return (struct hec_quality_difference){NAN, NAN, NAN, false, NAN};
         value[k] = fmax(norm, least);
     }
     return differ(value, count_a, count_b, 1, which >= HEC_GRADIENT_PART ? HEC_QUALITY_START : HEC_QUALITY_MEAN,
@@ -205,8 +206,10 @@ static void judge_gradients(const struct hec_gradients *a, int count_a, const st
         bool part = which >= HEC_GRADIENT_PART;
         double least = part ? first + log(HEC_QUALITY_PART_LEAST) : -INFINITY;
         struct hec_quality_difference d = gradients_differ(a, count_a, b, count_b, which, least, value);
-        double limits = fabs(d.difference) / log(part ? HEC_QUALITY_PART_GRADIENTS : HEC_QUALITY_GRADIENTS);
+        double limit = log(part ? HEC_QUALITY_PART_GRADIENTS : HEC_QUALITY_GRADIENTS);
+        double limits = fabs(d.difference) / limit;
         bool beyond = d.shown && limits > 1;
+        out->blind |= d.least > limit; /* a NAN is not known, and not judged */
         if (!(limits >= 0) || beyond < off || (beyond == off && limits <= most))
             continue;
         most = limits;

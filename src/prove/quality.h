@@ -60,6 +60,7 @@ struct hec_trajectory {
 struct hec_quality_difference {
     double difference, low, high;
     bool shown;
+    double least; /* that would be shown */
 };
 
 struct hec_quality {
@@ -72,6 +73,7 @@ struct hec_quality {
     struct hec_quality_difference parts[HEC_QUALITY_PARTS]; /* outputs: only HEC_QUALITY_MEAN */
     struct hec_quality_difference gradients; /* log of B's norm by A's, of what is off most; NAN: not judged */
     int gradient;                            /* enum hec_gradient; part i: HEC_GRADIENT_PART + i */
+    bool blind; /* reruns are so few, and differ so much, that something beyond its limit might not be shown */
 };
 
 /* margin 0: HEC_QUALITY_MARGIN. HEC_ERR_NOMEM. */

@@ -7,15 +7,20 @@
  * ratio is a martingale, which exceeds 1/alpha with probability alpha at most, ever (Ville). Exact for independent normal differences;
  * simulated for skewed noise, autocorrelation, drift and warm-up. The order within pairs has to be drawn (hec_sequential_b_first):
  * then the differences of an A/A are symmetric whatever the device does.
+ * Where something was seen before the first pair (a search), the pairs are also held against that: how likely they are by a mixture
+ * about it, divided by how likely they are under the true mean with the spread that suits them best, exceeds 1/alpha with probability
+ * alpha at most, ever, whatever was seen, right or wrong ("universal inference": Wasserman, Ramdas and Balakrishnan 2020, PNAS 117). Half
+ * of alpha is for that, half for the above: the interval is what both leave. So two pairs show a large effect that was expected.
  * The price against a t interval at a number of pairs that was fixed before is an interval about 1.7 times as wide at 10 to 20 pairs; until
- * the third pair there is none, and three show effects of ten spreads alone. Where nothing stopped early and all pairs were planned,
- * hec_compare's is right and narrower. */
+ * the third pair there is none (the second, where something is expected), and three show effects of ten spreads alone. Where nothing
+ * stopped early and all pairs were planned, hec_compare's is right and narrower. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define HEC_SEQUENTIAL_PAIRS_LEAST 3
+#define HEC_SEQUENTIAL_EXPECTED_LEAST 2 /* pairs, where something is expected of them */
 
 enum hec_look_step {
     HEC_LOOK_GO_ON,
@@ -33,6 +38,7 @@ struct hec_sequential_options {
     int pairs_most; /* 0: no limit */
     bool more_is_better;
     bool small_effects; /* as before large ones were mixed in: from the fourth pair on */
+    double expected;    /* b / a, from what the pairs had no part in; 0: nothing is known */
 };
 
 struct hec_look {

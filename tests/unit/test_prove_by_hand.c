@@ -314,6 +314,94 @@ TEST(three_pairs_unless_losses_ask_for_more) {
     }
 }
 
+/* Two pairs of what was expected are enough where reruns are alike; a third follows where a fault might not be seen, in losses or in
+ * gradients. */
+TEST(two_pairs_where_reruns_are_alike) {
+    struct hec_experiment_trial t[6];
+    struct hec_experiment_result r;
+    const struct hec_experiment_plan plan = {
+        .large_effects = true, .gradients = true, .loss_steps = 320, .expected_cost = 0.52};
+    struct hec_experiment_plan other = plan, fixed = plan;
+    other.expected_cost = 0;
+    fixed.pairs = 2;
+    for (int differ = 0; differ < 4; differ++) {
+        for (int i = 0; i < 6; i++) {
+            double one = i / 2 % 2 ? 1 : -1;
+            t[i] = trial(i / 2, i % 2, (i % 2 ? 50 : 100) + 0.1 * (i % 3), 10);
+            for (int bin = 0; bin < HEC_EXPERIMENT_BINS; bin++)
+                t[i].loss[bin] = 2 - bin / 31.0 + (differ == 1 ? 0.002 * one : 0);
+            t[i].gradients = hec_gradients_none();
+            t[i].gradients.first = t[i].gradients.part[3] = differ == 2 ? 0.1 * one : differ == 3 ? 1e-5 * one : 0;
+        }
+        hec_experiment_judge(&plan, t, 4, &r);
+        assert_int_equal(r.look.step, HEC_LOOK_BETTER);
+        assert_int_equal(r.quality.verdict, HEC_QUALITY_PASS);
+        assert_int_equal(r.quality.blind, differ == 1 || differ == 2);
+        assert_int_equal(r.done, !r.quality.blind);
+        hec_experiment_judge(&plan, t, 6, &r);
+        assert_true(r.done);
+        hec_experiment_judge(&other, t, 4, &r);
+        assert_true(!r.done && isinf(r.look.high));
+        hec_experiment_judge(&fixed, t, 4, &r);
+        assert_true(r.done);
+    }
+    /* and of other figures what follows from these */
+    other = (struct hec_experiment_plan){.expected_cost = 0.5, .expected_speed = 2};
+    const double ratios[HEC_QUANTITY_COUNT] = {[HEC_QUANTITY_JOULES_PER_UNIT] = 0.5,
+                                               [HEC_QUANTITY_UNITS_PER_SECOND] = 2,
+                                               [HEC_QUANTITY_SECONDS_PER_STEP] = 0.5,
+                                               [HEC_QUANTITY_WATTS] = 1};
+    for (int i = 0; i < 4; i++)
+        t[i] = trial(i / 2, i % 2, i % 2 ? 50 : 100, i % 2 ? 5 : 10);
+    hec_experiment_judge(&other, t, 4, &r);
+    for (int q = 0; q < HEC_QUANTITY_COUNT; q++) {
+        const struct hec_comparison *c = &r.quantity[q];
+        assert_true(ratios[q] > 0
+                        ? c->ratio_low < ratios[q] && c->ratio_high > ratios[q] && c->ratio_high < 1.15 * ratios[q]
+                        : isnan(c->ratio_low));
+    }
+}
+
+/* The interval around what was expected, by summing its mixture up: its ends are where the pairs are 40 times as likely by that. */
+TEST(looks_at_what_was_expected) {
+    const double logs[] = {-0.71, -0.69, -0.74, -0.7}, widths[] = {0.03, 0.2}, spreads[] = {0.003, 0.01, 0.03, 0.1};
+    const double expected = log(0.48);
+    double a[4], b[4];
+    for (int i = 0; i < 4; i++) {
+        a[i] = 7;
+        b[i] = 7 * exp(logs[i]);
+    }
+    for (int n = 2; n <= 4; n++) {
+        struct hec_sequential_options o = {.expected = 0.48};
+        struct hec_look look = hec_sequential_look(a, b, n, &o), wide = hec_sequential_look(a, b, n, NULL);
+        double mixture = 0;
+        for (int w = 0; w < 2; w++)
+            for (int s = 0; s < 4; s++) {
+                enum { STEPS = 200000 };
+                double sum = 0, reach = 10 * widths[w], step = 2 * reach / STEPS;
+                for (int k = 0; k < STEPS; k++) {
+                    double off = -reach + (k + 0.5) * step,
+                           density = exp(-off * off / 2 / widths[w] / widths[w]) / widths[w];
+                    for (int i = 0; i < n; i++)
+                        density *= exp(-pow((logs[i] - expected - off) / spreads[s], 2) / 2) / spreads[s];
+                    sum += density * step;
+                }
+                mixture += sum / 8 * pow(2 * M_PI, -(n + 1) / 2.0);
+            }
+        double at = log(look.high), squares = 0;
+        for (int i = 0; i < n; i++)
+            squares += pow(logs[i] - at, 2) / n;
+        double likely = pow(2 * M_PI * M_E * squares, -n / 2.0);
+        if (n == 2)
+            assert_true(isinf(wide.high));
+        if (look.high < wide.high) /* else the other interval is within */
+            assert_near(mixture / likely / 40, 1, 1e-6);
+        else
+            assert_true(mixture / likely < 40);
+        assert_near(look.low * look.high, look.ratio * look.ratio, 1e-12);
+    }
+}
+
 /* What decides is what is measured in all pairs; all trials cost, and it pays after so many units. */
 TEST(what_an_experiment_costs) {
     struct hec_experiment_trial t[13];

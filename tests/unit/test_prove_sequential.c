@@ -50,7 +50,8 @@ TEST(rates) {
         {"drift 5 %", {0.01, 0, 0.05, 0}},     {"warm-up 10 %", {0.01, 0, 0, 0.1}},
         {"all of it", {0.01, 0.7, 0.05, 0.1}}, {"host-bound, 10 times the noise", {0.1, 0.5, 0.05, 0.1}},
     };
-    struct hec_sequential_options options = {.pairs_most = PAIRS_MOST};
+    struct hec_sequential_options options = {.pairs_most = PAIRS_MOST},
+                                  expects = {.pairs_most = PAIRS_MOST, .expected = 0.62};
     enum { EXPERIMENTS = 1000 };
     int all = 0;
     world_state = 3;
@@ -74,6 +75,17 @@ TEST(rates) {
         assert_true(alarms <= 0.05 * EXPERIMENTS);
         assert_true(covered >= 0.95 * EXPERIMENTS);
         assert_true(noisy || found >= 0.9 * EXPERIMENTS);
+    }
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) { /* where about what is true is expected */
+        int covered = 0, pairs = 0;
+        for (int i = 0; i < EXPERIMENTS; i++) {
+            struct hec_look look = experiment(cases[k].device, 0.6, (uint64_t)i, &expects);
+            covered += look.low <= 0.6 && look.high >= 0.6;
+            pairs += look.pairs;
+        }
+        printf("%s: 40 %% shown after %.1f pairs where 38 are expected; the interval covers in %.1f %%\n",
+               cases[k].name, (double)pairs / EXPERIMENTS, 100.0 * covered / EXPERIMENTS);
+        assert_true(covered >= 0.95 * EXPERIMENTS);
     }
     int experiments = EXPERIMENTS * (int)(sizeof cases / sizeof *cases);
     printf("A/A in all: %.2f %%, up to %.2f\n", 100.0 * all / experiments, 100 * upper(all, experiments));
@@ -159,6 +171,117 @@ TEST(three_pairs_show_a_large_effect) {
     assert_true(look.step == HEC_LOOK_GO_ON && isinf(look.high));
     look = hec_sequential_look(a, b, 4, &o);
     assert_true(look.step == HEC_LOOK_BETTER && look.low > 0.48 && look.high < 0.52);
+}
+
+/* ---- where a search has seen something ---- */
+
+enum noise { NORMAL, HEAVY, SKEWED };
+
+/* Variance 1. HEAVY: Student's t of three degrees of freedom. */
+static double noise_of(enum noise kind) {
+    if (kind != HEAVY)
+        return kind == NORMAL ? world_normal() : world_skewed();
+    double square = 0, normal = world_normal();
+    for (int i = 0; i < 3; i++)
+        square += pow(world_normal(), 2);
+    return normal / sqrt(square);
+}
+
+struct counted { /* shares of the experiments */
+    double missed, called, in_two, pairs;
+};
+
+/* Experiments of up to `most` pairs, asked after each: how often the interval has missed the truth at any look, whether or not it ended
+ * there; how often A and B were called different, and after how many pairs. */
+static struct counted count_expected(double effect, double saw, double spread, enum noise kind, int most) {
+    enum { EXPERIMENTS = 400 };
+    double a[PAIRS_MOST], b[PAIRS_MOST];
+    struct counted out = {0, 0, 0, 0};
+    for (int k = 0; k < EXPERIMENTS; k++) {
+        struct hec_sequential_options o = {.expected = saw,
+                                           .width = 1e9}; /* which saves the outlook, and is not of the interval */
+        bool missed = false;
+        int ended = 0;
+        for (int i = 0; i < most; i++) {
+            a[i] = 1;
+            b[i] = effect * exp(spread * noise_of(kind));
+            struct hec_look look = hec_sequential_look(a, b, i + 1, &o);
+            missed |= look.low > effect || look.high < effect;
+            if (!ended && (look.low > 1 || look.high < 1))
+                ended = i + 1;
+        }
+        out.missed += (double)missed / EXPERIMENTS;
+        out.called += (double)(ended > 0) / EXPERIMENTS;
+        out.in_two += (double)(ended == 2) / EXPERIMENTS;
+        out.pairs += (double)(ended ? ended : most) / EXPERIMENTS;
+    }
+    return out;
+}
+
+/* Whatever was seen before, right or wrong, the interval holds at all looks at once; an A/A is called different no more often. */
+TEST(what_was_seen_before_does_no_harm) {
+    static const double spreads[] = {0.005, 0.03, 0.1}, effects[] = {1, 0.4}, offs[] = {0, 0.1, 1.5};
+    static const char *const names[] = {"normal", "heavy tails", "skewed"};
+    world_state = 5;
+    for (int kind = NORMAL; kind <= SKEWED; kind++) {
+        double worst = 0, alarms = 0, as_ever = 0;
+        for (size_t s = 0; s < sizeof spreads / sizeof *spreads; s++)
+            for (size_t e = 0; e < sizeof effects / sizeof *effects; e++)
+                for (size_t f = 0; f < sizeof offs / sizeof *offs; f++) {
+                    struct counted c = count_expected(effects[e], effects[e] * exp(-offs[f]), spreads[s], kind, 12);
+                    worst = fmax(worst, c.missed);
+                    alarms = effects[e] == 1 ? fmax(alarms, c.called) : alarms;
+                    assert_true(c.missed <= 0.05);
+                }
+        for (size_t s = 0; s < sizeof spreads / sizeof *spreads; s++)
+            as_ever = fmax(as_ever, count_expected(1, 0, spreads[s], kind, 12).called);
+        printf("%s: missed at any of 12 looks in at most %.1f %%; A/A called different in at most %.1f %%, %.1f where "
+               "nothing is expected\n",
+               names[kind], 100 * worst, 100 * alarms, 100 * as_ever);
+        assert_true(worst > 0 && alarms <= as_ever + 0.01); /* two standard deviations of such a share */
+    }
+}
+
+/* Mostly two pairs for half of the joules, at a noise of 3 %, where blocks were off by as much as they are on cards; without, three. */
+TEST(what_was_seen_before_saves_pairs) {
+    static const struct {
+        double effect, spread, in_two; /* at least */
+    } cases[] = {{0.95, 0.01, 0}, {0.9, 0.01, 0}, {0.8, 0.01, 0.5}, {0.5, 0.01, 0.99}, {0.2, 0.01, 0.99},
+                 {0.95, 0.03, 0}, {0.9, 0.03, 0}, {0.8, 0.03, 0},   {0.5, 0.03, 0.8},  {0.2, 0.03, 0.99},
+                 {0.95, 0.07, 0}, {0.9, 0.07, 0}, {0.8, 0.07, 0},   {0.5, 0.07, 0.3},  {0.2, 0.07, 0.8}};
+    world_state = 6;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double effect = cases[i].effect, spread = cases[i].spread;
+        struct counted with = count_expected(effect, effect * 1.02, spread, NORMAL, 12);
+        struct counted without = count_expected(effect, 0, spread, NORMAL, 12);
+        printf("%.0f %% where pairs differ by %.0f %%: %.1f pairs, two in %.0f %%; %.1f where nothing is expected\n",
+               100 - 100 * effect, 100 * spread, with.pairs, 100 * with.in_two, without.pairs);
+        assert_true(with.in_two >= cases[i].in_two && without.in_two == 0);
+        assert_true(with.pairs < 1.15 * without.pairs);
+    }
+}
+
+/* What is expected decides nothing: two pairs that are elsewhere show no more than without it. */
+TEST(what_was_seen_and_is_not_there) {
+    const double a[] = {1, 1, 1, 1}, b[] = {0.5, 0.505, 0.495, 0.5}, close[] = {0.99, 0.98, 1, 0.99};
+    struct hec_sequential_options o = {.expected = 0.52};
+    struct hec_look look = hec_sequential_look(a, b, 2, &o);
+    assert_true(look.step == HEC_LOOK_BETTER && look.low > 0.38 && look.high < 0.65 && look.pairs_left == 0);
+    assert_true(isinf(hec_sequential_look(a, b, 1, &o).high));
+    assert_int_equal(hec_sequential_look(a, close, 2, &o).step, HEC_LOOK_GO_ON);
+    o.expected = 0.97;
+    assert_int_equal(hec_sequential_look(a, close, 2, &o).step, HEC_LOOK_GO_ON);
+    o.expected = 1e-300; /* of a made receipt */
+    look = hec_sequential_look(a, b, 2, &o);
+    assert_true(look.step == HEC_LOOK_GO_ON);
+    for (int i = 0; i < 3; i++) {
+        const double nothing[] = {-1, NAN, INFINITY};
+        o.expected = nothing[i];
+        assert_true(isinf(hec_sequential_look(a, b, 2, &o).high));
+        look = hec_sequential_look(a, b, 3, &o);
+        struct hec_look other = hec_sequential_look(a, b, 3, NULL);
+        assert_true(look.low == other.low && look.high == other.high);
+    }
 }
 
 /* Every arm once a round, reversed in every second one, drawn anew for every two: each is as often at each place. */

@@ -204,10 +204,12 @@ int hec_receipt_method(const struct hec_receipt *r, char out[HEC_RECEIPT_LINES][
     else
         snprintf(out[count++], HEC_RECEIPT_LINE,
                  "pairs of trials until %s, at most %d; 95 %% intervals that hold at all looks at once (confidence "
-                 "sequence of the pairs' log ratios)",
+                 "sequence of the pairs' log ratios%s)",
                  r->plan.until > 0 ? "the ratio was known as precisely as asked for"
                                    : "a difference was shown or excluded",
-                 r->plan.pairs_most ? r->plan.pairs_most : HEC_EXPERIMENT_PAIRS_MOST);
+                 r->plan.pairs_most ? r->plan.pairs_most : HEC_EXPERIMENT_PAIRS_MOST,
+                 r->plan.expected_cost > 0 || r->plan.expected_speed > 0 ? ", held against what the search saw as well"
+                                                                         : "");
     snprintf(out[count++], HEC_RECEIPT_LINE,
              "the order within pairs was drawn from the seed %" PRIu64
              ", one of either kind in every two pairs, so that "
