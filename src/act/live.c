@@ -75,7 +75,7 @@ static void order(struct hec_live_search *l, uint32_t set, int64_t now_ns) {
 
 /* Seconds until the first step of a block counts: as long as any set with a compiler took, where this one has yet to be compiled. */
 static double settles_s(const struct hec_live_search *l, uint32_t set) {
-    double longest_s = 0;
+    double longest_s = NAN;
     for (int i = 0; i < l->count; i++) {
         const struct hec_live_block *block = &l->blocks[i];
         if (l->rows[i].set == set)
@@ -83,12 +83,29 @@ static double settles_s(const struct hec_live_search *l, uint32_t set) {
         if (l->rows[i].set & l->plan.compilers)
             longest_s = fmax(longest_s, block->switching_s + block->settling_s); /* a NAN gives way */
     }
-    return set & l->plan.compilers ? longest_s : 0;
+    return !(set & l->plan.compilers) ? 0 : isnan(longest_s) ? HEC_LIVE_COMPILE_S : longest_s;
+}
+
+static bool is_late(const struct hec_live_search *l, uint32_t set) {
+    return hec_clock_mono_ns() + (int64_t)(settles_s(l, set) * HEC_NS_PER_S) > l->plan.until_ns;
+}
+
+/* Compilers of a set that were never tried: what they make would come too late, and what else there is may have time. */
+static uint32_t untried_compilers(const struct hec_live_search *l, uint32_t set) {
+    uint32_t tried = l->plan.search.closed;
+    for (int i = 0; i < l->count; i++)
+        tried |= l->rows[i].set;
+    return set & l->plan.compilers & ~tried;
 }
 
 static void decide(struct hec_live_search *l, int64_t now_ns) {
     struct hec_search_step next = hec_search_next(&l->plan.search, l->rows, l->count, false);
-    bool late = hec_clock_mono_ns() + (int64_t)(settles_s(l, next.set) * HEC_NS_PER_S) > l->plan.until_ns;
+    bool late = is_late(l, next.set);
+    for (uint32_t closes; !next.done && late && (closes = untried_compilers(l, next.set));
+         late = is_late(l, next.set)) {
+        l->plan.search.closed |= closes;
+        next = hec_search_next(&l->plan.search, l->rows, l->count, false);
+    }
     if (next.done || late || l->count == HEC_LIVE_ROWS_MOST)
         atomic_store(&l->enough, true);
     else

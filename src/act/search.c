@@ -384,6 +384,10 @@ static uint32_t live_bits(const struct hec_candidates *candidates) {
     return bits;
 }
 
+bool hec_search_lives(const struct hec_search *search) {
+    return search->live && __builtin_popcount(live_bits(&search->candidates)) >= LIVE_LEAST;
+}
+
 /* A block of the program, as a trial. A lever that did nothing in it did so in each of its sets; so did one that failed, unless the program
  * said in which. */
 static int add_block(struct run *run, struct hec_search_trial row, struct hec_live_block lived, bool says_failed,
@@ -486,7 +490,7 @@ int hec_search_run(struct hec_trials *trials, const struct hec_search *search, c
     double longest_s = 0; /* of the base, in a process of its own */
     *out = (struct hec_search_outcome){0};
     hec_candidates_plan(&search->candidates, &plan);
-    if (search->live && __builtin_popcount(live_bits(&search->candidates)) >= LIVE_LEAST) {
+    if (hec_search_lives(search)) {
         int err = search_live(&run, end, why);
         if (err < 0 || (out->asked = end->asked) != 0)
             return err;

@@ -88,6 +88,9 @@ struct hec_search_watch {
     void *context;
 };
 
+/* Its levers are switched in one program: so many of them can be that it is worth a start. */
+bool hec_search_lives(const struct hec_search *search);
+
 struct hec_search_outcome {
     struct hec_searched *trials;
     size_t count, capacity;

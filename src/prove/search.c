@@ -178,14 +178,16 @@ static int known(const struct hec_search_trial *trials, int count, uint32_t set)
     return n;
 }
 
-/* One block says that a set does not help, or that it helps much; two have to say that it helps. */
+/* One block says that a set does not help, or, beside two of the base, that it helps much; else two have to say that it helps. *base: such
+ * a second one is what lacks. */
 static bool seems_better(const struct hec_search_plan *plan, const struct hec_search_trial *trials, int count,
-                         uint32_t set, uint32_t with) {
+                         uint32_t set, uint32_t with, bool *base) {
     double gain = effect_of(plan, trials, count, set) - effect_of(plan, trials, count, with);
     int freedom, part = find(trials, count, with)->part;
     squares_of(trials, count, 0, COST, part, &freedom);
-    bool much = freedom && gain > fmax(-log(1 - HEC_SEARCH_LARGE), gain_of(trials, count, part));
-    return gain > HEC_SEARCH_GAIN && !much;
+    bool much = gain > fmax(-log(1 - HEC_SEARCH_LARGE), gain_of(trials, count, part));
+    *base = much && !freedom && trials[count - 1].set; /* one whose cost is not known is not asked for again */
+    return gain > HEC_SEARCH_GAIN && !(much && freedom);
 }
 
 static struct hec_search_step try_set(const struct hec_search_plan *plan, const struct hec_search_trial *trials,
@@ -210,8 +212,9 @@ struct hec_search_step hec_search_next(const struct hec_search_plan *plan, const
             if (with == set || ((out | plan->closed) & UINT32_C(1) << c) || (!replace && (plan->excludes[c] & set)))
                 continue;
             int blocks = known(trials, count, with);
-            if (!blocks || (blocks < HEC_SEARCH_BLOCKS && seems_better(plan, trials, count, set, with)))
-                return try_set(plan, trials, count, with);
+            bool base = false;
+            if (!blocks || (blocks < HEC_SEARCH_BLOCKS && seems_better(plan, trials, count, set, with, &base)))
+                return base ? (struct hec_search_step){.set = 0} : try_set(plan, trials, count, with);
             if (is_out(plan, trials, count, set, with))
                 out |= UINT32_C(1) << c;
             else if (effect_of(plan, trials, count, with) <

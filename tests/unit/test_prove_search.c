@@ -180,7 +180,10 @@ TEST(test_much_shows_in_one_block) {
         {.set = 0, .cost = 19.33, .speed = 30.1, .part = 1}, {.set = 1, .cost = 8.17, .speed = 61.5, .part = 1},
         {.set = 1, .cost = 8.07, .speed = 63.5, .part = 1},  {.set = 0, .cost = 17.53, .speed = 36.5, .part = 1},
         {.set = 3, .cost = 3.5, .speed = 130, .part = 1},    {.set = 0, .cost = 18.1, .speed = 33, .part = 1}};
-    assert_int_equal(hec_search_next(&plan, blocks, 2, false).set, 1);
+    struct hec_search_step base = hec_search_next(&plan, blocks, 2, false); /* the second of the base first */
+    assert_true(!base.done && base.set == 0);
+    assert_int_equal(hec_search_next(&plan, (struct hec_search_trial[]){blocks[0], blocks[1], blocks[3]}, 3, false).set,
+                     3);
     assert_int_equal(hec_search_next(&plan, blocks, 4, false).set, 3);
     assert_int_equal(hec_search_next(&plan, blocks, 5, false).set, 7);
     struct hec_search_step step = hec_search_next(&plan, blocks, 5, true);
