@@ -20,21 +20,25 @@
 #include <unistd.h>
 
 #define BUDGET_S 360.0
-#define SEARCH_SHARE 0.55  /* of the budget at most; the rest is for the proof */
+#define SEARCH_SHARE                                                                                                   \
+    0.55 /* of the budget at most, and no more than leaves time for two pairs; the rest is for the proof */
 #define FIRST_PART 0.08    /* of the budget, for the first trial, ... */
 #define FIRST_LEAST_S 15.0 /* ... but so long at least ... */
 #define FIRST_MOST_S 25.0  /* ... and at most; it does not have to come to its end, ... */
-#define FIRST_WORK_S 8.0   /* ... but has to work: so long after its first step, ... */
-#define FIRST_SHARE 0.25   /* ... where that comes within this part of the budget */
-#define SEARCH_S 4.0       /* steady, of a trial of the search; the energy counter is read every 0.1 s ... */
-#define PROOF_S 7.0        /* ... and of the proof, up to twice as long ... */
-#define PROOF_FAST_S 2.0   /* ... so that what is proven runs for so long: losses of its last 0.2 s are not seen */
-#define STEPS_LEAST 36     /* for the quality gate */
+#define FIRST_WORK_PART 0.034
+#define FIRST_WORK_LEAST_S 5.0
+#define FIRST_WORK_MOST_S 8.0 /* ... but has to work: for this part of the budget, so long, after its first step, ... */
+#define FIRST_SHARE 0.25      /* ... where that comes within this part of the budget */
+#define SEARCH_S 4.0          /* steady, of a trial of the search; the energy counter is read every 0.1 s ... */
+#define PROOF_S 7.0           /* ... and of the proof, unless much is expected; up to twice as long ... */
+#define PROOF_FAST_S 2.0      /* ... so that what is proven runs for so long: losses of its last 0.2 s are not seen */
+#define STEPS_LEAST 36        /* for the quality gate */
 #define PATIENCE 3.0 /* times what the command takes as it is, and a minute for compiling: then a trial has failed */
 #define PATIENCE_S 60.0
 #define SLOWDOWN 0.05
 #define SAVING_LEAST 0.02 /* CUDA graphs saved 1.3 % of a healthy program on an H100: that does not pay for a search */
-#define PAIRS_LEAST 3     /* fewer can show nothing: prove/sequential.h */
+#define LIVE_LEVER_S 7.0  /* in a running program: two blocks with a lever and one without, of 2 s and some steps */
+#define ONE_ROOM 1.1      /* trials differ in length */
 #define START_WORK                                                                                                     \
     0.5 /* steady seconds for each of start, where the budget has room: a trial that starts for longer costs little more */
 
@@ -48,6 +52,7 @@ struct try {
     double step_s;            /* as the first trial paces it; NAN: trials come to their end */
     double start_s;           /* of a trial, before its steps and after them; NAN unknown */
     double steady_s, proof_s; /* of its steps, in the search and in the proof */
+    double until_s;           /* of the search, since the start */
     bool worked;              /* the first trial took a step, or did what units count */
     enum hec_step_source steps_by;
     uint32_t off; /* levers that did nothing in the proof, or failed: bits of candidates */
@@ -142,15 +147,30 @@ static double trial_s(const struct try *t, double steady_s) {
     return t->start_s + steps * t->step_s;
 }
 
-/* Of the whole, with so many trials of the search. */
-static double needed_s(const struct try *t, int trials) {
-    return spent_s(t) + trials * trial_s(t, SEARCH_S) + 2 * PAIRS_LEAST * trial_s(t, PROOF_S);
+/* Of the search, for so many levers: of a running program blocks, and a compiler where they are several; else a trial each and one of the
+ * command as it is. */
+static double search_s(const struct try *t, int levers) {
+    double compiles_s = levers > 1 ? HEC_LIVE_COMPILE_S : 0;
+    return hec_search_lives(&t->search) ? t->start_s + levers * LIVE_LEVER_S + compiles_s
+                                        : (levers + 1) * trial_s(t, SEARCH_S);
+}
+
+/* Of the proof, where what the search saw is large: two pairs show it. NAN: not known. */
+static double proof_least_s(const struct try *t) {
+    return 2 * HEC_SEQUENTIAL_EXPECTED_LEAST * trial_s(t, PROOF_S);
+}
+
+/* From the start to the end, with so many levers. */
+static double needed_s(const struct try *t, int levers) {
+    double searched_s = spent_s(t) + search_s(t, levers);
+    return fmax(searched_s + proof_least_s(t), searched_s / SEARCH_SHARE);
 }
 
 /* A start is paid in each trial: where it is long, more steps cost little beside it, as far as the budget has room for them. */
 static double longer(const struct try *t, double least_s) {
-    int trials = t->search.candidates.count + 1;
-    double spare_s = (t->budget_s - needed_s(t, trials)) / (trials + 2 * PAIRS_LEAST);
+    int levers = t->search.candidates.count;
+    int trials = 2 * HEC_SEQUENTIAL_EXPECTED_LEAST + (hec_search_lives(&t->search) ? 0 : levers + 1);
+    double spare_s = (t->budget_s - needed_s(t, levers)) / trials;
     return isfinite(t->start_s) ? fmax(least_s, fmin(START_WORK * t->start_s, least_s + spare_s)) : least_s;
 }
 
@@ -161,9 +181,8 @@ static double rounded_s(double seconds) {
 
 /* What one lever takes, tried and proven, is known before it is tried. */
 static int check_budget(const struct try *t, struct hec_why *why) {
-    double searched_s = spent_s(t) + 2 * trial_s(t, SEARCH_S), one_s = fmax(needed_s(t, 2), searched_s / SEARCH_SHARE);
-    double all_s = fmax(needed_s(t, t->search.candidates.count + 1),
-                        (spent_s(t) + (t->search.candidates.count + 1) * trial_s(t, SEARCH_S)) / SEARCH_SHARE);
+    double searched_s = spent_s(t) + search_s(t, 1), one_s = needed_s(t, 1);
+    double all_s = needed_s(t, t->search.candidates.count);
     char text[256];
     if (!t->search.candidates.count || isnan(t->start_s) || one_s <= t->budget_s)
         return HEC_OK;
@@ -253,7 +272,8 @@ static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why 
     if (!t->by_user) {
         session->stop.after_ns =
             (int64_t)(fmin(FIRST_MOST_S, fmax(FIRST_LEAST_S, FIRST_PART * t->budget_s)) * HEC_NS_PER_S);
-        session->stop.working_ns = (int64_t)(FIRST_WORK_S * HEC_NS_PER_S);
+        session->stop.working_ns =
+            (int64_t)(fmin(FIRST_WORK_MOST_S, fmax(FIRST_WORK_LEAST_S, FIRST_WORK_PART * t->budget_s)) * HEC_NS_PER_S);
         session->stop.latest_ns = (int64_t)(FIRST_SHARE * t->budget_s * HEC_NS_PER_S);
     }
     int err = hec_trials_run(t->trials, t->search.command, NULL, measure_first, t, end, why);
@@ -359,10 +379,17 @@ static void after(void *context, const struct hec_lever_set *set, const struct h
         fprintf(stderr, "hec: as it is: %.1f s\n", trial->measured.run.seconds);
 }
 
+/* Since its start: the search leaves time for the proof, but for one lever there is time in any case. */
+static double until_s(const struct try *t) {
+    double proof_s = fmax(0, proof_least_s(t)), one_s = fmax(0, ONE_ROOM * search_s(t, 1)); /* a NAN gives way */
+    return fmin(SEARCH_SHARE * t->budget_s, fmax(t->budget_s - proof_s, spent_s(t) + one_s));
+}
+
 static int search(struct try *t, struct hec_trial_end *end, struct hec_why *why) {
     struct hec_search_watch watch = {begin_live, after_live, measure_live, begin, measure, after, t};
     t->search.trial_s = fmax(0, trial_s(t, SEARCH_S)); /* a NAN gives way */
-    t->search.until_ns = t->begin_ns + (int64_t)(SEARCH_SHARE * t->budget_s * HEC_NS_PER_S);
+    t->until_s = until_s(t);
+    t->search.until_ns = t->begin_ns + (int64_t)(t->until_s * HEC_NS_PER_S);
     int err = hec_search_run(t->trials, &t->search, &watch, &t->found, end, why);
     const struct hec_searched *last = t->found.count ? &t->found.trials[t->found.count - 1] : NULL;
     if (err == HEC_ERR_IO && last && last->set == 0 && last->trial.fate == HEC_SEARCH_FAILED)
@@ -394,16 +421,27 @@ static void plan(struct try *t) {
         }
     pair_s = base ? pair_s / base : 2 * trial_s(t, t->proof_s);
     double left = (t->budget_s - spent_s(t)) / fmax(pair_s, 0.1);
-    t->run.ab.plan.pairs_most = (int)fmax(PAIRS_LEAST, fmin(left, HEC_EXPERIMENT_PAIRS_MOST));
+    t->run.ab.plan.pairs_most = (int)fmax(HEC_SEQUENTIAL_PAIRS_LEAST, fmin(left, HEC_EXPERIMENT_PAIRS_MOST));
     t->run.ab.levers = &t->kept;
 }
 
-/* Steady seconds of the command as it is, in the proof. */
-static double proof_s(const struct try *t, uint32_t best) {
+/* What the search saw of a set: the pairs are judged by that too, where it is much. Two pairs show nothing less, and half of what may be
+ * wrong would be spent on it in vain. Of a set that was not tried nothing is expected. */
+static void expect(struct try *t, uint32_t best) {
     struct hec_search_trial *table = hec_search_table(&t->found);
-    double faster = table ? hec_search_speed(table, (int)t->found.count, best).best : NAN;
+    double cost = table ? hec_search_cost(table, (int)t->found.count, best).best : NAN;
+    double speed = table ? hec_search_speed(table, (int)t->found.count, best).best : NAN;
     free(table);
-    double least_s = isfinite(faster) ? fmax(PROOF_S, fmin(2 * PROOF_S, PROOF_FAST_S * faster)) : PROOF_S;
+    bool much = cost < 1 - HEC_SEARCH_LARGE;
+    t->run.ab.plan.expected_cost = much ? cost : 0;
+    t->run.ab.plan.expected_speed = much && isfinite(speed) ? speed : 0;
+}
+
+/* Steady seconds of the command as it is, in the proof: what is expected to save much needs no long ones. */
+static double proof_s(const struct try *t) {
+    const struct hec_experiment_plan *p = &t->run.ab.plan;
+    double least_s =
+        fmax(p->expected_cost > 0 ? SEARCH_S : PROOF_S, fmin(2 * PROOF_S, PROOF_FAST_S * p->expected_speed));
     return fmax(least_s, t->steady_s);
 }
 
@@ -430,7 +468,8 @@ static int prove(struct try *t, uint32_t *best, struct hec_ab_outcome *outcome) 
     struct hec_experiment_run *run = &t->run;
     run->after = check_levers;
     run->ab.plan.spent_joules = t->found.joules + t->first_joules;
-    t->proof_s = proof_s(t, *best);
+    expect(t, *best);
+    t->proof_s = proof_s(t);
     set_end(t, t->proof_s);
     for (;;) {
         run->ab.plan.spent_seconds = spent_s(t);
@@ -457,6 +496,7 @@ static int prove(struct try *t, uint32_t *best, struct hec_ab_outcome *outcome) 
         }
         run->ab.plan.spent_joules = outcome->result.cost_joules;
         hec_ab_free(outcome);
+        expect(t, *best);
     }
 }
 
@@ -510,7 +550,7 @@ static int print(const struct try *t) {
         .unproven = t->unproven,
         .foreign = t->foreign,
         .slowdown_most = t->search.slowdown_most,
-        .search_s = SEARCH_SHARE * t->budget_s,
+        .search_s = t->until_s,
         .budget_s = t->budget_s,
     };
     for (int i = 0; i < t->kept.count && !hec_receipt_is_baseline(receipt); i++) {

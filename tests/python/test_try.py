@@ -25,6 +25,8 @@ class Net(torch.nn.Module):
         time.sleep((0.02 if half else 0.04) + (0.01 if self.layer.weight.grad is None else 0.03))
         return self.layer(x)
 
+if "slowly" in sys.argv:
+    time.sleep(12)
 torch.manual_seed(0)
 module = Net()
 optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
@@ -43,11 +45,11 @@ def tried(torch_python, tmp_path):
     clock = pathlib.Path(hec).resolve().parents[1] / "tests/lib/libtest_clock.so"
     (tmp_path / "program.py").write_text(PROGRAM)
 
-    def run(*arguments):
+    def run(*arguments, budget_s=300):
         """What it printed meanwhile, and its receipt."""
         env = {**os.environ, "LD_PRELOAD": str(clock), "HEC_STATE_DIR": str(tmp_path / "state"), "OMP_NUM_THREADS": "1"}
         env.pop("PYTHONPATH", None)
-        done = subprocess.run([hec, "try", "--sim", "h200", "-f", "-o", "receipt.json", "--budget-seconds", "300", "--levers",
+        done = subprocess.run([hec, "try", "--sim", "h200", "-f", "-o", "receipt.json", "--budget-seconds", str(budget_s), "--levers",
                                "bf16_autocast,set_to_none", "--", torch_python[0], "program.py", *arguments],
                               env=env, cwd=tmp_path, text=True, capture_output=True, timeout=HANGS_S)  # fmt: skip
         assert done.returncode == 0, done.stderr + done.stdout
@@ -72,3 +74,13 @@ def test_what_does_not_act_from_the_start_on_goes(tried):
     assert "hec: try: from the start on: bf16_autocast failed: RuntimeError: not in half precision\n" in said, said
     assert receipt["commands"]["levers"] == ["set_to_none"]
     assert speed_of(receipt) == pytest.approx(0.07 / 0.05, rel=0.01)
+
+
+@pytest.mark.parametrize("budget_s", (120, 300))
+def test_it_ends_in_its_time(tried, budget_s):
+    """Of a start of 12 s a trial takes most; much is expected, so that two pairs prove it."""
+    said, receipt = tried("slowly", budget_s=budget_s)
+    trial_s = max(trial["run"]["seconds"] for trial in receipt["trials"])
+    assert trial_s > 12 and receipt["verdict"]["cost"]["seconds"] < budget_s + trial_s, said
+    assert receipt["verdict"]["verdict"] == "faster" and receipt["verdict"]["pairs"] == 2, said
+    assert receipt["plan"]["expected_speed"] == pytest.approx(0.07 / 0.03, rel=0.02)
