@@ -45,12 +45,12 @@ def tried(torch_python, tmp_path):
     clock = pathlib.Path(hec).resolve().parents[1] / "tests/lib/libtest_clock.so"
     (tmp_path / "program.py").write_text(PROGRAM)
 
-    def run(*arguments, budget_s=300):
+    def run(*arguments, budget_s=300, levers="bf16_autocast,set_to_none"):
         """What it printed meanwhile, and its receipt."""
         env = {**os.environ, "LD_PRELOAD": str(clock), "HEC_STATE_DIR": str(tmp_path / "state"), "OMP_NUM_THREADS": "1"}
         env.pop("PYTHONPATH", None)
         done = subprocess.run([hec, "try", "--sim", "h200", "-f", "-o", "receipt.json", "--budget-seconds", str(budget_s), "--levers",
-                               "bf16_autocast,set_to_none", "--", torch_python[0], "program.py", *arguments],
+                               levers, "--", torch_python[0], "program.py", *arguments],
                               env=env, cwd=tmp_path, text=True, capture_output=True, timeout=HANGS_S)  # fmt: skip
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stderr, json.loads((tmp_path / "receipt.json").read_text())
@@ -76,11 +76,11 @@ def test_what_does_not_act_from_the_start_on_goes(tried):
     assert speed_of(receipt) == pytest.approx(0.07 / 0.05, rel=0.01)
 
 
-@pytest.mark.parametrize("budget_s", (120, 300))
-def test_it_ends_in_its_time(tried, budget_s):
-    """Of a start of 12 s a trial takes most; much is expected, so that two pairs prove it."""
-    said, receipt = tried("slowly", budget_s=budget_s)
-    trial_s = max(trial["run"]["seconds"] for trial in receipt["trials"])
-    assert trial_s > 12 and receipt["verdict"]["cost"]["seconds"] < budget_s + trial_s, said
+def test_it_ends_in_its_time(tried):
+    """Of a start of 12 s a trial takes most. The search would go on with levers that save nothing; much is expected: two pairs prove it."""
+    others = ",tf32,fused_optimizer,cudnn_benchmark,keep_memory,channels_last,pad_products"
+    said, receipt = tried("slowly", budget_s=120, levers="bf16_autocast,set_to_none" + others)
+    assert min(trial["run"]["seconds"] for trial in receipt["trials"]) > 12
+    assert receipt["verdict"]["cost"]["seconds"] < 120 and len(receipt["tried"]) < 9, said
     assert receipt["verdict"]["verdict"] == "faster" and receipt["verdict"]["pairs"] == 2, said
     assert receipt["plan"]["expected_speed"] == pytest.approx(0.07 / 0.03, rel=0.02)
