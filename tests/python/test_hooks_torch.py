@@ -152,6 +152,20 @@ PROGRAMS = {
             optimizer.step()
             optimizer.zero_grad()
     """, ANY, of_optimizer(16, 16, 12)),
+    "a batch that is taken ahead is of the next step": (SGD + """
+    def ahead(loader):
+        batches = iter(loader)
+        now = next(batches)
+        for coming in batches:
+            yield now
+            now = coming
+        yield now
+    for epoch in range(2):
+        for x, y in ahead(DataLoader(data, batch_size=16)):
+            optimizer.zero_grad()
+            model(x).mean().backward()
+            optimizer.step()
+    """, ANY, of_optimizer(16, 16, 12, 16, 16, 12)),
     "a validation in between counts nothing": (SGD + """
     for epoch in range(3):
         model.train()

@@ -60,10 +60,12 @@ class Cycle:
 class Deliveries:
     """What one pass over a data loader gave since the last step."""
 
-    __slots__ = ("sizes", "unknown", "given", "used", "as_list")
+    __slots__ = ("sizes", "batches", "last", "unknown", "given", "used", "as_list")
 
     def __init__(self) -> None:
         self.sizes = 0
+        self.batches = 0
+        self.last = 0  # samples of the newest batch
         self.unknown = False
         self.given = 0  # batches, in all
         self.used = 0  # times that a backward pass followed, and no other loader's batch in between
@@ -84,14 +86,21 @@ class Samples:
 
     def delivered(self, deliveries: Deliveries, size: Optional[int]) -> None:
         deliveries.given += 1
+        deliveries.batches += 1
         if size is None:
             deliveries.unknown = True
         else:
             deliveries.sizes += size
+        deliveries.last = size or 0
         if deliveries not in self._since:
             self._since.append(deliveries)
             del self._since[:-16]
         self._newest = deliveries
+
+    def newest(self) -> "tuple[int, int]":
+        """Batches that the last loader to give one gave since the last step, and their samples."""
+        newest = self._newest
+        return (0, 0) if newest is None else (newest.batches, newest.sizes)
 
     def called(self, module: Any, size: Optional[int]) -> None:
         """A module was called for training: any object that is the same each time."""
@@ -115,13 +124,18 @@ class Samples:
     def take(self) -> Optional[int]:
         """The samples since the last step, None when they are not known."""
         total, unknown = 0, False
-        for deliveries in self._since:
+        since, self._since = self._since, []
+        for deliveries in since:
+            ahead = 0
             # a loader for validation is rarely the last one before a backward pass
             if 2 * deliveries.used >= deliveries.given:
-                total += deliveries.sizes
+                # a batch that was taken while the one before it was worked on is of the next step, as accelerate takes them
+                ahead = deliveries.last if deliveries.given == deliveries.used + 1 else 0
+                total += deliveries.sizes - ahead
                 unknown = unknown or deliveries.unknown
-            deliveries.sizes, deliveries.unknown = 0, False
-        self._since.clear()
+            deliveries.sizes, deliveries.batches, deliveries.unknown = ahead, int(ahead > 0), False
+            if ahead:
+                self._since.append(deliveries)
         by_calls, self._last_part = self._last_part, 0
         self.by_loaders = total > 0 and not unknown
         return total if self.by_loaders else by_calls or None
