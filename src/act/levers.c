@@ -21,6 +21,8 @@ enum id {
 #define RANKS (UINT64_C(8) << HEC_LEVER_COUNT)
 #define LIVE (UINT64_C(16) << HEC_LEVER_COUNT)
 #define CONVOLUTIONS (UINT64_C(32) << HEC_LEVER_COUNT)
+#define PASSES (UINT64_C(64) << HEC_LEVER_COUNT)
+#define NAMED (UINT64_C(128) << HEC_LEVER_COUNT)
 static const struct hec_lever_row rows[] = {
 #define HEC_LEVER_ROW(id, name, place, risk, family, value, answers, what, needs, code)                                \
     {name,                                                                                                             \
@@ -35,6 +37,8 @@ static const struct hec_lever_row rows[] = {
      ((answers)&RANKS) != 0,                                                                                           \
      ((answers)&LIVE) != 0,                                                                                            \
      ((answers)&CONVOLUTIONS) != 0,                                                                                    \
+     ((answers)&PASSES) != 0,                                                                                          \
+     ((answers)&NAMED) != 0,                                                                                           \
      what,                                                                                                             \
      needs,                                                                                                            \
      code},
@@ -49,8 +53,10 @@ static const struct hec_lever_row rows[] = {
 #undef RANKS
 #undef LIVE
 #undef CONVOLUTIONS
+#undef PASSES
+#undef NAMED
 #undef ALWAYS
-_Static_assert(HEC_LEVER_COUNT < 58, "bits of answers");
+_Static_assert(HEC_LEVER_COUNT < 56, "bits of answers");
 
 static const struct {
     enum id id;
@@ -94,7 +100,7 @@ const struct hec_lever_variable *hec_lever_variable(const struct hec_lever_row *
 
 bool hec_lever_needs_value(const struct hec_lever_row *row) {
     const struct hec_lever_variable *variable = hec_lever_variable(row, 0);
-    return row->place == HEC_LEVER_PLACE_DEVICE || (variable && strcmp(variable->value, "%s") == 0);
+    return row->place == HEC_LEVER_PLACE_DEVICE || row->named || (variable && strcmp(variable->value, "%s") == 0);
 }
 
 /* ---- sets ---- */
@@ -123,7 +129,7 @@ static int add_lever(struct hec_lever_set *set, char *word, struct hec_why *why)
     const struct hec_lever_row *row = hec_lever_find(word);
     if (!row)
         return hec_fail(why, HEC_ERR_USAGE, "there is no lever \"%s\"; `hec levers` lists them", word);
-    if (row->risk == HEC_LEVER_RISK_SEMANTICS)
+    if (row->risk == HEC_LEVER_RISK_SEMANTICS && !row->named)
         return hec_fail(why, HEC_ERR_USAGE,
                         "%s changes what is computed, so it is yours to make: `hec levers %s` shows how", word, word);
     if (equals && (!row->value[0] || strlen(equals) >= HEC_LEVER_VALUE || !value_fits(row->value, equals)))

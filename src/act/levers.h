@@ -37,6 +37,8 @@ struct hec_lever_row {
     bool ranks;                      /* nothing to do in a job of one rank */
     bool live;                       /* switched while the program runs, between two steps */
     bool convolutions;               /* nothing to do in a program without them */
+    bool passes;                     /* nothing to do in a program whose steps have one backward pass */
+    bool named;                      /* changes semantics, and is applied where it is named */
     const char *what, *needs, *code; /* code: what to paste; the name of the value stands in it for that */
 };
 

@@ -12,7 +12,9 @@
 #define LIVE_SHARE 0.7   /* of the search's time, where what mostly saves most needs processes of its own */
 #define LIVE_GRACE 0.3   /* more, for a block that has begun when that time ends, and its compiler */
 #define LIVE_LEAST 2     /* levers: one alone is as soon tried */
-#define AMPERE 8         /* the first compute capability with TF32 and bf16 */
+#define PASSES_LEAST                                                                                                   \
+    1.5          /* of a step: fewer are one, beside losses of what came before the first step or after the last */
+#define AMPERE 8 /* the first compute capability with TF32 and bf16 */
 
 /* ---- what the program is ---- */
 
@@ -55,12 +57,22 @@ static bool has_convolutions(const struct hec_summary *run) {
     return seen;
 }
 
+/* Backward passes of a step: each has a loss, and trials have all of them. NAN: none was seen. */
+static double passes_of(const struct hec_summary *run) {
+    const struct hec_step_summary *steps = &run->steps;
+    int64_t passes = 0;
+    for (int64_t i = 0; i < steps->loss_count; i++)
+        passes += steps->losses[i].pid == steps->pid;
+    return passes && steps->count ? (double)passes / (double)steps->count : NAN;
+}
+
 /* But for its version. */
 static bool fits(const struct hec_summary *run, const struct hec_lever_row *row) {
     enum hec_step_source steps = run->steps.source; /* calls of modules are steps until an optimizer steps */
     return row->risk != HEC_LEVER_RISK_SEMANTICS && uses(run, row->place) &&
            !(row->inference && steps == HEC_STEP_OPTIMIZER) && !(row->training && steps == HEC_STEP_MODULE) &&
            !(row->ranks && run->job.size < 2) && !(row->convolutions && !has_convolutions(run)) &&
+           !(row->passes && passes_of(run) < PASSES_LEAST) &&
            (row->risk != HEC_LEVER_RISK_NUMERICS || (has_half_formats(run) && !run->job.findings.solves));
 }
 

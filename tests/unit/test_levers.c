@@ -11,8 +11,9 @@ TEST(test_table) {
         const struct hec_lever_row *row = hec_lever_row(i);
         assert_ptr_equal(hec_lever_find(row->name), row);
         assert_true(strlen(row->name) <= 20 && row->what[0] && row->code[0]);
-        /* what changes semantics is only suggested, so it answers nothing by itself */
+        /* what changes semantics is only suggested, or applied where it is named, so it answers nothing by itself */
         assert_true(row->risk != HEC_LEVER_RISK_SEMANTICS || (!row->answers && !row->always));
+        assert_true(!row->named || row->risk == HEC_LEVER_RISK_SEMANTICS);
         if (row->place == HEC_LEVER_PLACE_TORCH &&
             row->risk != HEC_LEVER_RISK_SEMANTICS) /* from which version on: hec_candidates_find reads it */
             assert_int_equal(sscanf(row->needs, "PyTorch %*d.%d", &(int){0}), 1);
@@ -58,6 +59,8 @@ TEST(test_sets) {
         {"threads", "threads needs a value: threads=N"},
         {"accumulate=4",
          "accumulate changes what is computed, so it is yours to make: `hec levers accumulate` shows how"},
+        {"batch", "batch needs a value: batch=N"},
+        {"micro_batch=8,batch=8", "micro_batch and batch exclude each other"},
         {"threads=0", "threads takes =N, not \"0\""},
         {"threads=-1", "threads takes =N, not \"-1\""},
         {"threads=8x", "threads takes =N, not \"8x\""},
@@ -270,6 +273,35 @@ TEST(test_order_of_candidates) {
             fail_msg("%s does not come before %s", expected[i - 1], expected[i]);
     assert_int_equal(list.list[place_of(&list, "cudnn_benchmark")].cause, HEC_CAUSE_LAYOUT);
     assert_int_equal(list.list[place_of(&list, "cuda_graphs")].cause, HEC_CAUSE_COUNT);
+}
+
+/* Passes that become larger: of a program that has several a step, or whose losses nobody saw. Another batch only where it is named. */
+TEST(test_passes_of_a_step) {
+    struct hec_finding finding = {.cause = HEC_CAUSE_BATCH, .lever = HEC_ANSWER(LARGER_BATCH, 4)};
+    struct hec_step_number losses[40];
+    struct hec_summary run = {.job.findings = {.list = &finding, .count = 1},
+                              .steps = {.source = HEC_STEP_OPTIMIZER, .pid = 7, .count = 10, .losses = losses}};
+    struct hec_candidates list;
+    strcpy(run.pytorch, "2.6.0");
+    for (int i = 0; i < 40; i++) /* of another process */
+        losses[i] = (struct hec_step_number){.pid = i < 20 ? 7 : 8};
+    static const struct {
+        int losses;
+        bool tried;
+    } cases[] = {{0, true}, {10, false}, {13, false}, {20, true}, {40, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        run.steps.loss_count = cases[i].losses;
+        hec_candidates_find(&run, &list);
+        assert_int_equal(has(&list, "micro_batch", ""), cases[i].tried);
+        assert_int_equal(place_of(&list, "batch"), list.count);
+    }
+    run.steps.source = HEC_STEP_MODULE;
+    hec_candidates_find(&run, &list);
+    assert_int_equal(place_of(&list, "micro_batch"), list.count);
+    struct hec_lever_set set = {.count = 0};
+    assert_int_equal(hec_lever_set_add(&set, "batch=32", &why), HEC_OK);
+    hec_candidates_of(&set, &list);
+    assert_true(has(&list, "batch", "32"));
 }
 
 TEST(test_candidates) {

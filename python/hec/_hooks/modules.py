@@ -6,6 +6,7 @@ is called instead. It is left out of pickles and copies, and torch.compile does 
 module. For a few calls at the start the class has one, which finds the outermost modules and gives those their own;
 then the class's is taken away again. Older versions of PyTorch have no such place: there nothing is found here."""
 
+import contextlib
 import functools
 import sys
 import threading
@@ -13,7 +14,7 @@ import weakref
 from sys import _getframe
 from threading import get_ident
 from time import monotonic_ns
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional
 
 from . import batches, core, flops, later, library, optimizers, parts, process, sizes
 from .later import LATEST_NS, note
@@ -159,6 +160,20 @@ def beside(module: Any, inner: Any, args: tuple, kwargs: dict) -> Any:
         return _through(module, inner, args, kwargs)
     finally:
         _local.inside = False
+
+
+@contextlib.contextmanager
+def aside() -> "Iterator[None]":
+    """Calls in it are none of the program's, of whatever module: nothing of them is seen."""
+    before, _local.inside = getattr(_local, "inside", False), True
+    if _searching:
+        setattr(core.torch.nn.Module, PLACE, None)
+    try:
+        yield
+    finally:
+        _local.inside = before
+        if _searching:
+            setattr(core.torch.nn.Module, PLACE, _search)
 
 
 def _needs_no_size(grad: bool) -> bool:
