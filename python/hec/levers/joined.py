@@ -19,8 +19,8 @@ ROUNDS = 4  # of other samples each
 PARTS = 2  # passes that become one
 SIZE_MOST = 4  # samples of each
 WEIGHTS_MOST = 1 << 20  # numbers of which gradients are compared, the smallest weights first
-# Of the gradient, in fp32: a transformer, a perceptron and a convolutional net on the CPU came out alike to 1e-6, tokens of passes 10 % longer
-# than others as 0.02.
+# Of the gradient, in fp32. Measured on the CPU with a GPT-2 of two layers and sequences of 8 to 24 tokens: counted over all passes it is the
+# same to 1.5e-7, as a mean of passes it is off by 0.08.
 SAME = 1e-3
 
 
