@@ -23,7 +23,7 @@ static double train(int64_t samples) {
 }
 
 int main(void) {
-    int64_t batch = hec_knob_int("batch", 32);
+    int64_t batch = hec_knob_int_in("batch", 32, 1, 128); /* hec try looks for the best one between the two */
     int64_t steps = hec_knob_int("steps", 20);
     double sum = 0;
     for (int64_t i = 0; i < steps; i++) {

@@ -22,8 +22,8 @@
 
 /* The version grows when something is added; what exists does not change as long as the soname stays.
  * The date is that of the version. */
-#define HEC_API_VERSION 1
-#define HEC_API_DATE 20261121L
+#define HEC_API_VERSION 2
+#define HEC_API_DATE 20261129L
 
 /* A name (phase, unit, knob) keeps its first 63 bytes; it should be UTF-8. One process has at most 512 of them:
  * marks with further names are dropped and counted. */
@@ -51,6 +51,9 @@ struct hec_mark_functions {
     int64_t (*knob_int)(const char *name, int64_t fallback);
     double (*knob_double)(const char *name, double fallback);
     const char *(*knob_text)(const char *name, const char *fallback);
+    /* since version 2: there where size says so */
+    int64_t (*knob_int_in)(const char *name, int64_t fallback, int64_t least, int64_t most);
+    double (*knob_double_in)(const char *name, double fallback, double least, double most);
 };
 
 #ifndef HEC_HEADER_ONLY
@@ -62,6 +65,8 @@ int hec_mark_units(const char *name, double count);
 int64_t hec_knob_int(const char *name, int64_t fallback);
 double hec_knob_double(const char *name, double fallback);
 const char *hec_knob_text(const char *name, const char *fallback);
+int64_t hec_knob_int_in(const char *name, int64_t fallback, int64_t least, int64_t most);
+double hec_knob_double_in(const char *name, double fallback, double least, double most);
 /* The table of these functions, or NULL when the library is older than the version asked for. */
 const struct hec_mark_functions *hec_mark_table(uint32_t version);
 #endif
@@ -85,6 +90,7 @@ __attribute__((weak, visibility("hidden"))) int hec_on_v1_ = 1;
 #endif
 #include <dlfcn.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -106,7 +112,7 @@ __attribute__((unused, noinline, cold)) static const struct hec_mark_functions *
         const struct hec_mark_functions *(*find)(uint32_t) = 0;
         memcpy(&find, &symbol, sizeof find);
         if (find)
-            table = find(HEC_API_VERSION);
+            table = find(1); /* an older library does too: what it lacks, the size of its table says */
     }
     if (table)
         __atomic_store_n(&hec_table_v1_, table, __ATOMIC_RELEASE);
@@ -178,7 +184,12 @@ __attribute__((unused)) static inline void hec_phase_end(const char *name) {
  * The result is the value set, or `fallback` when none is set or it does not parse as the type: hec_knob_int takes
  * decimal, 0x and true/false (1/0); hec_knob_double what strtod takes, but for nan and infinities. Each read is
  * recorded with the value used. Knobs work whenever HEC_KNOBS is set, with or without an observer. The text of
- * hec_knob_text is valid for ever (the fallback is returned as it was given). */
+ * hec_knob_text is valid for ever (the fallback is returned as it was given).
+ *
+ * With a range (`hec_knob_int_in("batch", 128, 32, 512)`) a program says which values a knob may have, its ends among
+ * them: `hec try` then looks for the value in it that takes the fewest joules a unit of work. A value that is set
+ * outside of it is not taken; the result is the fallback, and HEC's report says so. A range that is none (least above
+ * most, the fallback outside, a nan or an infinity) counts as not given, and the report says that. */
 #ifdef HEC_HEADER_ONLY
 __attribute__((unused)) static inline int64_t hec_knob_int(const char *name, int64_t fallback) {
     const struct hec_mark_functions *table = hec_library_v1_();
@@ -191,6 +202,28 @@ __attribute__((unused)) static inline double hec_knob_double(const char *name, d
 __attribute__((unused)) static inline const char *hec_knob_text(const char *name, const char *fallback) {
     const struct hec_mark_functions *table = hec_library_v1_();
     return table ? table->knob_text(name, fallback) : fallback;
+}
+#define HEC_HAS_(table, function)                                                                                      \
+    ((table)->size >= offsetof(struct hec_mark_functions, function) + sizeof((table)->function))
+__attribute__((unused)) static inline int64_t hec_knob_int_in(const char *name, int64_t fallback, int64_t least,
+                                                              int64_t most) {
+    const struct hec_mark_functions *table = hec_library_v1_();
+    int64_t value = fallback;
+    if (table && HEC_HAS_(table, knob_int_in))
+        return table->knob_int_in(name, fallback, least, most);
+    if (table)
+        value = table->knob_int(name, fallback);
+    return least <= fallback && fallback <= most && (value < least || value > most) ? fallback : value;
+}
+__attribute__((unused)) static inline double hec_knob_double_in(const char *name, double fallback, double least,
+                                                                double most) {
+    const struct hec_mark_functions *table = hec_library_v1_();
+    double value = fallback;
+    if (table && HEC_HAS_(table, knob_double_in))
+        return table->knob_double_in(name, fallback, least, most);
+    if (table)
+        value = table->knob_double(name, fallback);
+    return least <= fallback && fallback <= most && (value < least || value > most) ? fallback : value;
 }
 #endif
 

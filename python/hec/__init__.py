@@ -2,7 +2,7 @@
 
     import hec
 
-    batch = hec.knob("batch", 64)
+    batch = hec.knob("batch", 64, 16, 512)
     for x, y in data:
         with hec.phase("train"):
             train(x, y)
@@ -127,6 +127,10 @@ class phase:
 @overload
 def knob(name: str, default: bool) -> bool: ...
 @overload
+def knob(name: str, default: int, least: int, most: int) -> int: ...
+@overload
+def knob(name: str, default: float, least: float, most: float) -> float: ...
+@overload
 def knob(name: str, default: int) -> int: ...
 @overload
 def knob(name: str, default: float) -> float: ...
@@ -134,16 +138,21 @@ def knob(name: str, default: float) -> float: ...
 def knob(name: str, default: str) -> str: ...
 
 
-def knob(name: str, default: Any) -> Any:
+def knob(name: str, default: Any, least: Any = None, most: Any = None) -> Any:
     """The value of a knob: what ``hec run --knob NAME=VALUE`` sets (or HEC_KNOBS="NAME=VALUE;..."), else ``default``.
 
     The type is the default's: bool (``true``, ``false``, ``1``, ``0``), int (64 bits), float or str. A value that is
     not of that type is not used, and HEC says so. Each read is recorded with the value used.
+
+    ``least`` and ``most`` say what an int or a float may be, the two among it: ``hec.knob("batch", 128, 32, 512)``.
+    Then ``hec try`` looks for the value that takes the fewest joules a unit of work, and a value that is set outside is
+    not used, which HEC says. A range needs both; one that is none (``least`` above ``most``, the default outside, a
+    nan) counts as not given, and HEC says so.
     """
     library = _library
     if library is None:
         library = _bind()
-    return library.knob(name, default) if library else default
+    return library.knob(name, default, least, most) if library else default
 
 
 def report(file: "Union[str, os.PathLike[str]]") -> "Report":

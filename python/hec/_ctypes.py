@@ -1,8 +1,9 @@
 """The binding to libhec.so.0; imported only when HEC is running."""
 
 import ctypes
+import math
 import os
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
@@ -21,6 +22,22 @@ def _candidates() -> "list[str]":
             found.append(os.path.join(prefix, "lib", "libhec.so.0"))
     found.append("libhec.so.0")
     return found
+
+
+def _whole(least: float, most: float) -> "tuple[int, int]":
+    """The integers between the two; of a nan none."""
+    if least != least or most != most:
+        return 1, 0
+    inside = math.ceil(max(least, _INT64_MIN)), math.floor(min(most, _INT64_MAX))
+    return min(inside[0], _INT64_MAX), max(inside[1], _INT64_MIN)
+
+
+def _within(knob: "Callable[[bytes, Any], Any]") -> "Callable[..., Any]":
+    def read(key: bytes, default: Any, least: Any, most: Any) -> Any:
+        value = knob(key, default)
+        return default if least <= default <= most and not least <= value <= most else value
+
+    return read
 
 
 class Library:
@@ -45,6 +62,12 @@ class Library:
         self._knob_int = function("hec_knob_int", ctypes.c_int64, text, ctypes.c_int64)
         self._knob_double = function("hec_knob_double", number, text, number)
         self._knob_text = function("hec_knob_text", text, text, text)
+        try:
+            whole = ctypes.c_int64
+            self._knob_int_in = function("hec_knob_int_in", whole, text, whole, whole, whole)
+            self._knob_double_in = function("hec_knob_double_in", number, text, number, number, number)
+        except AttributeError:  # a libhec.so.0 of before: it cannot report a range, which counts all the same
+            self._knob_int_in, self._knob_double_in = _within(self._knob_int), _within(self._knob_double)
         self._bytes: Dict[str, bytes] = {}
 
     def _name(self, name: str) -> bytes:
@@ -92,15 +115,20 @@ class Library:
         except Exception:
             pass
 
-    def knob(self, name: str, default: Any) -> Any:
+    def knob(self, name: str, default: Any, least: Any, most: Any) -> Any:
         try:
             key = self._name(name)
+            ranged = least is not None and most is not None
             if isinstance(default, bool):
                 return bool(self._knob_int(key, int(default)))
             if isinstance(default, int):
-                return self._knob_int(key, default) if _INT64_MIN <= default <= _INT64_MAX else default
+                if not _INT64_MIN <= default <= _INT64_MAX:
+                    return default
+                if not ranged:
+                    return self._knob_int(key, default)
+                return self._knob_int_in(key, default, *_whole(least, most))
             if isinstance(default, float):
-                return self._knob_double(key, default)
+                return self._knob_double_in(key, default, least, most) if ranged else self._knob_double(key, default)
             if isinstance(default, str):
                 given = default.encode("utf-8")
                 value = self._knob_text(key, given)

@@ -46,6 +46,7 @@ enum hec_ring_kind {
     HEC_RING_FRAME = 24,      /* payload: frame; defines a node of the tree of call stacks */
     HEC_RING_STACK = 25,      /* payload: stack; what the thread was doing at t_ns */
     HEC_RING_FACT = 26,       /* payload: fact; about the program ("python", "torch", why hooks are off) */
+    HEC_RING_KNOB_RANGE = 27, /* payload: range; what the knob of that name may be, before it is read */
     HEC_RING_TRACE_FIRST = 64
 };
 
@@ -68,14 +69,30 @@ struct hec_ring_mark {
 enum hec_ring_knob_type { HEC_RING_KNOB_INT = 1, HEC_RING_KNOB_DOUBLE = 2, HEC_RING_KNOB_TEXT = 3 };
 #define HEC_RING_KNOB_SET 1u     /* the value was set from outside; else it is the program's default */
 #define HEC_RING_KNOB_REFUSED 2u /* a value was set but is not of the type the program reads: its default was kept */
+#define HEC_RING_KNOB_OUTSIDE                                                                                          \
+    4u /* a value was set but lies outside the range that the program gives: its default was kept */
 
 struct hec_ring_knob {
     uint32_t name;
-    uint32_t text; /* id of the value's text, for HEC_RING_KNOB_TEXT; 0: NULL */
+    uint32_t text; /* id of the value's text, for HEC_RING_KNOB_TEXT, and of a value that was not taken; 0: NULL */
     uint32_t type;
     uint32_t flags;
     int64_t integer;
     double number;
+};
+
+/* By the type: integer or number. */
+union hec_ring_knob_value {
+    int64_t integer;
+    double number;
+};
+
+/* The program says within which values a knob may be set. Where that is no range (least over most, the fallback outside, a nan) it is
+ * told all the same, and nothing follows from it. */
+struct hec_ring_knob_range {
+    uint32_t name;
+    uint32_t type;
+    union hec_ring_knob_value fallback, least, most;
 };
 
 /* hec_ring_record.flags of STEP_FOUND: what reported the step. */
@@ -117,6 +134,7 @@ struct hec_ring_record {
         struct hec_ring_name name;
         struct hec_ring_mark mark;
         struct hec_ring_knob knob;
+        struct hec_ring_knob_range range;
         struct hec_ring_interval interval;
         struct hec_ring_frame frame;
         struct hec_ring_stack stack;

@@ -48,19 +48,25 @@ static const char *find(const char *name) {
     return NULL;
 }
 
-/* text: the value of a text knob, else NULL. */
-static void record_read(const char *name, const struct hec_ring_knob *knob, const char *text) {
+/* text: the value of a text knob, or the one that was not taken; else NULL. range: NULL: the program gives none. */
+static void record_read(const char *name, const struct hec_ring_knob *knob, const char *text,
+                        const struct hec_ring_knob_range *range) {
     if (!name || !name[0])
         return;
     struct hec_ring *ring = hec_mark_enter();
     if (ring) {
         bool has_text = text && text[0];
         struct hec_ring_record record = {.window = (uint16_t)hec_mark_window(), .u.knob = *knob};
+        struct hec_ring_record beside = {.window = record.window};
         record.u.knob.name = hec_mark_name(ring, name);
         record.u.knob.text = has_text ? hec_mark_name(ring, text) : 0;
+        if (range) {
+            beside.u.range = *range;
+            beside.u.range.name = record.u.knob.name;
+        }
         if (record.u.knob.name == 0 || (has_text && record.u.knob.text == 0))
             hec_ring_drop(ring, 1);
-        else
+        else if (!range || hec_mark_write(ring, &beside, HEC_RING_KNOB_RANGE))
             hec_mark_write(ring, &record, HEC_RING_KNOB);
     }
     hec_mark_leave();
@@ -106,32 +112,61 @@ static uint32_t flags_of(const char *text, bool parsed) {
     return !text ? 0 : parsed ? HEC_RING_KNOB_SET : HEC_RING_KNOB_REFUSED;
 }
 
-int64_t hec_knob_int(const char *name, int64_t fallback) {
+/* range: NULL: none. */
+static int64_t read_int(const char *name, int64_t fallback, const struct hec_ring_knob_range *range) {
     int saved = errno;
     const char *text = find(name);
-    int64_t value = fallback;
-    bool parsed = text && parse_int(text, &value);
-    struct hec_ring_knob knob = {.type = HEC_RING_KNOB_INT, .flags = flags_of(text, parsed), .integer = value};
-    record_read(name, &knob, NULL);
+    struct hec_ring_knob knob = {.type = HEC_RING_KNOB_INT, .integer = fallback};
+    knob.flags = flags_of(text, text && parse_int(text, &knob.integer));
+    if (range && range->least.integer <= fallback && fallback <= range->most.integer &&
+        (knob.integer < range->least.integer || knob.integer > range->most.integer)) {
+        knob.integer = fallback;
+        knob.flags = HEC_RING_KNOB_OUTSIDE;
+    }
+    record_read(name, &knob, knob.flags > HEC_RING_KNOB_SET ? text : NULL, range);
     errno = saved;
-    return value;
+    return knob.integer;
+}
+
+static double read_double(const char *name, double fallback, const struct hec_ring_knob_range *range) {
+    int saved = errno;
+    const char *text = find(name);
+    struct hec_ring_knob knob = {.type = HEC_RING_KNOB_DOUBLE, .number = fallback};
+    knob.flags = flags_of(text, text && parse_double(text, &knob.number));
+    if (range && isfinite(range->least.number) && isfinite(range->most.number) && range->least.number <= fallback &&
+        fallback <= range->most.number && (knob.number < range->least.number || knob.number > range->most.number)) {
+        knob.number = fallback;
+        knob.flags = HEC_RING_KNOB_OUTSIDE;
+    }
+    record_read(name, &knob, knob.flags > HEC_RING_KNOB_SET ? text : NULL, range);
+    errno = saved;
+    return knob.number;
+}
+
+int64_t hec_knob_int(const char *name, int64_t fallback) {
+    return read_int(name, fallback, NULL);
+}
+
+int64_t hec_knob_int_in(const char *name, int64_t fallback, int64_t least, int64_t most) {
+    struct hec_ring_knob_range range = {
+        .type = HEC_RING_KNOB_INT, .fallback.integer = fallback, .least.integer = least, .most.integer = most};
+    return read_int(name, fallback, &range);
 }
 
 double hec_knob_double(const char *name, double fallback) {
-    int saved = errno;
-    const char *text = find(name);
-    double value = fallback;
-    bool parsed = text && parse_double(text, &value);
-    struct hec_ring_knob knob = {.type = HEC_RING_KNOB_DOUBLE, .flags = flags_of(text, parsed), .number = value};
-    record_read(name, &knob, NULL);
-    errno = saved;
-    return value;
+    return read_double(name, fallback, NULL);
+}
+
+double hec_knob_double_in(const char *name, double fallback, double least, double most) {
+    struct hec_ring_knob_range range = {
+        .type = HEC_RING_KNOB_DOUBLE, .fallback.number = fallback, .least.number = least, .most.number = most};
+    return read_double(name, fallback, &range);
 }
 
 const char *hec_knob_text(const char *name, const char *fallback) {
     const char *text = find(name);
     const char *value = text ? text : fallback;
     struct hec_ring_knob knob = {.type = HEC_RING_KNOB_TEXT, .flags = flags_of(text, true)};
-    record_read(name, &knob, value);
+    record_read(name, &knob, value, NULL);
     return value;
 }

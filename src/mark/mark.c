@@ -200,6 +200,8 @@ const struct hec_mark_functions *hec_mark_table(uint32_t version) {
         .knob_int = hec_knob_int,
         .knob_double = hec_knob_double,
         .knob_text = hec_knob_text,
+        .knob_int_in = hec_knob_int_in,
+        .knob_double_in = hec_knob_double_in,
     };
     return version <= HEC_API_VERSION ? &table : NULL;
 }

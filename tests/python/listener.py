@@ -10,7 +10,7 @@ import struct
 
 MAGIC, ABI = 0x31474E4952434548, 2
 NAME, STEP, UNITS, BEGIN, END, KNOB = 1, 16, 17, 18, 19, 20
-STEP_FOUND, VALUE, INTERVAL, FRAME, STACK, FACT = 21, 22, 23, 24, 25, 26
+STEP_FOUND, VALUE, INTERVAL, FRAME, STACK, FACT, RANGE = 21, 22, 23, 24, 25, 26, 27
 OPTIMIZER, MODULE = 1, 2
 
 
@@ -113,6 +113,9 @@ class Listener:
             if kind == KNOB:
                 name, text, kind_of_value, flags, integer, number = struct.unpack_from("<IIIIqd", payload)
                 value = {1: integer, 2: number, 3: (names[text] or b"").decode()}[kind_of_value], flags
+            elif kind == RANGE:
+                name, kind_of_value = struct.unpack_from("<II", payload)
+                value = struct.unpack_from("<qqq" if kind_of_value == 1 else "<ddd", payload, 8)
             else:
                 name, _, value = struct.unpack_from("<IId", payload)
             records.append((kind, tid, names[name].decode() if name else None, value))

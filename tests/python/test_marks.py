@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from listener import BEGIN, END, KNOB, STEP, UNITS, Listener
+from listener import BEGIN, END, KNOB, RANGE, STEP, UNITS, Listener
 from warm_python import HANGS_S
 
 
@@ -173,6 +173,52 @@ def test_knobs_have_the_type_of_their_default(observed, listener):
         ("mode", (5, 2)),
         ("mode", (1, 2)),
     ]
+
+
+RANGES = """
+    import hec
+    for name, default, least, most in [
+            ("batch", 128, 32, 512), ("high", 128, 32, 512), ("unset", 7, 1, 9), ("lr", 0.1, 0.01, 1.0), ("steep", 0.1, 0.01, 1.0),
+            ("batch", 128, 40.5, 63.5), ("upside", 3, 9, 1), ("nan", 0.5, float("nan"), 1.0), ("whole", 5, float("nan"), 9),
+            ("half", 7, None, 9), ("mode", "a", "a", "b"), ("amp", False, 0, 1), ("huge", 7, -2**70, 2**70)]:
+        print(hec.knob(name, default, least, most), end=" ")
+    """
+RANGE_LIST = "batch=64;high=513;lr=0.5;steep=2;upside=64;nan=8;whole=64;half=64;mode=c;amp=1;huge=8"
+RANGES_READ = "64 128 7 0.5 0.1 64 64 8.0 64 64 c True 8 "
+
+
+def test_knobs_stay_in_their_range(observed, listener):
+    assert observed(RANGES, RANGE_LIST) == RANGES_READ
+    ((_, records),) = listener.rings()
+    ranges = [(name, value) for kind, _, name, value in records if kind == RANGE]
+    assert ranges[:7] == [("batch", (128, 32, 512)), ("high", (128, 32, 512)), ("unset", (7, 1, 9)), ("lr", (0.1, 0.01, 1.0)),
+                          ("steep", (0.1, 0.01, 1.0)), ("batch", (128, 41, 63)), ("upside", (3, 9, 1))]  # fmt: skip
+    assert [name for name, _ in ranges[7:]] == ["nan", "whole", "huge"] and ranges[-1][1] == (7, -(2**63), 2**63 - 1)
+    reads = [(name, value) for kind, _, name, value in records if kind == KNOB]
+    assert reads[:6] == [("batch", (64, 1)), ("high", (128, 4)), ("unset", (7, 0)), ("lr", (0.5, 1)), ("steep", (0.1, 4)),
+                         ("batch", (64, 1))]  # fmt: skip
+
+
+def test_ranges_count_without_an_observer_and_without_hec(source, libhec):
+    assert run(source, RANGES, libhec, None, RANGE_LIST) == RANGES_READ
+    assert run(source, RANGES) == "128 128 7 0.1 0.1 128 3 0.5 5 7 a False 7 "
+    assert run(source, RANGES, "/nowhere/libhec.so.0", None, None) == "128 128 7 0.1 0.1 128 3 0.5 5 7 a False 7 "
+
+
+def test_an_older_library_keeps_to_the_range_too(observed, listener):
+    """One that has no reads with a range: as many values are taken, and nothing says between which they may be."""
+    program = """
+    import ctypes
+    class Old(ctypes.PyDLL):
+        def __getattr__(self, name):
+            if name.endswith("_in"):
+                raise AttributeError(name)
+            return super().__getattr__(name)
+    ctypes.PyDLL = Old
+    """
+    assert observed(program + RANGES, RANGE_LIST) == RANGES_READ
+    ((_, records),) = listener.rings()
+    assert [kind for kind, _, _, _ in records] == [KNOB] * 13
 
 
 def test_knobs_work_without_an_observer(source, libhec):

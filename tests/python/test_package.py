@@ -76,12 +76,12 @@ int main(void) {
     hec_units("token", 3);
     hec_phase_begin("a");
     hec_phase_end("a");
-    return other() + (hec_active() ? 10 : 0) + (int)hec_knob_int("k", 0);
+    return other() + (hec_active() ? 10 : 0) + (int)hec_knob_int("k", 0) + (int)hec_knob_int_in("k", 0, 0, 1);
 }
 """
 OTHER = """
 #include <hec/hec.h>
-int other(void) { hec_step(4); return hec_knob_double("k", 0) > 0 && hec_knob_text("k", 0); }
+int other(void) { hec_step(4); return hec_knob_double("k", 0) > 0 && hec_knob_text("k", 0) && hec_knob_double_in("k", 0, 0, 9) > 0; }
 """
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-O2"]
 
@@ -137,5 +137,5 @@ def test_only_the_api_is_exported(libhec):
     names = {name for name in names if not name.startswith(("HEC_", "hec_hook_"))}
     assert names == {
         "hec_mark_active", "hec_mark_step", "hec_mark_phase_begin", "hec_mark_phase_end", "hec_mark_units",
-        "hec_mark_table", "hec_knob_int", "hec_knob_double", "hec_knob_text",
+        "hec_mark_table", "hec_knob_int", "hec_knob_double", "hec_knob_text", "hec_knob_int_in", "hec_knob_double_in",
     }  # fmt: skip

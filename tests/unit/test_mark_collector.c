@@ -164,8 +164,9 @@ TEST(a_knob_is_reported_when_its_value_is_new) {
             assert_int_equal(kept.event[i].kind, HEC_EVENT_KNOB);
             assert_string_equal(kept.event[i].text, expected[i]);
         }
+    assert_int_equal(kept.event[4].kind, HEC_EVENT_KNOB_REFUSED);
     assert_string_equal(kept.event[4].text,
-                        "knob lr: the value set is not a finite number; the program keeps its own, 0.1");
+                        "lr: \"wrong\" was set, which is not a finite number: the program keeps its own, 0.1");
 }
 
 static volatile sig_atomic_t go_on;

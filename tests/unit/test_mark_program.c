@@ -26,6 +26,7 @@ static int all_calls(void) {
         EXPECT(hec_knob_double("lr", 0.5) == 0.5);
         EXPECT(strcmp(hec_knob_text("mode", "fast"), "fast") == 0);
         EXPECT(hec_knob_text("mode", NULL) == NULL);
+        EXPECT(hec_knob_int_in("batch", 7, 1, 9) == 7 && hec_knob_double_in("lr", 0.5, 0, 1) == 0.5);
         hec_step(NAN), hec_step(-1), hec_step(INFINITY), hec_units(NULL, 1), hec_units("", 1);
         hec_phase_begin(NULL), hec_phase_end(NULL), hec_phase_end("never begun");
         EXPECT(hec_knob_int(NULL, 5) == 5 && hec_knob_int("", 5) == 5);
@@ -134,9 +135,85 @@ TEST(knobs_are_parsed_with_and_without_an_observer) {
     assert_non_null(kept_event(HEC_EVENT_KNOB, "lr=0.25"));
     assert_non_null(kept_event(HEC_EVENT_KNOB, "odd=a;b\\c=d"));
     assert_non_null(kept_event(HEC_EVENT_KNOB, "unset=d"));
-    assert_non_null(
-        kept_event(HEC_EVENT_NOTE, "knob lr: the value set is not an integer; the program keeps its own, 3"));
-    assert_null(kept_event(HEC_EVENT_NOTE, "knob batch"));
+    assert_non_null(kept_event(HEC_EVENT_KNOB_REFUSED,
+                               "lr: \"0.25\" was set, which is not an integer: the program keeps its own, 3"));
+    assert_null(kept_event(HEC_EVENT_KNOB_REFUSED, "batch"));
+}
+
+static int read_ranges(void) {
+    for (int i = 0; i < 3; i++) { /* a program may read one at each step */
+        EXPECT(hec_knob_int_in("batch", 128, 32, 512) == 64);
+        EXPECT(hec_knob_int_in("high", 128, 32, 512) == 128 && hec_knob_int_in("low", 128, 32, 512) == 128);
+    }
+    EXPECT(hec_knob_int_in("least", 128, 32, 512) == 32 && hec_knob_int_in("most", 128, 32, 512) == 512);
+    EXPECT(hec_knob_int_in("unset", -7, -9, INT64_MAX) == -7);
+    EXPECT(hec_knob_int_in("word", 5, 1, 9) == 5);
+    EXPECT(hec_knob_double_in("rate", 0.5, 0.25, 1) == 0.3);
+    EXPECT(hec_knob_double_in("beyond", 0.5, 0.25, 1) == 0.5);
+    /* no ranges: what is set counts */
+    EXPECT(hec_knob_int_in("upside", 3, 9, 1) == 64 && hec_knob_int_in("outside", 3, 4, 9) == 64);
+    EXPECT(hec_knob_double_in("nan", 3, NAN, 9) == 64 && hec_knob_double_in("inf", 3, 1, INFINITY) == 64);
+    EXPECT(hec_knob_int_in(NULL, 5, 1, 9) == 5 && hec_knob_int_in("", 5, 1, 9) == 5);
+    return 0;
+}
+
+static const char range_list[] =
+    "batch=64;high=513;low=31;least=32;most=512;word=x;rate=0.3;beyond=1.5;upside=64;outside=64;"
+    "nan=64;inf=64";
+
+TEST(knobs_with_a_range_stay_in_it) {
+    static const struct {
+        enum hec_event_kind kind;
+        const char *text;
+    } expected[] = {
+        {HEC_EVENT_KNOB_RANGE, "batch=128 int [32, 512]"},
+        {HEC_EVENT_KNOB, "batch=64"},
+        {HEC_EVENT_KNOB, "high=128"},
+        {HEC_EVENT_KNOB_REFUSED, "high: 513 was set, outside of 32 to 512: the program keeps its own, 128"},
+        {HEC_EVENT_KNOB_REFUSED, "low: 31 was set, outside of 32 to 512: the program keeps its own, 128"},
+        {HEC_EVENT_KNOB, "least=32"},
+        {HEC_EVENT_KNOB, "most=512"},
+        {HEC_EVENT_KNOB_RANGE, "unset=-7 int [-9, 9223372036854775807]"},
+        {HEC_EVENT_KNOB_REFUSED, "word: \"x\" was set, which is not an integer: the program keeps its own, 5"},
+        {HEC_EVENT_KNOB_RANGE, "rate=0.5 double [0.25, 1]"},
+        {HEC_EVENT_KNOB, "rate=0.3"},
+        {HEC_EVENT_KNOB_REFUSED, "beyond: 1.5 was set, outside of 0.25 to 1: the program keeps its own, 0.5"},
+        {HEC_EVENT_KNOB_REFUSED, "upside: 9 to 1 around 3 is no range: it counts as not given"},
+        {HEC_EVENT_KNOB_REFUSED, "outside: 4 to 9 around 3 is no range: it counts as not given"},
+        {HEC_EVENT_KNOB_REFUSED, "nan: nan to 9 around 3 is no range: it counts as not given"},
+        {HEC_EVENT_KNOB_REFUSED, "inf: 1 to inf around 3 is no range: it counts as not given"},
+        {HEC_EVENT_KNOB, "upside=64"},
+    };
+    assert_int_equal(result(start(NULL, range_list, read_ranges)), 0);
+    observe(range_list, read_ranges);
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        int times = 0;
+        for (int e = 0; e < kept.events; e++)
+            times += kept.event[e].kind == expected[i].kind && strcmp(kept.event[e].text, expected[i].text) == 0;
+        assert_int_equal(times, 1);
+    }
+    assert_null(kept_event(HEC_EVENT_KNOB_RANGE, "upside"));
+    assert_null(kept_event(HEC_EVENT_KNOB_RANGE, "nan"));
+}
+
+static int read_in_an_old_library(void) {
+    /* a table of version 1: its size says that it has no ranges */
+    static struct hec_mark_functions old;
+    EXPECT(hec_knob_int("batch", 1) == 64);
+    old = *hec_table_v1_;
+    old.version = 1;
+    old.size = offsetof(struct hec_mark_functions, knob_int_in);
+    old.knob_int_in = NULL;
+    old.knob_double_in = NULL;
+    hec_table_v1_ = &old;
+    EXPECT(hec_knob_int_in("batch", 128, 32, 512) == 64 && hec_knob_int_in("high", 128, 32, 512) == 128);
+    EXPECT(hec_knob_double_in("rate", 0.5, 0.25, 1) == 0.3 && hec_knob_double_in("beyond", 0.5, 0.25, 1) == 0.5);
+    EXPECT(hec_knob_double_in("nan", 3, NAN, 9) == 64 && hec_knob_int_in("upside", 3, 9, 1) == 64);
+    return 0;
+}
+
+TEST(an_older_library_keeps_to_the_range_too) {
+    assert_int_equal(result(start(NULL, range_list, read_in_an_old_library)), 0);
 }
 
 static int comma_locale(void) {

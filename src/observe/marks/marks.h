@@ -17,7 +17,9 @@
  *   of the process or of the window are closed there. Rates are bounded by process, 1000 or 2000 a second in the long
  *   run (a burst of ten times that), and by run, ten times as many; the rest is reported in a NOTE with count and seconds.
  * - meta "python.KEY": facts of the hooks. "hooks_off" (a hook switched itself off) also gives a NOTE.
- * - event KNOB "NAME=VALUE" when a process first reads a knob, and when the value it reads changes.
+ * - event KNOB "NAME=VALUE" when a process first reads a knob, and when the value it reads changes; once a run KNOB_RANGE
+ *   "NAME=FALLBACK int [LEAST, MOST]" (or double) where the program gives its range, and KNOB_REFUSED for a value that was set and is
+ *   not taken, or a range that is none.
  * - event MARKS_DROPPED, per process, when marks were lost; again with the final count.
  * - event NOTE for what does not fit the bounds below, or was not valid. */
 #pragma once

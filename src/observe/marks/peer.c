@@ -37,42 +37,6 @@ const char *hec_marks_peer_name(const struct hec_marks_peer *peer, uint32_t id) 
     return name && strlen(name) < HEC_MARKS_NAME_BYTES ? name : NULL;
 }
 
-/* ---- knobs ---- */
-
-static bool knob(struct hec_marks_peer *peer, struct hec_marks_run *run, const struct hec_ring_knob *read,
-                 int64_t t_ns) {
-    const char *name = hec_marks_peer_name(peer, read->name);
-    const char *text = read->text ? hec_marks_peer_name(peer, read->text) : "";
-    char value[HEC_MARKS_NAME_BYTES] = "";
-    if (read->type == HEC_RING_KNOB_INT)
-        snprintf(value, sizeof value, "%" PRId64, read->integer);
-    else if (read->type == HEC_RING_KNOB_DOUBLE)
-        snprintf(value, sizeof value, "%.15g", read->number);
-    else if (read->type == HEC_RING_KNOB_TEXT && text)
-        snprintf(value, sizeof value, "%s", text);
-    else
-        name = NULL;
-    if (!name)
-        return false;
-    uint64_t hash = UINT64_C(14695981039346656037) ^ read->flags;
-    for (const char *c = value; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
-    int i = 0;
-    while (i < peer->knob_count && peer->knob[i].name != read->name)
-        i++;
-    if (i == HEC_MARKS_KNOBS_SEEN || (i < peer->knob_count && peer->knob[i].value_hash == hash))
-        return true;
-    peer->knob_count += i == peer->knob_count;
-    peer->knob[i].name = read->name;
-    peer->knob[i].value_hash = hash;
-    hec_reporter_event(&run->reporter, HEC_EVENT_KNOB, t_ns, "%s=%s", name, value);
-    if (read->flags & HEC_RING_KNOB_REFUSED)
-        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, t_ns,
-                           "knob %s: the value set is not %s; the program keeps its own, %s", name,
-                           read->type == HEC_RING_KNOB_INT ? "an integer" : "a finite number", value);
-    return true;
-}
-
 /* ---- records ---- */
 
 /* What lies in a window of a program that goes on; false: nothing. The hooks report intervals when they end, steps and values some time
@@ -125,7 +89,8 @@ static void on_record(void *context, struct hec_peer *process, const struct hec_
         valid = hec_marks_phases_take(peer, run, record, now_ns);
         break;
     case HEC_RING_KNOB:
-        valid = knob(peer, run, &record->u.knob, record->t_ns);
+    case HEC_RING_KNOB_RANGE:
+        valid = hec_marks_knobs_take(peer, run, record);
         break;
     case HEC_RING_VALUE:
     case HEC_RING_FRAME:

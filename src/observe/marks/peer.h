@@ -36,6 +36,7 @@ void hec_marks_units_flush(struct hec_marks_units *units, const struct hec_sink 
 #define HEC_MARKS_FACT_SLOTS (2 * HEC_MARKS_FACTS_MAX)
 #define HEC_MARKS_PHASES_MAX 128 /* open at once in one process */
 #define HEC_MARKS_KNOBS_SEEN 64  /* knobs of one process whose last value is remembered */
+#define HEC_MARKS_KNOBS_SAID 256 /* what was said of knobs, once a run */
 
 #define HEC_MARKS_VALUE_MAX 9007199254740992.0 /* 2^53, as in libhec.so */
 
@@ -52,6 +53,8 @@ struct hec_marks_run {
     uint64_t fact[HEC_MARKS_FACT_SLOTS]; /* the keys so far, for hec_keys_find */
     int fact_count;
     uint64_t facts_refused;
+    uint64_t knob_said[HEC_MARKS_KNOBS_SAID]; /* hashes */
+    int knob_said_count;
     struct hec_reporter reporter;
 };
 
@@ -85,7 +88,8 @@ struct hec_marks_peer {
     int knob_count;
     struct {
         uint32_t name;
-        uint64_t value_hash;
+        uint64_t value_hash; /* 0: not yet read */
+        char range[72];      /* "32 to 512"; "": none is given */
     } knob[HEC_MARKS_KNOBS_SEEN];
 };
 
@@ -100,6 +104,7 @@ bool hec_marks_steps_take(struct hec_marks_peer *peer, struct hec_marks_run *run
 bool hec_marks_phases_take(struct hec_marks_peer *peer, struct hec_marks_run *run, const struct hec_ring_record *record,
                            int64_t now_ns);
 bool hec_marks_hooks_take(struct hec_marks_peer *peer, struct hec_marks_run *run, const struct hec_ring_record *record);
+bool hec_marks_knobs_take(struct hec_marks_peer *peer, struct hec_marks_run *run, const struct hec_ring_record *record);
 
 /* Once a drain: what steps were held back and are due. */
 void hec_marks_steps_poll(struct hec_marks_peer *peer, struct hec_marks_run *run, int64_t now_ns);
