@@ -20,7 +20,8 @@ struct hec_build {
     /* of the run's events */
     int64_t lost_ns[HEC_DEVICE_MAX];
     char sensor_failed[HEC_DEVICE_MAX][160];
-    char no_answer[160]; /* the driver was given up at the end of the run */
+    char no_answer[160];                   /* the driver was given up at the end of the run */
+    bool knob_read[HEC_SUMMARY_KNOBS_MAX]; /* its value is known */
     /* the pass, and who is fed by it */
     struct hec_timeline_input trace;
     struct hec_device *devices; /* of trace */
@@ -53,6 +54,11 @@ void hec_run_left_out(struct hec_build *build);
 
 /* Joules, money and CO2 of the run and of its units of work: devices, who used them, and steps are there. */
 void hec_totals_find(struct hec_summary *out, const struct hec_price *price);
+
+/* ---- knobs.c ---- */
+
+/* An event of the run; others than those of knobs are passed over. */
+void hec_knob_take(struct hec_build *build, enum hec_event_kind kind, const char *text);
 
 /* ---- printed.c ---- */
 

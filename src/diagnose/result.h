@@ -252,6 +252,15 @@ struct hec_event_summary {
     char text[256];
 };
 
+/* A knob that the program read. */
+struct hec_knob_summary {
+    char name[64], value[64];     /* as it was read first; value "": it is an empty text */
+    bool changed;                 /* another value was read later, or by another process */
+    bool ranged, whole;           /* the program says what it may be; and it is an integer */
+    double fallback, least, most; /* where ranged; else NAN */
+};
+
+#define HEC_SUMMARY_KNOBS_MAX 32
 #define HEC_SUMMARY_UNITS_MAX 16
 #define HEC_SUMMARY_PHASES_MAX 32
 #define HEC_SUMMARY_EVENTS_MAX 64
@@ -309,6 +318,8 @@ struct hec_summary {
         hooks_late; /* Python processes that did not read HEC's hooks at their start; those they came into later */
     struct hec_lever_summary levers[HEC_SUMMARY_LEVERS_MAX];
     int lever_count;
+    struct hec_knob_summary knobs[HEC_SUMMARY_KNOBS_MAX];
+    int knob_count;
     double joules, bound_joules; /* of the used devices; NAN unless all of them are valid */
     double dollars, grams_co2;   /* of that energy (and GPU hours, where priced) */
     struct hec_price price;

@@ -47,6 +47,7 @@ static int take_event(void *context, enum hec_event_kind kind, int device, int64
     }
     if (kind == HEC_EVENT_GAP && device == HEC_DEVICE_NONE && strstr(text, HEC_GAP_DRIVER))
         hec_copy_text(b->no_answer, sizeof b->no_answer, text);
+    hec_knob_take(b, kind, text);
     out->hooks_out += kind == HEC_EVENT_HOOKS_OUT;
     out->hooks_late += kind == HEC_EVENT_HOOKS_LATE;
     add_event(out, kind, device, t_ns, text);

@@ -38,7 +38,7 @@ TEST(test_full) {
     SAYS("python train.py", "kJ \u00b1 ", "of 700 W", "300000 samples, 4762 a second",
          "(defaults: 0.13 $/kWh, 473 g/kWh)", "by the counter", "healthy: the device is kept busy (confidence 0.",
          "SMs are active 92 %", "idle with a context", "clocks held down by the power limit in 100 %", "not charged",
-         "load: 12.5 s (20 %), 3 times, energy unknown: no power was read", "batch=128", "0.05 CPU seconds");
+         "load: 12.5 s (20 %), 3 times, energy unknown: no power was read", "knobs      batch=128", "0.05 CPU seconds");
     SAYS_NOT("\033", "nan");
 }
 

@@ -126,6 +126,45 @@ TEST(grave_events_have_room) {
     assert_string_equal(summary.events[0].text, "first");
 }
 
+static void knob_event(enum hec_event_kind kind, const char *text) {
+    fake_event(&run, kind, HEC_DEVICE_NONE, 1000000000, text);
+}
+
+TEST(knobs) {
+    run_begin(10);
+    knob_event(HEC_EVENT_KNOB_RANGE, "batch=128 int [32, 512]");
+    knob_event(HEC_EVENT_KNOB, "batch=64");
+    knob_event(HEC_EVENT_KNOB, "lr=0.1");
+    knob_event(HEC_EVENT_KNOB, "batch=64"); /* of another process */
+    knob_event(HEC_EVENT_KNOB_RANGE, "lr=0.1 double [0.01, 1]");
+    knob_event(HEC_EVENT_KNOB, "mode=a=b");
+    knob_event(HEC_EVENT_KNOB, "lr=0.2");
+    knob_event(HEC_EVENT_KNOB, "empty=");
+    knob_event(HEC_EVENT_KNOB, "=5");
+    knob_event(HEC_EVENT_KNOB, "none");
+    knob_event(HEC_EVENT_KNOB_RANGE, "wrong=5 int [9, 1]");
+    knob_event(HEC_EVENT_KNOB_RANGE, "mode=1 int [0, nan]");
+    summarise();
+    const struct hec_knob_summary *k = summary.knobs;
+    assert_int_equal(summary.knob_count, 5);
+    assert_true(strcmp(k[0].name, "batch") == 0 && strcmp(k[0].value, "64") == 0 && k[0].ranged && k[0].whole);
+    assert_true(!k[0].changed && k[0].fallback == 128 && k[0].least == 32 && k[0].most == 512);
+    assert_true(strcmp(k[1].name, "lr") == 0 && strcmp(k[1].value, "0.1") == 0 && k[1].ranged && !k[1].whole);
+    assert_true(k[1].changed && k[1].most == 1);
+    assert_true(strcmp(k[2].name, "mode") == 0 && strcmp(k[2].value, "a=b") == 0 && !k[2].ranged && isnan(k[2].least));
+    assert_true(strcmp(k[3].name, "empty") == 0 && !k[3].value[0] && !k[3].changed);
+    assert_true(strcmp(k[4].name, "wrong") == 0 && !k[4].ranged);
+    run_begin(10);
+    for (int i = 0; i < HEC_SUMMARY_KNOBS_MAX + 4; i++) {
+        static char names[HEC_SUMMARY_KNOBS_MAX + 4][16];
+        snprintf(names[i], sizeof names[i], "k%d=%d", i, i);
+        knob_event(HEC_EVENT_KNOB, names[i]);
+    }
+    summarise();
+    assert_int_equal(summary.knob_count, HEC_SUMMARY_KNOBS_MAX);
+    assert_string_equal(summary.knobs[HEC_SUMMARY_KNOBS_MAX - 1].value, "31");
+}
+
 TEST(units_and_phases) {
     run_begin(10);
     fake_unit(&run, "sample", 640);

@@ -46,6 +46,8 @@ static void put_took(const struct hec_summary *s, struct hec_buf *out) {
         hec_lever_took_words(words, &s->levers[i]);
         put_row(out, "lever", words);
     }
+    if (hec_knobs_words(words, s)[0])
+        put_row(out, "knobs", words);
     int count = hec_summary_used(s) ? hec_caveats(s, caveats) : 0;
     for (int i = s->steps.nonfinite ? 1 : 0; i < count; i++)
         put_row(out, "note", caveats[i]);

@@ -59,6 +59,16 @@ static void put_levers(struct hec_page *page, const struct hec_summary *s) {
     }
 }
 
+/* What the program read, and what was set and is not taken. */
+static void put_knobs(struct hec_page *page, const struct hec_summary *s) {
+    char words[HEC_SUMMARY_WORDS];
+    if (hec_knobs_words(words, s)[0])
+        hec_page_row(page, 2, "knobs", HEC_TONE_PLAIN, "%s", words);
+    for (int i = 0; i < s->event_count; i++)
+        if (s->events[i].kind == HEC_EVENT_KNOB_REFUSED)
+            hec_page_row(page, 2, "", HEC_TONE_WARN, "%s", hec_event_words(words, &s->events[i]));
+}
+
 static void put_host(struct hec_page *page, const struct hec_summary *s) {
     const struct hec_host_summary *h = &s->host;
     text busy, memory, read, written, cpu, dram;
@@ -108,6 +118,8 @@ static void put_phases(struct hec_page *page, const struct hec_summary *s) {
 
 /* Knobs, unavailable sources that have their own row, and why there is no trace, are no events for people. */
 static bool shown_elsewhere(const struct hec_summary *s, const struct hec_event_summary *event) {
+    if (event->kind == HEC_EVENT_KNOB || event->kind == HEC_EVENT_KNOB_RANGE || event->kind == HEC_EVENT_KNOB_REFUSED)
+        return true;
     if (event->kind == HEC_EVENT_TRACE_GUARD)
         return strcmp(event->text, s->trace.why.text) == 0;
     return event->kind == HEC_EVENT_SOURCE_UNAVAILABLE &&
@@ -167,6 +179,7 @@ static void put_self(struct hec_page *page, const struct hec_summary *s, bool br
 static void put_brief(struct hec_page *page, const struct hec_summary *s, const struct hec_screen *screen) {
     hec_screen_page(page, s, screen, HEC_SCREEN_LINES - 1);
     put_levers(page, s);
+    put_knobs(page, s);
     put_self(page, s, true);
 }
 
@@ -182,6 +195,7 @@ static void put_run(struct hec_page *page, const struct hec_summary *s) {
                      hec_printed_words(words, s, &s->printed[i], page->utf8));
     put_cost(page, s);
     put_levers(page, s);
+    put_knobs(page, s);
     hec_terminal_caveats(page, s);
 }
 

@@ -205,6 +205,20 @@ char *hec_event_words(char out[HEC_SUMMARY_WORDS], const struct hec_event_summar
     return out;
 }
 
+char *hec_knobs_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s) {
+    size_t length = 0;
+    out[0] = '\0';
+    for (int i = 0; i < s->knob_count && length < HEC_SUMMARY_WORDS; i++) {
+        const struct hec_knob_summary *k = &s->knobs[i];
+        length += (size_t)snprintf(out + length, HEC_SUMMARY_WORDS - length, "%s%s=%s%s", i ? ", " : "", k->name,
+                                   k->value, k->changed ? " and others" : "");
+        if (k->ranged && length < HEC_SUMMARY_WORDS)
+            length +=
+                (size_t)snprintf(out + length, HEC_SUMMARY_WORDS - length, " (%.15g to %.15g)", k->least, k->most);
+    }
+    return out;
+}
+
 bool hec_lever_took_words(char out[HEC_SUMMARY_WORDS], const struct hec_lever_summary *l) {
     static const char *const words[HEC_ATTESTS] = {"did nothing", "set", "nothing to do: the program has it", "on",
                                                    "failed, and was taken out"};

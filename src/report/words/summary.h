@@ -30,6 +30,8 @@ char *hec_setup_place_words(char out[HEC_SUMMARY_WORDS], const struct hec_summar
 char *hec_cost_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary);
 /* What happened, as it was recorded. */
 char *hec_event_words(char out[HEC_SUMMARY_WORDS], const struct hec_event_summary *event);
+/* "batch=128 (32 to 512), lr=0.1": what the program read; "": it read none */
+char *hec_knobs_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary);
 /* "tf32: on"; whether it took effect */
 bool hec_lever_took_words(char out[HEC_SUMMARY_WORDS], const struct hec_lever_summary *lever);
 /* "424 W (rough)", "126 W ± 8": of a state; "" unknown */
