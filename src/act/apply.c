@@ -2,6 +2,7 @@
 
 #include "act/power_levers.h"
 #include "diagnose/input.h"
+#include "observe/marks/marks.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -67,19 +68,44 @@ static int set_variables(const struct hec_lever_use *use, struct hec_applied *ou
     return err;
 }
 
-int hec_apply(const struct hec_lever_set *set, char *const *from, struct hec_applied *out, struct hec_why *why) {
+/* After the knobs that are set anyway: of two values of a knob the last one counts. */
+static int set_knob(const struct hec_lever_use *use, const char *before, struct hec_applied *out, struct hec_why *why) {
+    char assignment[sizeof use->knob + HEC_LEVER_VALUE];
+    if (!out->knobs.length && before)
+        hec_buf_puts(&out->knobs, before);
+    snprintf(assignment, sizeof assignment, "%s=%s", use->knob, use->value);
+    return hec_marks_knob_add(&out->knobs, assignment, why);
+}
+
+/* Those that python/hec/levers may know. */
+static void set_text(const struct hec_lever_set *set, char text[HEC_LEVERS_TEXT]) {
+    struct hec_lever_set levers = {.count = 0};
+    for (int i = 0; i < set->count; i++)
+        if (!set->list[i].knob[0])
+            levers.list[levers.count++] = set->list[i];
+    hec_lever_set_text(&levers, text);
+}
+
+int hec_apply(const struct hec_lever_set *set, char *const *from, const char *knobs, struct hec_applied *out,
+              struct hec_why *why) {
+    char levers[HEC_LEVERS_TEXT];
     *out = (struct hec_applied){0};
+    hec_buf_init(&out->knobs, HEC_MARKS_KNOBS_MAX + 1);
     hec_lever_set_text(set, out->text);
+    set_text(set, levers);
     int err = hec_environ_copy(&out->environ, from);
     if (err == HEC_OK)
-        err = hec_environ_set(&out->environ, HEC_LEVERS_ENV, out->text);
+        err = hec_environ_set(&out->environ, HEC_LEVERS_ENV, levers);
     if (err < 0)
         return hec_fail(why, err, "no memory for the environment");
     for (int i = 0; err == HEC_OK && i < set->count; i++) {
         const struct hec_lever_use *use = &set->list[i];
         char what[HEC_SESSION_FACT];
-        if (use->row->place ==
-            HEC_LEVER_PLACE_DEVICE) { /* set and read back by the guard, or the command does not run */
+        if (use->knob[0]) {
+            err = set_knob(use, knobs && knobs[0] ? knobs : hec_environ_get(&out->environ, HEC_MARKS_ENV_KNOBS), out,
+                           why);
+        } else if (use->row->place ==
+                   HEC_LEVER_PLACE_DEVICE) { /* set and read back by the guard, or the command does not run */
             hec_power_lever_words(use, what);
             fact(out, use->row->name, HEC_ATTEST_SET, what);
         } else if (strcmp(use->row->name, "numa") == 0) {
@@ -98,10 +124,13 @@ void hec_apply_to(const struct hec_applied *applied, struct hec_session_options 
     session->levers = applied->text;
     session->facts = applied->facts;
     session->placement = applied->placed ? &applied->placement : NULL;
+    if (applied->knobs.length)
+        session->knobs = hec_buf_text(&applied->knobs);
 }
 
 void hec_applied_free(struct hec_applied *applied) {
     hec_environ_free(&applied->environ);
+    hec_buf_free(&applied->knobs);
 }
 
 #define DEVICES_MAX 64

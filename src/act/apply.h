@@ -2,6 +2,7 @@
 #pragma once
 
 #include "act/levers.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "launch/environ.h"
 #include "launch/child.h"
@@ -11,6 +12,7 @@
 
 struct hec_applied {
     char text[HEC_LEVERS_TEXT];
+    struct hec_buf knobs; /* for HEC_KNOBS; empty: no lever is a knob */
     struct hec_environ environ;
     struct hec_placement placement;
     bool placed;
@@ -18,9 +20,10 @@ struct hec_applied {
     const char *facts[2 * HEC_LEVERS_MAX + 1]; /* key, text ... NULL: how each lever of the environment took effect */
 };
 
-/* For a command that has the environment `from` so far. HEC_ERR_UNSUPPORTED: what a lever needs is not here, or the user has set what it
- * would change. Free it in any case. */
-int hec_apply(const struct hec_lever_set *set, char *const *from, struct hec_applied *out, struct hec_why *why);
+/* For a command that has the environment `from` so far, and knobs set besides (as hec_session_options has them; NULL: those of the
+ * environment). HEC_ERR_UNSUPPORTED: what a lever needs is not here, or the user has set what it would change. Free it in any case. */
+int hec_apply(const struct hec_lever_set *set, char *const *from, const char *knobs, struct hec_applied *out,
+              struct hec_why *why);
 /* Into a session, which it has to outlive. */
 void hec_apply_to(const struct hec_applied *applied, struct hec_session_options *session);
 void hec_applied_free(struct hec_applied *applied);

@@ -1,5 +1,8 @@
 #include "act/levers.h"
 
+#include "diagnose/input.h"
+#include "observe/marks/marks.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +84,18 @@ const struct hec_lever_row *hec_lever_find(const char *name) {
     return NULL;
 }
 
+const struct hec_lever_row *hec_lever_knob(void) {
+    static const struct hec_lever_row row = {.name = "knob",
+                                             .place = HEC_LEVER_PLACE_PROGRAM,
+                                             .risk = HEC_LEVER_RISK_NUMERICS,
+                                             .family = "",
+                                             .value = "VALUE",
+                                             .what = "a value that the program reads as a knob",
+                                             .needs = "a program that reads knobs",
+                                             .code = ""};
+    return &row;
+}
+
 const char *hec_lever_place_name(enum hec_lever_place place) {
     static const char *const names[] = {"program", "device", "pytorch", "jax", "tensorflow"};
     return (unsigned)place < HEC_LEVER_PLACES ? names[place] : "?";
@@ -122,7 +137,46 @@ static bool value_fits(const char *kinds, const char *value) {
     return false;
 }
 
+bool hec_lever_excludes(const struct hec_lever_use *one, const struct hec_lever_use *other) {
+    return one->knob[0] ? strcmp(one->knob, other->knob) == 0
+                        : one->row->family[0] && strcmp(one->row->family, other->row->family) == 0;
+}
+
+static int add_use(struct hec_lever_set *set, const struct hec_lever_use *use, struct hec_why *why) {
+    char name[HEC_LEVER_NAME];
+    hec_lever_use_name(use, name);
+    for (int i = 0; i < set->count; i++)
+        if (set->list[i].row == use->row && strcmp(set->list[i].knob, use->knob) == 0)
+            return hec_fail(why, HEC_ERR_USAGE, "%s is there twice", name);
+        else if (hec_lever_excludes(&set->list[i], use))
+            return hec_fail(why, HEC_ERR_USAGE, "%s and %s exclude each other", set->list[i].row->name, name);
+    if (set->count == HEC_LEVERS_MAX)
+        return hec_fail(why, HEC_ERR_USAGE, "more than %d levers", HEC_LEVERS_MAX);
+    set->list[set->count++] = *use;
+    return HEC_OK;
+}
+
+/* "batch=64", as `hec run --knob` takes it, with a value that is short. */
+static int add_knob(struct hec_lever_set *set, const char *assignment, struct hec_why *why) {
+    struct hec_lever_use use = {.row = hec_lever_knob()};
+    struct hec_buf checked;
+    hec_buf_init(&checked, HEC_MARKS_KNOBS_MAX + 1);
+    int err = hec_marks_knob_add(&checked, assignment, why);
+    hec_buf_free(&checked);
+    if (err < 0)
+        return err;
+    const char *value = strchr(assignment, '=') + 1;
+    snprintf(use.knob, sizeof use.knob, "%.*s", (int)(value - 1 - assignment), assignment);
+    if (!*value || strlen(value) >= sizeof use.value)
+        return hec_fail(why, HEC_ERR_USAGE, "knob %s as a lever takes a value of 1 to %d bytes, not \"%s\"", use.knob,
+                        HEC_LEVER_VALUE - 1, value);
+    snprintf(use.value, sizeof use.value, "%s", value);
+    return add_use(set, &use, why);
+}
+
 static int add_lever(struct hec_lever_set *set, char *word, struct hec_why *why) {
+    if (strncmp(word, HEC_KNOB_LEVER, strlen(HEC_KNOB_LEVER)) == 0)
+        return add_knob(set, word + strlen(HEC_KNOB_LEVER), why);
     char *equals = strchr(word, '=');
     if (equals)
         *equals++ = '\0';
@@ -137,17 +191,9 @@ static int add_lever(struct hec_lever_set *set, char *word, struct hec_why *why)
                         row->value, equals);
     if (!equals && hec_lever_needs_value(row))
         return hec_fail(why, HEC_ERR_USAGE, "%s needs a value: %s=%s", word, word, row->value);
-    for (int i = 0; i < set->count; i++)
-        if (set->list[i].row == row)
-            return hec_fail(why, HEC_ERR_USAGE, "%s is there twice", word);
-        else if (row->family[0] && strcmp(set->list[i].row->family, row->family) == 0)
-            return hec_fail(why, HEC_ERR_USAGE, "%s and %s exclude each other", set->list[i].row->name, word);
-    if (set->count == HEC_LEVERS_MAX)
-        return hec_fail(why, HEC_ERR_USAGE, "more than %d levers", HEC_LEVERS_MAX);
-    struct hec_lever_use *use = &set->list[set->count++];
-    *use = (struct hec_lever_use){.row = row};
-    snprintf(use->value, sizeof use->value, "%s", equals ? equals : "");
-    return HEC_OK;
+    struct hec_lever_use use = {.row = row};
+    snprintf(use.value, sizeof use.value, "%s", equals ? equals : "");
+    return add_use(set, &use, why);
 }
 
 int hec_lever_set_add(struct hec_lever_set *set, const char *text, struct hec_why *why) {
@@ -167,6 +213,11 @@ static bool is_word(char c) {
 void hec_lever_paste(const struct hec_lever_use *use, char *out, size_t size) {
     const char *name = use->row->value, *code = use->row->code;
     size_t length = strlen(name), n = 0;
+    if (use->knob[0]) {
+        bool number = strspn(use->value, "+-.0123456789eE") == strlen(use->value);
+        snprintf(out, size, number ? "hec.knob(\"%s\", %s)" : "hec.knob(\"%s\", \"%s\")", use->knob, use->value);
+        return;
+    }
     for (size_t i = 0; code[i] && n + 1 < size;) {
         bool whole = use->value[0] && length && strncmp(code + i, name, length) == 0 && !is_word(code[i + length]) &&
                      (i == 0 || !is_word(code[i - 1]));
@@ -183,7 +234,20 @@ void hec_lever_paste(const struct hec_lever_use *use, char *out, size_t size) {
 void hec_lever_set_text(const struct hec_lever_set *set, char text[HEC_LEVERS_TEXT]) {
     size_t length = 0;
     text[0] = '\0';
-    for (int i = 0; i < set->count && length < HEC_LEVERS_TEXT; i++)
-        length += (size_t)snprintf(text + length, HEC_LEVERS_TEXT - length, "%s%s%s%s", i ? "," : "",
-                                   set->list[i].row->name, set->list[i].value[0] ? "=" : "", set->list[i].value);
+    for (int i = 0; i < set->count && length < HEC_LEVERS_TEXT; i++) {
+        char one[HEC_LEVER_TEXT];
+        length += (size_t)snprintf(text + length, HEC_LEVERS_TEXT - length, "%s%s", i ? "," : "",
+                                   hec_lever_use_text(&set->list[i], one));
+    }
+}
+
+char *hec_lever_use_name(const struct hec_lever_use *use, char out[HEC_LEVER_NAME]) {
+    snprintf(out, HEC_LEVER_NAME, "%s%s", use->knob[0] ? HEC_KNOB_LEVER : use->row->name, use->knob);
+    return out;
+}
+
+char *hec_lever_use_text(const struct hec_lever_use *use, char out[HEC_LEVER_TEXT]) {
+    char name[HEC_LEVER_NAME];
+    snprintf(out, HEC_LEVER_TEXT, "%s%s%s", hec_lever_use_name(use, name), use->value[0] ? "=" : "", use->value);
+    return out;
 }

@@ -57,21 +57,34 @@ struct hec_lever_variable {
 const struct hec_lever_variable *hec_lever_variable(const struct hec_lever_row *row, int i);
 bool hec_lever_needs_value(const struct hec_lever_row *row);
 
-#define HEC_LEVERS_MAX 16
+#define HEC_LEVERS_MAX 24
 #define HEC_LEVER_VALUE 24
-#define HEC_LEVERS_TEXT 512
+#define HEC_LEVER_NAME 72 /* with "knob." before the name of a knob */
+#define HEC_LEVER_TEXT (HEC_LEVER_NAME + HEC_LEVER_VALUE)
+#define HEC_LEVERS_TEXT 1536
 
 struct hec_lever_use {
-    const struct hec_lever_row *row;
-    char value[HEC_LEVER_VALUE]; /* "": it chooses */
+    const struct hec_lever_row *row; /* hec_lever_knob: a knob of the program */
+    char value[HEC_LEVER_VALUE];     /* "": it chooses */
+    char knob[64];                   /* its name, of a knob; else "" */
 };
 struct hec_lever_set {
     struct hec_lever_use list[HEC_LEVERS_MAX];
     int count;
 };
 
-/* "tf32,loader_workers=8" after what is in the set. HEC_ERR_USAGE: no such lever, a value that it does not take, one that is in
- * the set, or another of its family. */
+/* The row of all knobs: none of the table. A knob of the program is in sets as a lever is, "knob.NAME=VALUE": it is set by HEC_KNOBS, and
+ * what it changes of the numbers nobody knows. */
+const struct hec_lever_row *hec_lever_knob(void);
+/* "tf32", "knob.batch" */
+char *hec_lever_use_name(const struct hec_lever_use *use, char out[HEC_LEVER_NAME]);
+/* The same with "=VALUE", where it has one: as hec_lever_set_add takes it. */
+char *hec_lever_use_text(const struct hec_lever_use *use, char out[HEC_LEVER_TEXT]);
+/* They cannot be in one set: one of a family, another value of a knob. */
+bool hec_lever_excludes(const struct hec_lever_use *one, const struct hec_lever_use *other);
+
+/* "tf32,loader_workers=8,knob.batch=64" after what is in the set. HEC_ERR_USAGE: no such lever, a value that it does not take, one that
+ * is in the set, or another of its family. */
 int hec_lever_set_add(struct hec_lever_set *set, const char *text, struct hec_why *why);
 /* What to paste, with the lever's value where it has one. Cut to size. */
 void hec_lever_paste(const struct hec_lever_use *use, char *out, size_t size);

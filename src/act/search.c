@@ -15,6 +15,9 @@
 #define PASSES_LEAST                                                                                                   \
     1.5          /* of a step: fewer are one, beside losses of what came before the first step or after the last */
 #define AMPERE 8 /* the first compute capability with TF32 and bf16 */
+#define LEVERS_MOST 16 /* candidates, beside values of knobs */
+
+_Static_assert(LEVERS_MOST + HEC_SEARCH_KNOBS <= HEC_LEVERS_MAX, "a set holds them all");
 
 /* ---- what the program is ---- */
 
@@ -113,7 +116,7 @@ static void add_candidate(const struct hec_summary *run, struct hec_candidates *
     if (is_covered(run, out, row))
         return;
     bool number = strcmp(row->value, "N") == 0 && value >= 1;
-    if (out->count == HEC_SEARCH_MOST || (hec_lever_needs_value(row) && !number))
+    if (out->count == LEVERS_MOST || (hec_lever_needs_value(row) && !number))
         return;
     struct hec_candidate *candidate = &out->list[out->count++];
     *candidate = (struct hec_candidate){.use.row = row, .cause = cause};
@@ -174,7 +177,7 @@ void hec_candidates_old(const struct hec_summary *run, char *text, size_t size) 
 
 void hec_candidates_of(const struct hec_lever_set *set, struct hec_candidates *out) {
     out->count = 0;
-    for (int i = 0; i < set->count && i < HEC_SEARCH_MOST; i++)
+    for (int i = 0; i < set->count && i < LEVERS_MOST; i++)
         out->list[out->count++] = (struct hec_candidate){.use = set->list[i], .cause = HEC_CAUSE_COUNT};
 }
 
@@ -183,10 +186,10 @@ void hec_candidates_of(const struct hec_lever_set *set, struct hec_candidates *o
 void hec_candidates_plan(const struct hec_candidates *candidates, struct hec_search_plan *plan) {
     plan->candidates = candidates->count;
     for (int i = 0; i < candidates->count; i++) {
-        const char *family = candidates->list[i].use.row->family;
+        plan->after[i] = candidates->list[i].after;
         plan->excludes[i] = 0;
         for (int k = 0; k < candidates->count; k++)
-            if (k != i && family[0] && strcmp(candidates->list[k].use.row->family, family) == 0)
+            if (k != i && hec_lever_excludes(&candidates->list[i].use, &candidates->list[k].use))
                 plan->excludes[i] |= UINT32_C(1) << k;
     }
 }
@@ -217,9 +220,10 @@ static bool fill_figures(const struct hec_experiment_trial *m, struct hec_search
     if (work > 0 && steady->seconds > 0) {
         out->speed = work / steady->seconds;
         out->cost = steady->joules / work;
-    } else if (!m->stopped) {
-        out->speed = 1 / whole->seconds;
-        out->cost = whole->joules;
+    } else if (!m->stopped) { /* as a knob may change how much that is, by units where they are known */
+        double done = whole->units > 0 ? whole->units : 1;
+        out->speed = done / whole->seconds;
+        out->cost = whole->joules / done;
     }
     bool timed = isnan(out->cost);
     if (timed)
@@ -375,7 +379,7 @@ static enum hec_lever_risk text_of(void *context, uint32_t set, char *text) {
     char whole[HEC_LEVERS_TEXT];
     hec_candidates_set(&run->search->candidates, set, &levers);
     hec_lever_set_text(&levers, whole);
-    snprintf(text, HEC_ORDERS_WANTED_MAX, "%s", whole);
+    snprintf(text, HEC_ORDERS_WANTED_MAX, "%.*s", HEC_ORDERS_WANTED_MAX - 1, whole);
     enum hec_lever_risk most = HEC_LEVER_RISK_EXACT;
     for (int i = 0; i < levers.count; i++)
         most = levers.list[i].row->risk > most ? levers.list[i].row->risk : most;
@@ -447,7 +451,10 @@ static int search_live(struct run *run, struct hec_trial_end *end, struct hec_wh
     struct hec_live_search *live;
     struct lived lived = {.run = run, .seen = {.joules = NAN}};
     /* candidates come by what they mostly save */
-    double share = search->candidates.list[0].use.row->live ? 1 : LIVE_SHARE;
+    bool knobs = false;
+    for (int i = 0; i < search->candidates.count; i++)
+        knobs |= search->candidates.list[i].use.knob[0] != '\0';
+    double share = search->candidates.list[0].use.row->live && !knobs ? 1 : LIVE_SHARE;
     int64_t now_ns = hec_clock_mono_ns(), most_ns = (int64_t)(share * (double)(search->until_ns - now_ns));
     hec_candidates_plan(&search->candidates, &plan.search);
     plan.search.closed = ~bits;

@@ -12,6 +12,8 @@
 struct hec_candidate {
     struct hec_lever_use use;
     enum hec_cause cause; /* of the finding that asks for it; HEC_CAUSE_COUNT: none, it is worth a trial anyway */
+    uint32_t after;       /* bit of the value of the same knob that it is a step beyond; 0: none */
+    char was[64];         /* of a knob: what the program has without */
 };
 
 struct hec_candidates {
@@ -31,6 +33,29 @@ void hec_candidates_old(const struct hec_summary *run, char *text, size_t size);
 
 /* Those that were asked for, in that order. */
 void hec_candidates_of(const struct hec_lever_set *set, struct hec_candidates *out);
+
+/* A knob that is asked for by name: within its own range, or this one. */
+struct hec_knob_ask {
+    char name[64];
+    bool ranged;
+    double least, most;
+};
+#define HEC_SEARCH_KNOBS 8
+
+/* "batch=32..512", or "batch" alone. HEC_ERR_USAGE with a sentence. */
+int hec_knob_ask(const char *text, struct hec_knob_ask *out, struct hec_why *why);
+
+/* Adds values of knobs that the program read: of those that are asked for, and, where `all`, of those whose range it gives. From the
+ * value in use to both sides, doubling and halving where the range spans a factor of 4 and is above 0, else by quarters of it, up to
+ * HEC_KNOB_VALUES to each side. HEC_ERR_UNSUPPORTED with a sentence: one that is asked for cannot be tried. */
+#define HEC_KNOB_VALUES 6
+int hec_candidates_add_knobs(const struct hec_summary *run, const struct hec_knob_ask *asks, int count, bool all,
+                             struct hec_candidates *out, struct hec_why *why);
+/* Whether units of work are known by which values of a knob can be compared: a step is other work then. */
+bool hec_candidates_units(const struct hec_summary *run);
+/* "bf16_autocast, knob batch=256 (was 128)" */
+void hec_candidates_words(const struct hec_candidates *candidates, const struct hec_lever_set *set,
+                          char text[HEC_LEVERS_TEXT]);
 
 void hec_candidates_plan(const struct hec_candidates *candidates, struct hec_search_plan *plan);
 /* The levers of a set of bits. */

@@ -228,7 +228,8 @@ int hec_trials_run(struct hec_trials *t, char **command, const struct hec_lever_
     bool capped = hec_power_levers_in(levers);
     if (capped && (err = hec_power_levers_set(t->options.guard, levers, why)) < 0)
         return err;
-    if (levers && levers->count && (err = hec_apply(levers, options.environment, &applied, why)) == HEC_OK)
+    if (levers && levers->count &&
+        (err = hec_apply(levers, options.environment, options.knobs, &applied, why)) == HEC_OK)
         hec_apply_to(&applied, &options);
     FILE *output = err == HEC_OK ? tmpfile() : NULL;
     if (output) {

@@ -16,7 +16,7 @@
 /* The levers that a run was made under, from its facts: what was asked for, and what each said of itself. */
 
 static const char *said(struct hec_reader *reader, const char *by, const char *name, const char *state) {
-    char key[96];
+    char key[112];
     snprintf(key, sizeof key, "%slever.%s%s%s", by, name, state[0] ? "." : "", state);
     return hec_reader_meta(reader, key);
 }
@@ -53,7 +53,7 @@ static void find_old_form(struct hec_reader *reader, const char *by, struct hec_
 /* Returns how many there are. */
 static int load_levers(struct hec_reader *reader, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]) {
     const char *asked = hec_reader_meta(reader, "levers");
-    char copy[1024], *rest = copy, *word;
+    char copy[2048], *rest = copy, *word;
     int count = 0;
     snprintf(copy, sizeof copy, "%s", asked ? asked : "");
     while ((word = strsep(&rest, ",")) && count < HEC_SUMMARY_LEVERS_MAX) {
@@ -388,7 +388,10 @@ static int build(void *context, const struct hec_summary_input *input, struct he
     const struct build *to = context;
     struct hec_summary_input own = *input;
     own.view = to->view;
-    return hec_summary_build(&own, to->price, to->summary, why);
+    int err = hec_summary_build(&own, to->price, to->summary, why);
+    if (err >= 0)
+        hec_knobs_attest(to->summary);
+    return err;
 }
 
 int hec_load_summary(const char *path, const struct hec_args *args, const struct hec_price *price, int view,

@@ -24,6 +24,9 @@ int hec_load_summary(const char *path, const struct hec_args *args, const struct
 int hec_load_summary_reader(struct hec_reader *reader, const char *path, const struct hec_args *args,
                             const struct hec_price *price, struct hec_summary *summary, struct hec_why *why);
 
+/* knobs.c: whether the knobs among the levers took effect, by what the program read. */
+void hec_knobs_attest(struct hec_summary *summary);
+
 /* The --unit arguments, which are at most HEC_PRINTED_MAX. HEC_ERR_USAGE after printing a sentence. */
 int hec_load_printed(const struct hec_args *args, const char *verb, struct hec_printed_unit list[HEC_PRINTED_MAX],
                      int *count);

@@ -42,18 +42,15 @@ void hec_receipt_begin(struct hec_receipt *r, const struct hec_ab *ab, const str
                        const struct hec_trials *trials) {
     const struct hec_session_options *session = &options->session;
     const struct hec_lever_set *levers = ab->levers;
-    char folder[PATH_MAX], word[64];
+    char folder[PATH_MAX], word[HEC_LEVER_TEXT];
     hec_facts_wall_time(hec_clock_wall_ns(), r->created);
     snprintf(r->hec_version, sizeof r->hec_version, "%s", HEC_VERSION);
     if (getcwd(folder, sizeof folder))
         hec_receipt_set_folder(r, folder);
     for (int side = 0; side < 2; side++)
         hec_receipt_add_command(r, side, ab->command[side]);
-    for (int i = 0; levers && i < levers->count; i++) {
-        snprintf(word, sizeof word, "%s%s%s", levers->list[i].row->name, levers->list[i].value[0] ? "=" : "",
-                 levers->list[i].value);
-        hec_receipt_add_word(r, &r->levers, word);
-    }
+    for (int i = 0; levers && i < levers->count; i++)
+        hec_receipt_add_word(r, &r->levers, hec_lever_use_text(&levers->list[i], word));
     hec_receipt_add_environment(r, session->environment ? session->environment : environ);
     r->steps = session->stop.steps;
     r->steps_by = session->stop.by;

@@ -71,7 +71,7 @@ static int put_levers(struct run *run) {
         return err;
     err = run->guard ? hec_power_levers_set(run->guard, &set, &why) : HEC_OK;
     if (err == HEC_OK)
-        err = hec_apply(&set, environ, &run->applied, &why);
+        err = hec_apply(&set, environ, run->options.knobs, &run->applied, &why);
     if (err < 0)
         hec_error("run: %s", why.text);
     else

@@ -47,6 +47,8 @@ struct try {
     struct hec_search search;
     struct hec_search_outcome found;
     struct hec_lever_set asked, kept;
+    struct hec_knob_ask knobs[HEC_SEARCH_KNOBS];
+    int knob_count;
     struct hec_trials *trials;
     double budget_s, first_joules, first_seconds;
     double step_s;            /* as the first trial paces it; NAN: trials come to their end */
@@ -71,6 +73,50 @@ static double spent_s(const struct try *t) {
 
 /* ---- the command line ---- */
 
+static int ask_knob(struct try *t, const char *text, struct hec_why *why) {
+    struct hec_knob_ask ask;
+    int err = hec_knob_ask(text, &ask, why);
+    for (int i = 0; i < t->knob_count && err == HEC_OK; i++)
+        if (strcmp(t->knobs[i].name, ask.name) == 0)
+            err = hec_fail(why, HEC_ERR_USAGE, "knob %s is there twice", ask.name);
+    if (err == HEC_OK && t->knob_count == HEC_SEARCH_KNOBS)
+        err = hec_fail(why, HEC_ERR_USAGE, "more than %d knobs", HEC_SEARCH_KNOBS);
+    if (err == HEC_OK)
+        t->knobs[t->knob_count++] = ask;
+    return err;
+}
+
+/* "tf32,knob.batch,knob.mode=2": a knob without a value is searched. */
+static int ask_levers(struct try *t, const char *text, struct hec_why *why) {
+    size_t prefix = strlen(HEC_KNOB_LEVER);
+    char *copy = strdup(text), *rest = copy, *word;
+    int err = copy ? HEC_OK : hec_fail(why, HEC_ERR_NOMEM, "no memory for the levers");
+    while (err == HEC_OK && (word = strsep(&rest, ",")))
+        err = strncmp(word, HEC_KNOB_LEVER, prefix) == 0 && !strchr(word, '=')
+                  ? ask_knob(t, word + prefix, why)
+                  : hec_lever_set_add(&t->asked, word, why);
+    free(copy);
+    return err;
+}
+
+/* What is to be tried, by name. */
+static int parse_asked(struct try *t) {
+    const struct hec_args *args = &t->run.args;
+    struct hec_why why = {""};
+    int err = HEC_OK;
+    for (int i = 0; i < args->given_count && err == HEC_OK; i++) {
+        const char *value = args->given[i].value;
+        if (args->given[i].option == HEC_OPT_LEVERS)
+            err = ask_levers(t, value, &why);
+        else if (args->given[i].option == HEC_OPT_KNOB && (err = ask_knob(t, value, &why)) == HEC_OK &&
+                 !t->knobs[t->knob_count - 1].ranged)
+            err = hec_fail(&why, HEC_ERR_USAGE, "-k %s=LEAST..MOST says between which values", value);
+        if (err < 0)
+            hec_error("try: --%s: %s", hec_option_info(args->given[i].option)->name, why.text);
+    }
+    return err;
+}
+
 static int parse(struct try *t) {
     struct hec_experiment_run *run = &t->run;
     struct hec_why why = {""};
@@ -78,12 +124,7 @@ static int parse(struct try *t) {
     int err;
     if (!run->args.rest_count)
         return hec_args_wrong(&run->args, "no command");
-    const char *levers = hec_args_value(&run->args, HEC_OPT_LEVERS);
-    if (levers && (err = hec_lever_set_add(&t->asked, levers, &why)) < 0) {
-        hec_error("try: --levers: %s", why.text);
-        return err;
-    }
-    if ((err = hec_args_number(&run->args, HEC_OPT_BUDGET, 10, 1e6, &t->budget_s)) < 0 ||
+    if ((err = parse_asked(t)) < 0 || (err = hec_args_number(&run->args, HEC_OPT_BUDGET, 10, 1e6, &t->budget_s)) < 0 ||
         (err = hec_args_number(&run->args, HEC_OPT_SEED, 0, 4294967295.0, &seed)) < 0 ||
         (err = hec_experiment_percent(&run->args, HEC_OPT_MAX_SLOWDOWN, &t->search.slowdown_most)) < 0 ||
         (err = hec_experiment_percent(&run->args, HEC_OPT_MIN_SAVING, &t->search.saving_least)) < 0 ||
@@ -265,6 +306,31 @@ static void find_live(struct try *t) {
             t->search.devices |= UINT64_C(1) << first->devices[i].readings.device.index;
 }
 
+/* Values of knobs, beside the levers. */
+static int find_knobs(struct try *t, struct hec_why *why) {
+    const struct hec_summary *first = &t->run.measure.summary;
+    static const char *const unit =
+        "their values are compared by a unit of work, and none is known of each step: count "
+        "samples in the program (docs/marks.md)";
+    bool all = !hec_args_has(&t->run.args, HEC_OPT_LEVERS);
+    struct hec_candidates found = t->search.candidates;
+    int err = hec_candidates_add_knobs(first, t->knobs, t->knob_count, all, &found, why);
+    bool named = t->knob_count > 0;
+    for (int i = 0; i < t->asked.count; i++)
+        named |= t->asked.list[i].knob[0] != '\0';
+    /* --units counts the whole command, in whose trials a knob may change how much they do */
+    bool units = hec_candidates_units(first) && !hec_args_has(&t->run.args, HEC_OPT_UNITS);
+    if (err < 0)
+        return err;
+    if (!units && named)
+        return hec_fail(why, HEC_ERR_UNSUPPORTED, "knobs: %s", unit);
+    if (units)
+        t->search.candidates = found;
+    else if (found.count > t->search.candidates.count)
+        fprintf(stderr, "hec: knobs are not tried: %s\n", unit);
+    return HEC_OK;
+}
+
 static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why *why) {
     struct hec_session_options *session = hec_trials_session(t->trials);
     hec_progress_now(&t->run.progress, "first trial, traced");
@@ -285,7 +351,7 @@ static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why 
     add_step(t->headline, sizeof t->headline, &t->run.measure.summary);
     fprintf(stderr, "hec: first trial, traced: %.1f s: %s\n", end->seconds,
             t->headline[0] ? t->headline : "nothing found");
-    if (t->asked.count) {
+    if (hec_args_has(&t->run.args, HEC_OPT_LEVERS)) {
         hec_candidates_of(&t->asked, &t->search.candidates);
     } else {
         hec_candidates_find(&t->run.measure.summary, &t->search.candidates);
@@ -294,6 +360,8 @@ static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why 
     }
     t->foreign = hec_candidates_foreign(&t->run.measure.summary);
     find_live(t);
+    if ((err = find_knobs(t, why)) < 0)
+        return err;
     return choose_end(t, !end->stopped, why);
 }
 
@@ -302,7 +370,7 @@ static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why 
 static void begin(void *context, const struct hec_lever_set *set, int trials) {
     struct try *t = context;
     char text[HEC_LEVERS_TEXT], line[HEC_LEVERS_TEXT + 64];
-    hec_lever_set_text(set, text);
+    hec_candidates_words(&t->search.candidates, set, text);
     snprintf(line, sizeof line, "trial %d: %s", trials + 1, set->count ? text : "as it is");
     hec_progress_now(&t->run.progress, line);
 }
@@ -360,7 +428,7 @@ static void after(void *context, const struct hec_lever_set *set, const struct h
         return; /* of a set's blocks one line is enough */
     struct hec_search_trial *table = hec_search_table(&t->found);
     hec_progress_end(&t->run.progress);
-    hec_lever_set_text(set, text);
+    hec_candidates_words(&t->search.candidates, set, text);
     if (!table)
         return;
     struct hec_search_ratio cost = hec_search_cost(table, (int)t->found.count, trial->set);
@@ -456,7 +524,7 @@ static int check_levers(struct hec_experiment_run *run, const struct hec_ab_outc
     hec_try_lived(&run->measure.summary, &t->search.candidates, &seen);
     t->off = seen.idle | seen.failed;
     hec_candidates_set(&t->search.candidates, t->off, &off);
-    hec_lever_set_text(&off, text);
+    hec_candidates_words(&t->search.candidates, &off, text);
     return !t->off        ? HEC_OK
            : seen.text[0] ? hec_fail(why, HEC_ERR_UNSUPPORTED, "from the start on: %s", seen.text)
                           : hec_fail(why, HEC_ERR_UNSUPPORTED, "from the start on %s did nothing", text);
@@ -555,7 +623,10 @@ static int print(const struct try *t) {
     };
     for (int i = 0; i < t->kept.count && !hec_receipt_is_baseline(receipt); i++) {
         struct hec_try_keep *keep = &report.keep[report.keep_count++];
-        *keep = (struct hec_try_keep){.lever = t->kept.list[i].row->name, .value = t->kept.list[i].value};
+        struct hec_lever_set one = {.list = {t->kept.list[i]}, .count = 1};
+        char words[HEC_LEVERS_TEXT];
+        hec_candidates_words(&t->search.candidates, &one, words);
+        snprintf(keep->words, sizeof keep->words, "%.190s", words);
         hec_lever_paste(&t->kept.list[i], keep->code, sizeof keep->code);
         report.of_device |= t->kept.list[i].row->place == HEC_LEVER_PLACE_DEVICE;
     }

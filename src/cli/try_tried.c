@@ -22,11 +22,18 @@ void hec_try_seen(const struct hec_summary *trial, struct hec_search_seen *out) 
     }
 }
 
+/* Of a knob several values are candidates, each of which is a lever of its own. */
+static bool is_candidate(const struct hec_candidate *candidate, const struct hec_lever_summary *lever) {
+    char name[HEC_LEVER_NAME];
+    return strcmp(hec_lever_use_name(&candidate->use, name), lever->name) == 0 &&
+           (!candidate->use.knob[0] || strcmp(candidate->use.value, lever->value) == 0);
+}
+
 void hec_try_lived(const struct hec_summary *trial, const struct hec_candidates *candidates,
                    struct hec_search_lived *out) {
     for (int i = 0; i < trial->lever_count; i++)
         for (int c = 0; c < candidates->count; c++)
-            if (strcmp(candidates->list[c].use.row->name, trial->levers[i].name) == 0) {
+            if (is_candidate(&candidates->list[c], &trial->levers[i])) {
                 enum hec_attest attest = trial->levers[i].attest;
                 if (attest == HEC_ATTEST_FAILED)
                     add_words(out->text, &trial->levers[i]);

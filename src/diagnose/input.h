@@ -36,12 +36,13 @@ enum hec_attest {
 const char *hec_attest_name(enum hec_attest attest); /* "nothing": stable, in JSON */
 
 struct hec_lever_summary {
-    char name[32], value[24]; /* value "": it chose */
+    char name[72], value[24]; /* value "": it chose. A knob that was set so: "knob." and its name */
     enum hec_attest attest;
     char text[160]; /* what it saw; "": nothing more is known */
 };
 
-#define HEC_SUMMARY_LEVERS_MAX 16
+#define HEC_SUMMARY_LEVERS_MAX 24
+#define HEC_KNOB_LEVER "knob." /* how the names of those begin that are knobs */
 
 /* Parts of a step of training, of which the hooks tell the time that the program itself was in them. */
 enum hec_step_part { HEC_STEP_FORWARD, HEC_STEP_BACKWARD, HEC_STEP_UPDATE, HEC_STEP_PARTS };

@@ -140,6 +140,18 @@ static bool is_out(const struct hec_search_plan *plan, const struct hec_search_t
            mean_of(trials, count, with, COST, &n) > effect_of(plan, trials, count, set) + HEC_SEARCH_WORSE;
 }
 
+/* Whether c may be asked beside the set: not while the one that it comes after is out of it, nor what one of the set has come after. */
+static bool may_join(const struct hec_search_plan *plan, uint32_t set, int c, bool replace) {
+    for (int d = 0; d < plan->candidates; d++) {
+        uint32_t passed = set & (UINT32_C(1) << d) ? plan->after[d] : 0;
+        while (passed && passed != UINT32_C(1) << c)
+            passed = plan->after[__builtin_ctz(passed)];
+        if (passed)
+            return false;
+    }
+    return plan->after[c] ? (plan->after[c] & set) != 0 : replace || !(plan->excludes[c] & set);
+}
+
 static uint32_t best_tried(const struct hec_search_plan *plan, const struct hec_search_trial *trials, int count) {
     uint32_t best = 0;
     double least = -HEC_SEARCH_GAIN;
@@ -209,7 +221,7 @@ struct hec_search_step hec_search_next(const struct hec_search_plan *plan, const
         grew = false;
         for (int c = 0; c < plan->candidates; c++) {
             uint32_t with = joined(plan, set, c);
-            if (with == set || ((out | plan->closed) & UINT32_C(1) << c) || (!replace && (plan->excludes[c] & set)))
+            if (with == set || ((out | plan->closed) & UINT32_C(1) << c) || !may_join(plan, set, c, replace))
                 continue;
             int blocks = known(trials, count, with);
             bool base = false;

@@ -3,8 +3,10 @@
  * A climb: from the command as it is (the base), each candidate in turn joins the best set so far, which it keeps growing where the set
  * with it is better by more than HEC_SEARCH_GAIN; of a family, the others are tried in the place of the first at the end. Once through,
  * those that did not join are asked again if the set has grown since: a layout may cost alone and pay beside half precision. What fails,
- * does nothing, or costs more than HEC_SEARCH_WORSE is out. The base is tried again after every few trials, so that drift cancels. A trial
- * takes 10 to 30 s, most of it start-up: to try each candidate alone before any two together leaves no time for what pays most, sets.
+ * does nothing, or costs more than HEC_SEARCH_WORSE is out. Values of one parameter are a family in which a value further away is asked
+ * only in the place of the one before it, so that the better direction goes on while it helps. The base is tried again after every few
+ * trials, so that drift cancels. A trial takes 10 to 30 s, most of it start-up: to try each candidate alone before any two together leaves
+ * no time for what pays most, sets.
  * The search proves nothing: it picks the best of many noisy figures, which are better than they should be for that alone. What it picks is
  * proven by trials of its own (prove/experiment.h). */
 #pragma once
@@ -13,7 +15,7 @@
 #include <stdint.h>
 
 #define HEC_SEARCH_PARTS 2
-#define HEC_SEARCH_MOST 16 /* candidates: bits of a set */
+#define HEC_SEARCH_MOST 32 /* candidates: bits of a set */
 #define HEC_SEARCH_BASE_EVERY 4
 #define HEC_SEARCH_GAIN                                                                                                \
     0.005 /* of joules by unit: half of what one trial is known to, at the noise of a real card (docs/prove.md) */
@@ -43,6 +45,7 @@ struct hec_search_trial {
 struct hec_search_plan {
     int candidates;
     uint32_t excludes[HEC_SEARCH_MOST]; /* the others that it cannot be with */
+    uint32_t after[HEC_SEARCH_MOST];    /* the one in whose place alone it is tried; 0: it is tried for itself */
     uint32_t closed;                    /* candidates that are not tried */
     int part;                           /* of the trials that follow */
     double slowdown_most;               /* 0.05: the speed may fall by so much */

@@ -12,6 +12,9 @@
  *     die=N        by signal N, when the work is done               mark=N     each batch is a marked step of N samples
  *     parts=1      each batch is a step of an optimizer, half of it launched in the forward pass, the last four in the optimizer: told
  *                  as the Python hooks tell it, while CUPTI records the device
+ *     knob=N       the knob "batch", N unless it is set: so many samples a step, in ns * (1 + (batch / best)^2); least=N most=N its
+ *                  range (0: it gives none)  best=N     what takes least a sample (256)
+ *     loss=1       each step tells a loss, as the Python hooks do; nan from a batch of breaks=N on (0: never)
  *     by=1         launch through a pointer from dlsym; =2: from cuGetProcAddress; =3: from what dlsym gave for that;
  *                  =4: through a table that a module has filled before cuInit */
 #define HEC_HEADER_ONLY
@@ -21,6 +24,7 @@
 
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,10 +60,11 @@ struct program {
     CUdeviceptr memory;
     void *pinned, *pageable;
     long kernels, ns, streams_used, h2d, pageable_bytes, d2h, memset, batch, sleep_us, graph, seconds, device, mark,
-        parts;
+        parts, loss, breaks;
     int64_t part_ns; /* since when the program is in the part of the step that goes on */
     int (*interval)(const char *name, int64_t start_ns, int64_t duration_ns);
     int (*step)(const char *unit, double units, uint32_t source, int64_t t_ns);
+    int (*value)(const char *name, double value, int64_t t_ns);
     int (*records)(void);
 };
 
@@ -149,12 +154,19 @@ static int64_t now_ns(void) {
     return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
 }
 
+/* The knob decides what a step does. */
+static void read_knob(struct program *p, long fallback, long least, long most, double best) {
+    p->mark = most ? hec_knob_int_in("batch", fallback, least, most) : hec_knob_int("batch", fallback);
+    p->ns = (long)((double)p->ns * (1 + ((double)p->mark / best) * ((double)p->mark / best)));
+}
+
 static void find_hooks(struct program *p) {
     void *mark = dlopen(getenv("HEC_LIB"), RTLD_NOW),
          *trace = dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOLOAD | RTLD_NOW);
     p->interval = (__typeof__(p->interval))dlsym(mark, "hec_hook_interval");
     p->step = (__typeof__(p->step))dlsym(mark, "hec_hook_step");
-    p->records = (__typeof__(p->records))dlsym(trace, "hec_trace_records");
+    p->value = (__typeof__(p->value))dlsym(mark, "hec_hook_value");
+    p->records = trace ? (__typeof__(p->records))dlsym(trace, "hec_trace_records") : NULL;
 }
 
 /* Of a step of `count` launches, as many have been made. */
@@ -186,6 +198,8 @@ static void work(struct program *p) {
         if (p->parts)
             end_part(p, step, step);
         end_batch(p);
+        if (p->loss && p->value)
+            p->value("loss", p->breaks && p->mark >= p->breaks ? NAN : 1 + 20 / (20 + (double)done), 0);
         if (p->mark)
             hec_step((double)p->mark);
     }
@@ -227,7 +241,9 @@ int main(int argc, char **argv) {
                         .seconds = option(argv, "seconds", 0),
                         .mark = option(argv, "mark", 0),
                         .device = option(argv, "device", 0),
-                        .parts = option(argv, "parts", 0)};
+                        .parts = option(argv, "parts", 0),
+                        .loss = option(argv, "loss", 0),
+                        .breaks = option(argv, "breaks", 0)};
     long forks = option(argv, "fork", 0);
     if (p.streams_used < 1 || p.streams_used > STREAMS_MAX)
         return 2;
@@ -251,7 +267,10 @@ int main(int argc, char **argv) {
         if (wait_for(child) != 0)
             return 5;
     }
-    if (p.parts)
+    if (option(argv, "knob", 0))
+        read_knob(&p, option(argv, "knob", 0), option(argv, "least", 0), option(argv, "most", 0),
+                  (double)option(argv, "best", 256));
+    if (p.parts || p.loss)
         find_hooks(&p);
     work(&p);
     print_truth(&p);

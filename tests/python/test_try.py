@@ -22,17 +22,21 @@ class Net(torch.nn.Module):
         half = torch.is_autocast_cpu_enabled()
         if half and "fails" in sys.argv and "HEC_LIVE" not in os.environ:
             raise RuntimeError("not in half precision")
-        time.sleep((0.02 if half else 0.04) + (0.01 if self.layer.weight.grad is None else 0.03))
+        time.sleep((0.02 if half else 0.04) + 0.02 * max(0, rows - 8) + (0.01 if self.layer.weight.grad is None else 0.03))
         return self.layer(x)
 
 if "slowly" in sys.argv:
     time.sleep(12)
+rows = 4
+if "knob" in sys.argv:
+    import hec
+    rows = hec.knob("rows", 4, 2, 16)
 torch.manual_seed(0)
 module = Net()
 optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
 while True:
     optimizer.zero_grad(set_to_none=False)
-    module(torch.ones(4, 16)).sum().backward()
+    module(torch.ones(rows, 16)).mean().backward()
     optimizer.step()
 """
 
@@ -48,7 +52,7 @@ def tried(torch_python, tmp_path):
     def run(*arguments, budget_s=300, levers="bf16_autocast,set_to_none"):
         """What it printed meanwhile, and its receipt."""
         env = {**os.environ, "LD_PRELOAD": str(clock), "HEC_STATE_DIR": str(tmp_path / "state"), "OMP_NUM_THREADS": "1"}
-        env.pop("PYTHONPATH", None)
+        env["PYTHONPATH"] = str(pathlib.Path(os.environ["HEC_SOURCE_DIR"]) / "python")
         done = subprocess.run([hec, "try", "--sim", "h200", "-f", "-o", "receipt.json", "--budget-seconds", str(budget_s), "--levers",
                                levers, "--", torch_python[0], "program.py", *arguments],
                               env=env, cwd=tmp_path, text=True, capture_output=True, timeout=HANGS_S)  # fmt: skip
@@ -84,3 +88,12 @@ def test_it_ends_in_its_time(tried):
     assert receipt["verdict"]["cost"]["seconds"] < 120 and len(receipt["tried"]) < 9, said
     assert receipt["verdict"]["verdict"] == "faster" and receipt["verdict"]["pairs"] == 2, said
     assert receipt["plan"]["expected_speed"] == pytest.approx(0.07 / 0.03, rel=0.02)
+
+
+def test_a_knob_is_tried_beside_what_was_found_in_the_running_program(tried):
+    """In processes of their own. Up to eight rows of a batch take no more time than four, then each takes its own."""
+    said, receipt = tried("knob", levers="bf16_autocast,set_to_none,knob.rows")
+    assert "blocks of one program" in said and "hec: bf16_autocast,set_to_none, knob rows=8 (was 4): 4.67 of the speed" in said, said
+    assert receipt["commands"]["levers"] == ["bf16_autocast", "set_to_none", "knob.rows=8"]
+    assert {row["levers"]: row["outcome"] for row in receipt["tried"]}["bf16_autocast,set_to_none,knob.rows=16"] != "kept"
+    assert speed_of(receipt) == pytest.approx(2 * 0.07 / 0.03, rel=0.01)

@@ -43,9 +43,14 @@ TEST(test_many) {
         if (row->risk != HEC_LEVER_RISK_SEMANTICS && !hec_lever_needs_value(row) && !row->family[0])
             err = hec_lever_set_add(&set, row->name, &why);
     }
+    for (int i = 0; i < HEC_LEVERS_MAX && err == HEC_OK; i++) {
+        char knob[32];
+        snprintf(knob, sizeof knob, "knob.k%d=%d", i, i);
+        err = hec_lever_set_add(&set, knob, &why);
+    }
     assert_int_equal(err, HEC_ERR_USAGE);
-    assert_string_equal(why.text, "more than 16 levers");
-    assert_int_equal(set.count, 16);
+    assert_string_equal(why.text, "more than 24 levers");
+    assert_int_equal(set.count, 24);
     hec_lever_set_text(&set, text);
     assert_int_equal(strncmp(text, "channels_last,fused_optimizer,", 30), 0);
 }
@@ -66,6 +71,12 @@ TEST(test_sets) {
         {"threads=8x", "threads takes =N, not \"8x\""},
         {"attention=fast", "attention takes =flash|efficient|cudnn|math, not \"fast\""},
         {"attention=flash|efficient", "attention takes =flash|efficient|cudnn|math, not \"flash|efficient\""},
+        {"knob.batch=64,knob.batch=32", "knob.batch is there twice"},
+        {"knob.batch=", "knob batch as a lever takes a value of 1 to 23 bytes, not \"\""},
+        {"knob.batch=123456789012345678901234",
+         "knob batch as a lever takes a value of 1 to 23 bytes, not \"123456789012345678901234\""},
+        {"knob.batch",
+         "a knob is NAME=VALUE, with a name of at most 63 letters, digits, '_', '.' and '-', not \"batch\""},
     };
     char text[HEC_LEVERS_TEXT];
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -90,7 +101,7 @@ static const char *variable_of(const char *name) {
 static int apply(const char *levers, char **from) {
     struct hec_lever_set set = {.count = 0};
     assert_int_equal(hec_lever_set_add(&set, levers, &why), HEC_OK);
-    return hec_apply(&set, from, &applied, &why);
+    return hec_apply(&set, from, NULL, &applied, &why);
 }
 
 /* What to paste has the value that was proven; without one the name of the value stays. */
@@ -129,6 +140,32 @@ TEST(test_environment) {
     assert_string_equal(session.facts[7], "CUDA_MODULE_LOADING=LAZY");
     assert_null(session.facts[8]); /* tf32 says it itself */
     assert_null(session.placement);
+    hec_applied_free(&applied);
+}
+
+/* Knobs among levers: after those that are set anyway; the hooks are told of levers alone. */
+TEST(test_knobs) {
+    char *from[] = {"HEC_KNOBS=lr=0.1", NULL}, *none[] = {NULL}, code[64];
+    struct hec_session_options session = {.knobs = "steps=9"};
+    struct hec_lever_set set = {.count = 0};
+    assert_int_equal(apply("tf32,knob.batch=64,knob.lr=0.5", from), HEC_OK);
+    assert_string_equal(variable_of("HEC_LEVERS"), "tf32");
+    hec_apply_to(&applied, &session);
+    assert_string_equal(session.levers, "tf32,knob.batch=64,knob.lr=0.5");
+    assert_string_equal(session.knobs, "lr=0.1;batch=64;lr=0.5");
+    assert_null(session.facts[0]); /* what the program read says it */
+    hec_applied_free(&applied);
+    assert_int_equal(hec_lever_set_add(&set, "knob.a.b-c=x;y", &why), HEC_OK);
+    assert_int_equal(hec_apply(&set, none, "steps=9", &applied, &why), HEC_OK);
+    hec_apply_to(&applied, &session);
+    assert_string_equal(session.knobs, "steps=9;a.b-c=x\\;y");
+    hec_applied_free(&applied);
+    hec_lever_paste(&set.list[0], code, sizeof code);
+    assert_string_equal(code, "hec.knob(\"a.b-c\", \"x;y\")");
+    assert_int_equal(apply("tf32", from), HEC_OK);
+    session.knobs = "steps=9";
+    hec_apply_to(&applied, &session);
+    assert_string_equal(session.knobs, "steps=9");
     hec_applied_free(&applied);
 }
 
@@ -372,6 +409,131 @@ TEST(test_candidates) {
     device.readings.device.cuda_major = 6; /* Pascal has neither TF32 nor bf16 */
     hec_candidates_find(&run, &list);
     assert_false(has(&list, "tf32", "") || has(&list, "bf16_autocast", ""));
+}
+
+/* "256 512 | 64" : the values of a knob, upwards and downwards, each after the one before it. */
+static const char *values_of(const struct hec_candidates *list, const char *knob) {
+    static char text[256];
+    struct hec_search_plan plan;
+    uint32_t before = 0;
+    size_t length = 0;
+    text[0] = '\0';
+    hec_candidates_plan(list, &plan);
+    for (int i = 0; i < list->count; i++) {
+        const struct hec_lever_use *use = &list->list[i].use;
+        if (strcmp(use->knob, knob) != 0)
+            continue;
+        assert_true(plan.after[i] == 0 || plan.after[i] == before);
+        assert_true((plan.excludes[i] & before) == before);
+        assert_ptr_equal(use->row, hec_lever_knob());
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s%s", length ? " " : "",
+                                   length && !plan.after[i] ? "| " : "", use->value);
+        before = UINT32_C(1) << i;
+    }
+    return text;
+}
+
+static struct hec_knob_summary knob_of(const char *name, const char *value, bool whole, double least, double most) {
+    struct hec_knob_summary knob = {.ranged = least <= most, .whole = whole, .least = least, .most = most};
+    snprintf(knob.name, sizeof knob.name, "%s", name);
+    snprintf(knob.value, sizeof knob.value, "%s", value);
+    knob.fallback = strtod(value, NULL);
+    return knob;
+}
+
+TEST(test_values_of_knobs) {
+    static const struct {
+        const char *value, *ask; /* ask: NULL: none */
+        bool whole;
+        double least, most; /* NAN: the program gives no range */
+        const char *values;
+    } cases[] = {
+        {"128", NULL, true, 32, 512, "256 512 | 64 32"},
+        {"96", NULL, true, 32, 512, "192 384 | 48"},
+        {"5", NULL, true, 1, 8, "2 1"}, /* 10 is beyond; halves are cut to integers */
+        {"1", NULL, true, 1, 1e9, "2 4 8 16 32 64"},
+        {"0", NULL, true, 0, 8, "2 4 6 8"},
+        {"2", NULL, true, 1, 3, "3 | 1"},
+        {"-5", NULL, true, -10, 10, "0 5 10 | -10"},
+        {"0.1", NULL, false, 0.05, 0.8, "0.2 0.4 0.8 | 0.05"},
+        {"0.5", NULL, false, 0, 1, "0.75 1 | 0.25 0"},
+        {"128", "batch=64..1024", true, 32, 512, "256 512 | 64"}, /* within both */
+        {"128", "batch=32..512", false, NAN, NAN, "256 512 | 64 32"},
+        {"128", "batch=256..600", false, NAN, NAN, "256 342 428 514 600"},
+        {"128", "batch=8..32", false, NAN, NAN, "32 16 8"},
+        {"1", "batch=0.5..4", false, NAN, NAN, "2 4 | 0.5"},
+        {"128", NULL, true, NAN, NAN, ""},
+        {"128", NULL, true, 128, 128, ""},
+        {"fast", NULL, true, 1, 8, ""},
+        {"64.5", NULL, false, 64, 65, "64.75 65 | 64.25 64"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_summary run = {.knob_count = 1};
+        struct hec_candidates list = {.count = 0};
+        struct hec_knob_ask ask;
+        run.knobs[0] = knob_of("batch", cases[i].value, cases[i].whole, cases[i].least, cases[i].most);
+        if (cases[i].ask)
+            assert_int_equal(hec_knob_ask(cases[i].ask, &ask, &why), HEC_OK);
+        assert_int_equal(hec_candidates_add_knobs(&run, &ask, cases[i].ask != NULL, !cases[i].ask, &list, &why),
+                         HEC_OK);
+        assert_string_equal(values_of(&list, "batch"), cases[i].values);
+    }
+}
+
+TEST(test_knobs_beside_levers) {
+    struct hec_summary run = {.knob_count = 3, .blocks.unit = "sample"};
+    struct hec_candidates list = {.count = 0};
+    struct hec_lever_set set = {.count = 0};
+    struct hec_knob_ask ask;
+    char words[HEC_LEVERS_TEXT];
+    run.knobs[0] = knob_of("batch", "128", true, 32, 512);
+    run.knobs[1] = knob_of("workers", "2", true, 0, 8);
+    run.knobs[2] = knob_of("lr", "0.1", false, NAN, NAN);
+    assert_int_equal(hec_lever_set_add(&set, "tf32,knob.lr=0.2", &why), HEC_OK);
+    hec_candidates_of(&set, &list);
+    assert_int_equal(hec_candidates_add_knobs(&run, NULL, 0, true, &list, &why), HEC_OK);
+    assert_string_equal(values_of(&list, "batch"), "256 512 | 64 32");
+    assert_string_equal(values_of(&list, "workers"), "4 6 8 | 0");
+    hec_candidates_words(&list, &set, words);
+    assert_string_equal(words, "tf32, knob lr=0.2 (was 0.1)");
+    assert_true(hec_candidates_units(&run));
+    strcpy(run.blocks.unit, "step");
+    assert_false(hec_candidates_units(&run));
+    strcpy(run.knobs[1].name, "a b,c"); /* which HEC_KNOBS does not set */
+    list.count = 0;
+    assert_int_equal(hec_candidates_add_knobs(&run, NULL, 0, true, &list, &why), HEC_OK);
+    assert_string_equal(values_of(&list, "a b,c"), "");
+    run.knobs[0].changed = true; /* nobody knows which one counts */
+    list.count = 0;
+    assert_int_equal(hec_candidates_add_knobs(&run, NULL, 0, true, &list, &why), HEC_OK);
+    assert_string_equal(values_of(&list, "batch"), "");
+    static const char *const wrong[][2] = {
+        {"", "\"\" is no name of a knob"},
+        {"=1..2", "\"=1..2\" is no name of a knob"},
+        {"b=64", "\"b=64\" is no NAME=LEAST..MOST; the variable HEC_KNOBS sets a knob for all trials"},
+        {"b=8..8", NULL},
+        {"b=9..8", NULL},
+        {"b=1..x", NULL},
+        {"b=..8", NULL},
+        {"b=1..8*2", NULL},
+        {"b=nan..8", NULL},
+        {"b=1..inf", NULL},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(hec_knob_ask(wrong[i][0], &ask, &why), HEC_ERR_USAGE);
+        if (wrong[i][1])
+            assert_string_equal(why.text, wrong[i][1]);
+    }
+    static const char *const cannot[][2] = {
+        {"depth=1..8", "the command read no knob \"depth\""},
+        {"lr", "knob lr: the program gives no range: -k lr=LEAST..MOST does"},
+        {"batch=1024..2048", "knob batch: no value of its range is in the one that is asked for"},
+    };
+    for (size_t i = 0; i < sizeof cannot / sizeof cannot[0]; i++) {
+        assert_int_equal(hec_knob_ask(cannot[i][0], &ask, &why), HEC_OK);
+        assert_int_equal(hec_candidates_add_knobs(&run, &ask, 1, false, &list, &why), HEC_ERR_UNSUPPORTED);
+        assert_string_equal(why.text, cannot[i][1]);
+    }
 }
 
 /* Levers of a framework that the program has not: that there are some is said. */

@@ -147,6 +147,60 @@ TEST(test_what_costs_too_much_is_not_asked_again) {
     }
 }
 
+/* Values of one parameter: 256, 512, 1024 upwards from what is in use, 64 and 32 downwards, and a lever beside them. */
+static struct hec_search_plan knob_plan(void) {
+    struct hec_search_plan plan = {.candidates = 6, .slowdown_most = 0.05, .after = {0, 1 << 0, 1 << 1, 0, 1 << 3, 0}};
+    for (int c = 0; c < 5; c++)
+        plan.excludes[c] = 0x1fu & ~(1u << c);
+    return plan;
+}
+
+static int asked(uint32_t set) {
+    int times = 0;
+    for (int i = 0; i < count; i++)
+        times += trials[i].set == set;
+    return times;
+}
+
+TEST(test_the_better_direction_goes_on_while_it_helps) {
+    static const struct {
+        double factor[5];
+        uint32_t best, never; /* bits of what is not tried at all */
+    } cases[] = {
+        {{0.8, 0.7, 0.9, 1.2, 1.4}, 1 << 1, 1 << 4},  /* up to 512 */
+        {{0.8, 0.7, 0.6, 1.2, 1.4}, 1 << 2, 1 << 4},  /* to the end */
+        {{1.1, 0.5, 0.5, 0.9, 0.8}, 1 << 4, 6},       /* down: beyond what did not help nothing is looked for */
+        {{1.05, 0.5, 0.5, 1.05, 0.5}, 0, 6 | 1 << 4}, /* neither */
+    };
+    struct hec_search_plan plan = knob_plan();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w = make(6);
+        w.noise = 0;
+        memcpy(w.factor, cases[i].factor, sizeof cases[i].factor);
+        w.factor[5] = 1.02;
+        assert_int_equal(search(&w, &plan), cases[i].best);
+        for (int k = 0; k < count; k++) {
+            assert_false(trials[k].set & cases[i].never);
+            assert_true(__builtin_popcount(trials[k].set & 0x1f) <= 1);
+        }
+        w.factor[5] = 0.9; /* with a lever that helps, both; what was passed is not asked again beside it */
+        assert_int_equal(search(&w, &plan), cases[i].best | 1 << 5);
+        if (i == 0)
+            assert_int_equal(asked(1 << 0 | 1 << 5), 0);
+    }
+}
+
+TEST(test_beyond_a_value_that_fails_nothing_is_tried) {
+    struct hec_search_plan plan = knob_plan();
+    struct world w = make(6);
+    w.noise = 0;
+    w.factor[0] = 0.8, w.factor[1] = 0.7, w.factor[2] = 0.6;
+    w.failing = 1 << 1;
+    assert_int_equal(search(&w, &plan), 1);
+    for (int i = 0; i < count; i++)
+        assert_false(trials[i].set & 1 << 2);
+}
+
 TEST(test_base_comes_again) {
     struct hec_search_plan plan = {.candidates = 10, .slowdown_most = 0.05};
     struct world w = make(10);

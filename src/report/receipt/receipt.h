@@ -7,7 +7,7 @@
 
 #define HEC_RECEIPT_SCHEMA "hec.receipt/1"
 #define HEC_RECEIPT_TRIALS_MOST 4096
-#define HEC_RECEIPT_LEVERS 512
+#define HEC_RECEIPT_LEVERS 1536
 #define HEC_RECEIPT_TRIED 400
 #define HEC_RECEIPT_EFFECT                                                                                             \
     "levers_in_effect" /* a fact: of levers of B that acted, what they say of themselves in the first trial */

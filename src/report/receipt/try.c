@@ -87,8 +87,7 @@ static void put_keep(struct hec_page *page, const struct hec_try_report *report)
         hec_page_row(page, 0, "Keep it", HEC_TONE_PLAIN, "%s, or in the program itself:", hec_buf_text(&line));
     hec_buf_free(&line);
     for (int i = 0; i < report->keep_count; i++) {
-        hec_page_row(page, 2, "", HEC_TONE_DIM, "%s%s%s", report->keep[i].lever, report->keep[i].value[0] ? "=" : "",
-                     report->keep[i].value);
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "%s", report->keep[i].words);
         hec_page_code(page, 4, report->keep[i].code);
     }
 }

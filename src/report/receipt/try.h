@@ -5,8 +5,8 @@
 #include "report/receipt/receipt.h"
 
 struct hec_try_keep {
-    const char *lever, *value; /* "" where it has none */
-    char code[512];            /* what to paste */
+    char words[192]; /* "loader_workers=8", "knob batch=256 (was 128)" */
+    char code[512];  /* what to paste */
 };
 
 struct hec_try_report {
@@ -20,7 +20,7 @@ struct hec_try_report {
     double slowdown_most;              /* 0.05: units of work a second may fall by so much */
     double search_s, budget_s;         /* of the search at most; of all */
     bool of_device;                    /* power or clocks are among what is kept */
-    struct hec_try_keep keep[16];
+    struct hec_try_keep keep[24];
     int keep_count;
 };
 
