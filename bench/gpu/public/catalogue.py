@@ -12,10 +12,16 @@ REPOSITORIES = {
     "HeCBench": ("zjin-lcf/HeCBench", "f27000a5188f8ac79bd43fc95a1b3f890c18823d"),
     "char-rnn": ("karpathy/char-rnn", "6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e"),
     "LLMs-from-scratch": ("rasbt/LLMs-from-scratch", "28c65cdfbc3338e2e040016eea4b7fdf556e4d57"),
+    "makemore": ("karpathy/makemore", "988aa59e4d8fefa526d06f3b453ad116258398d4"),
+    "ng-video-lecture": ("karpathy/ng-video-lecture", "52201428ed7b46804849dea0b3ccf0de9df1a5c3"),
+    "PyTorch-GAN": ("eriklindernoren/PyTorch-GAN", "36d3c77e5ff20ebe0aeefd322326a134a279b93e"),
+    "minDiffusion": ("cloneofsimo/minDiffusion", "00a3c8066d25a34d3d472ef6c87c7b6b238ea444"),
+    "pytorch-image-models": ("huggingface/pytorch-image-models", "aa4b5850c1543fa488abf260f18390eda46cf85d"),
 }
 # What is taken of each; the rest is not needed and can be large.
 PARTS = {
     "examples": ["imagenet", "dcgan", "mnist", "vae", "word_language_model", "distributed/ddp-tutorial-series", "distributed/FSDP2",
+                 "mnist_rnn", "siamese_network",
                  ":(exclude)word_language_model/data/wikitext-2/train.txt"],  # 10 MB; data.py takes the validation text ten times for it
     "minGPT": ["mingpt", "projects"],
     "nanoGPT": [".", ":(exclude)assets"],
@@ -23,13 +29,20 @@ PARTS = {
     "HeCBench": [f"src/{name}-cuda" for name in ("nbody", "fft", "lulesh", "jacobi", "blas-gemm", "stencil3d")],
     "char-rnn": ["data/tinyshakespeare/input.txt"],
     "LLMs-from-scratch": ["ch05/10_llm-training-speed"],
+    "makemore": ["makemore.py", "names.txt"],
+    "ng-video-lecture": ["gpt.py", "input.txt"],
+    "PyTorch-GAN": ["implementations/gan", "implementations/pix2pix"],
+    "minDiffusion": ["superminddpm.py"],
+    "pytorch-image-models": ["benchmark.py", "timm"],
 }
 
 # folder: where it runs, below the gathered sources. command: {python} and {gathered} are filled in. before: run first, not
-# observed. seconds: after so many it gets an interrupt, as from a keyboard. kind: what it is, for the table.
-Program = collections.namedtuple("Program", "folder command before gpus seconds kind", defaults=(None, 1, 60, "PyTorch training"))
+# observed. seconds: after so many it gets an interrupt, as from a keyboard. kind: what it is, for the table. group: "search" of those
+# that bench/gpu/public/search compares searches by.
+Program = collections.namedtuple("Program", "folder command before gpus seconds kind group", defaults=(None, 1, 60, "PyTorch training", ""))
 
 CUDA = "make -s ARCH=sm_{capability} program=main"
+LINK_MNIST = "mkdir -p {folder} && ln -sfn {{gathered}}/examples/data/MNIST {folder}/MNIST"
 PROGRAMS = {
     "imagenet_fake": Program("examples/imagenet", "{python} main.py --dummy -a resnet50 --epochs 1 --gpu 0", seconds=40),
     "imagenet_jpeg": Program("examples/imagenet", "{python} main.py {gathered}/data/jpeg -a resnet18 --epochs 3 --gpu 0"),
@@ -72,6 +85,18 @@ PROGRAMS = {
     "gpt_ddp": Program("LLMs-from-scratch/ch05/10_llm-training-speed",
                        "{python} -m torch.distributed.run --standalone --nproc-per-node=2 02_opt_multi_gpu_ddp.py",
                        "cp {gathered}/char-rnn/data/tinyshakespeare/input.txt middlemarch.txt", gpus=2, seconds=100),  # no download
+    "makemore_gru": Program("makemore", "{python} makemore.py --type gru --device cuda", kind="RNN, a cell a character", group="search"),
+    "lecture_gpt": Program("ng-video-lecture", "{python} gpt.py", kind="transformer", group="search"),
+    "siamese": Program("examples/siamese_network", "{python} main.py --epochs 200", kind="CNN, pairs of one worker", group="search"),
+    "mnist_rnn": Program("examples/mnist_rnn", "{python} main.py --accel --epochs 200", kind="LSTM, one worker", group="search"),
+    "mlp_gan": Program("PyTorch-GAN/implementations/gan", "{python} gan.py", LINK_MNIST.format(folder="../../data/mnist"),
+                       kind="GAN of small MLPs, no worker", group="search"),
+    "pix2pix": Program("PyTorch-GAN/implementations/pix2pix", "{python} pix2pix.py --dataset_name facades", kind="U-Net", group="search"),
+    "minddpm": Program("minDiffusion", "{python} superminddpm.py", "mkdir -p contents && " + LINK_MNIST.format(folder="data"),
+                       kind="diffusion, a CNN", group="search"),
+    # bf16 and fused attention already: little should be left to save
+    "timm_vit": Program("pytorch-image-models", "{python} benchmark.py --bench inference --model vit_base_patch16_224 --amp "
+                        "--amp-dtype bfloat16 --num-bench-iter 1000000", kind="inference in bf16", group="search"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The data that the public programs read: noise in the formats of MNIST and of a folder of JPEGs, which has the size and the cost
+"""The data that the public programs read: noise in the formats of MNIST and of folders of JPEGs, which has the size and the cost
 of the real thing, though no model learns anything from it; a GPT-2 of untrained weights, whose tokens are bytes; and bytes in place of
 the tokens of tiktoken."""
 import gzip
@@ -11,6 +11,7 @@ import numpy
 from PIL import Image
 
 IMAGES = {"train": 60000, "t10k": 10000}
+FACADES = {"train": 400, "test": 106, "val": 100}  # as many as the real ones
 PICTURES = {"train": (10, 4000), "val": (10, 20)}  # classes, of each: an epoch is to be long beside the start of its workers
 JAX = pathlib.Path("/tmp/jax_example_data")  # where jax/examples/datasets.py looks
 
@@ -30,18 +31,33 @@ def mnist(raw):
             (JAX / f"{file}.gz").write_bytes(gzip.compress(data, 1))
 
 
-def pictures(folder):
-    """JPEGs of 500 x 375 for torchvision's ImageFolder, of smooth noise: plain noise would be ten times a photo's size."""
-    draw = numpy.random.default_rng(1)
+def photos(folder, seed, size):
+    """40 JPEGs of smooth noise: plain noise would be ten times a photo's size."""
+    draw = numpy.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    small = [Image.fromarray(draw.integers(0, 256, (24, 32, 3), numpy.uint8)) for _ in range(40)]
-    for n, picture in enumerate(small):
-        picture.resize((500, 375), Image.BICUBIC).save(folder / f".{n}.jpg", quality=90)
+    for n in range(40):
+        picture = Image.fromarray(draw.integers(0, 256, (24, 32, 3), numpy.uint8))
+        picture.resize(size, Image.BICUBIC).save(folder / f".{n}.jpg", quality=90)
+    return [folder / f".{n}.jpg" for n in range(40)]
+
+
+def pictures(folder):
+    """JPEGs of 500 x 375 for torchvision's ImageFolder."""
+    shown = photos(folder, 1, (500, 375))
     for part, (classes, each) in PICTURES.items():
         for c in range(classes):
             (folder / part / f"class{c}").mkdir(parents=True, exist_ok=True)
             for i in range(each):
-                (folder / part / f"class{c}" / f"{i}.jpg").hardlink_to(folder / f".{(c + i) % len(small)}.jpg")
+                (folder / part / f"class{c}" / f"{i}.jpg").hardlink_to(shown[(c + i) % len(shown)])
+
+
+def facades(folder):
+    """Pairs of pictures for pix2pix: the two halves of JPEGs of 512 x 256."""
+    shown = photos(folder, 2, (512, 256))
+    for part, count in FACADES.items():
+        (folder / part).mkdir(exist_ok=True)
+        for i in range(count):
+            (folder / part / f"{i}.jpg").hardlink_to(shown[i % len(shown)])
 
 
 def language_model(folder, text):
@@ -79,9 +95,12 @@ def get_encoding(name):
 
 def make(gathered, names):
     """For these programs (catalogue.py), below the gathered sources."""
-    if not (gathered / "data/jpeg").exists():
+    if not (gathered / "examples/data/MNIST").exists():
         mnist(gathered / "examples/data/MNIST/raw")
+    if "imagenet_jpeg" in names and not (gathered / "data/jpeg").exists():
         pictures(gathered / "data/jpeg")
+    if "pix2pix" in names and not (gathered / "PyTorch-GAN/data/facades").exists():
+        facades(gathered / "PyTorch-GAN/data/facades")
     words = gathered / "examples/word_language_model/data/wikitext-2"
     if (words / "valid.txt").exists() and not (words / "train.txt").exists():
         (words / "train.txt").write_text(10 * (words / "valid.txt").read_text())  # an epoch as long as with the real one
