@@ -196,9 +196,9 @@ static double search_s(const struct try *t, int levers) {
                                         : (levers + 1) * trial_s(t, SEARCH_S);
 }
 
-/* Of the proof, where what the search saw is large: two pairs show it. NAN: not known. */
+/* Of the proof, where what the search saw is large: two pairs of short trials show it. NAN: not known. */
 static double proof_least_s(const struct try *t) {
-    return 2 * HEC_SEQUENTIAL_EXPECTED_LEAST * trial_s(t, PROOF_S);
+    return 2 * HEC_SEQUENTIAL_EXPECTED_LEAST * trial_s(t, SEARCH_S);
 }
 
 /* From the start to the end, with so many levers. */
