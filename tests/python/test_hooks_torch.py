@@ -483,6 +483,80 @@ def test_exports_traces_and_copies_are_the_same(observe, torch_python):
     assert observe.last.stdout.startswith("False") and "\nTrue\n" in observe.last.stdout
 
 
+TRANSFORMS = """
+    import copy, torch, warnings
+    from torch.overrides import TorchFunctionMode
+    warnings.simplefilter("ignore")
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(8, 8)
+        def forward(self, x):
+            return torch.relu(self.linear(x)) + x
+    class Takes(Block):
+        def forward(self, other, x):
+            return super().forward(x)
+    class Seen(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            log.append(function.__name__)
+            return super().__torch_function__(function, types, args, kwargs or {})
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            log.append(function.__name__)
+            return function(*args, **(kwargs or {}))
+    class Answers:
+        def __getattr__(self, name):
+            log.append(name)
+            return lambda *args, **kwargs: self
+    def quantized():
+        from torch.ao.quantization import get_default_qconfig_mapping
+        from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx
+        return convert_fx(prepare_fx(copy.deepcopy(model).eval(), get_default_qconfig_mapping("fbgemm"), (x,))).code
+    def in_mode():
+        with Mode():
+            model(x).sum().backward()
+    def attempt(what):
+        global log
+        log = []
+        try:
+            print(calls, what(), log)
+        except Exception as error:
+            print(calls, type(error).__name__, log)
+    for calls in range(4):
+        torch.manual_seed(calls)
+        model, takes, x = torch.nn.Sequential(Block(), Block(), torch.nn.Dropout(0.0)), Takes(), torch.randn(2, 8)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(calls and 4 ** calls):
+            model(x).sum().backward()
+            if calls == 3:
+                optimizer.step()
+        attempt(lambda: [node.kind() for node in torch.jit.trace(model.eval(), x).inlined_graph.nodes()])
+        attempt(lambda: torch.fx.symbolic_trace(model.train()).code)
+        attempt(lambda: torch.fx.symbolic_trace(model[0])(x).sum())
+        attempt(quantized)
+        attempt(in_mode)
+        attempt(lambda: model(x.as_subclass(Seen)).shape)
+        attempt(lambda: [takes(Answers(), x).shape for _ in range(3)])
+        if hasattr(torch, "func"):
+            attempt(lambda: torch.func.vmap(model[0])(x[:, None]).sum())
+            attempt(lambda: torch.func.jacrev(model)(x).shape)
+        if hasattr(torch, "export") and hasattr(torch.export, "export"):
+            attempt(lambda: len(list(torch.export.export(model, (x,)).graph.nodes)))
+"""
+
+
+@pytest.mark.parametrize("noted", (False, True))
+def test_what_looks_at_a_program_finds_it_as_without_hooks(observe, torch_python, noted):
+    """Whatever makes another program of it, or looks at each operation: to look at a tensor, or to ask an object that answers to any name,
+    would be a part of the program then."""
+    python, _ = torch_python
+    program = NOTED * noted + TRANSFORMS
+    bare = subprocess.run([python, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
+    observe.one(python, program)
+    assert observe.last.stdout == bare.stdout and "Error" not in bare.stdout
+
+
 def test_pause_leaves_nothing(observe, torch_python):
     python, version = torch_python
     done = observe.start(

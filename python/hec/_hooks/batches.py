@@ -18,8 +18,9 @@ def install() -> None:
 
 
 def _shaped(value: Any) -> Optional[int]:
-    """The first dimension of a tensor or an array; None for anything else, and for scalars."""
-    shape = getattr(value, "shape", None)
+    """The first dimension of a tensor or an array; None for anything else, and for scalars. An object that answers to any name, as what
+    torch.fx traces with, is not asked: it would take that for a part of the program."""
+    shape = getattr(value, "shape", None) if hasattr(type(value), "shape") else None
     return int(shape[0]) if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else None
 
 
@@ -31,7 +32,7 @@ def first_dimension(value: Any, depth: int = 0) -> Optional[int]:
         return None
     if isinstance(value, (list, tuple)):
         items: Any = value[:_ITEMS_MAX]
-    elif isinstance(value, dict) or (hasattr(value, "keys") and hasattr(value, "values")):
+    elif isinstance(value, dict) or (hasattr(type(value), "keys") and hasattr(type(value), "values")):
         items = list(value.values())[:_ITEMS_MAX]
     else:
         return _shaped(value)

@@ -204,8 +204,8 @@ def in_mode() -> bool:
     return length is not None and length() > 0
 
 
-def is_compiling() -> bool:
-    """Replaced where PyTorch has such a flag: True while torch.compile traces through a wrapper."""
+def is_traced() -> bool:
+    """Until PyTorch is there: find_is_traced."""
     return False
 
 
@@ -215,12 +215,18 @@ def compiling_flag() -> Any:
     return compiler if hasattr(compiler, "_is_compiling_flag") else None
 
 
-def find_is_compiling() -> Callable[[], bool]:
-    """Reads the flag without the two calls around it."""
-    compiler = sys.modules.get("torch.compiler")
+def find_tracing_state() -> "Callable[[], Any]":
+    """What torch.jit.trace keeps while it traces: whoever looks at a tensor then is in the graph. None: it does not."""
+    return getattr(torch._C, "_get_tracing_state", lambda: None)
+
+
+def find_is_traced() -> "Callable[[], bool]":
+    """Whether torch.compile or torch.jit.trace traces what is called. Reads PyTorch's flag without the two calls around it."""
+    compiler, tracing_state = sys.modules.get("torch.compiler"), find_tracing_state()
     if compiling_flag() is not None:
-        return lambda: compiler._is_compiling_flag  # type: ignore[union-attr]
-    return getattr(compiler, "is_compiling", is_compiling)
+        return lambda: compiler._is_compiling_flag or tracing_state() is not None  # type: ignore[union-attr]
+    compiling = getattr(compiler, "is_compiling", is_traced)
+    return lambda: compiling() or tracing_state() is not None
 
 
 def keep_from_compiling(package: str = _package) -> None:

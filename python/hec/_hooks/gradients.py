@@ -16,7 +16,7 @@ PARTS = 16  # src/prove/quality.h has the same number
 _norms = values.Values([b"gradient_norm"])
 _parts = values.Values([b"gradient_norm/%d" % part for part in range(PARTS)])
 _steps = 0
-_is_compiling = core.is_compiling
+_is_traced = core.is_traced
 
 
 def _norms_of(optimizer: Any) -> "Optional[Any]":
@@ -59,7 +59,7 @@ def _stepped(optimizer: Any) -> None:
         return
     try:
         t_ns = core.now_ns()
-        if not _is_compiling():
+        if not _is_traced():
             _take(optimizer, t_ns)
         for kept in (_norms, _parts):
             kept.flush(t_ns)
@@ -69,8 +69,8 @@ def _stepped(optimizer: Any) -> None:
 
 
 def install() -> None:
-    global _is_compiling
-    _is_compiling = core.find_is_compiling()
+    global _is_traced
+    _is_traced = core.find_is_traced()
     if values.ALL and _stepped not in optimizers.afters:
         optimizers.around_steps(None, _stepped)
 

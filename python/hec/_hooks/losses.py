@@ -71,7 +71,7 @@ def _make_backward(inner: Any) -> Any:
                 except Exception as error:
                     core.failed(NAME, error)
             return result
-        if _is_compiling():
+        if _is_traced():
             return inner(tensors, *args, **kwargs)
         try:
             _note(tensors)
@@ -101,7 +101,7 @@ def _make_scale(inner: Any) -> Any:
     return scale
 
 
-_is_compiling = core.is_compiling
+_is_traced = core.is_traced
 _flag: Any = None  # as in modules.py
 
 
@@ -118,8 +118,8 @@ _patched = core.Patches(_patches)
 
 
 def install() -> None:
-    global _is_compiling, _flag
-    _is_compiling, _flag = core.find_is_compiling(), core.compiling_flag()
+    global _is_traced, _flag
+    _is_traced, _flag = core.find_is_traced(), core.compiling_flag()
     _patched.install()
 
 

@@ -45,8 +45,9 @@ arounds: "list[Callable[[Any, Callable[[tuple, dict], Any], tuple, dict], Any]]"
 before_call: "Optional[Callable[[Any, Any, tuple, dict], None]]" = None
 
 _local = threading.local()  # .inside: an outermost module is being called
-_is_compiling: Callable[[], bool] = core.is_compiling
+_is_traced: Callable[[], bool] = core.is_traced
 _flag: Any = None  # has `_is_compiling_flag`, which PyTorch itself reads; None: this PyTorch has none, and no call is noted
+_tracing_state: Callable[[], Any] = lambda: None
 _is_grad_enabled: Callable[[], bool] = lambda: True
 _thread = 0  # calls of this one are noted (later.py), where they are as those before: that of the first
 _noting = False  # it is in such a call
@@ -91,6 +92,7 @@ class RootCall:
             and not _flag._is_compiling_flag
             and get_ident() == _thread
             and _is_grad_enabled() == self.grad
+            and _tracing_state() is None
         ):
             self.left = left
             start_ns = monotonic_ns()
@@ -109,7 +111,7 @@ class RootCall:
             except Exception as error:
                 core.failed(NAME, error)
             return result
-        if _is_compiling():
+        if _is_traced():
             return (self.compiled or self.ref()._call_impl)(*args, **kwargs)
         if not isinstance(module, _Module):
             module = self.ref()
@@ -236,7 +238,7 @@ def _size_of(root: RootCall, size: Optional[int]) -> Optional[int]:
 def _search(self: Any, *args: Any, **kwargs: Any) -> Any:
     """In the place of the class, while searching."""
     found = None
-    if not _is_compiling():
+    if not _is_traced():
         try:
             if _is_inside():
                 _count_inner()
@@ -406,12 +408,12 @@ def _jit_ignores() -> Any:
 
 
 def install() -> None:
-    global _is_compiling, _flag, _is_grad_enabled, _Module
+    global _is_traced, _flag, _tracing_state, _is_grad_enabled, _Module
     _Module, _is_grad_enabled = core.torch.nn.Module, core.torch.is_grad_enabled
     if not hasattr(_Module, PLACE):
         return
     batches.install()
-    _is_compiling, _flag = core.find_is_compiling(), core.compiling_flag()
+    _is_traced, _flag, _tracing_state = core.find_is_traced(), core.compiling_flag(), core.find_tracing_state()
     _patched.install()
     _jit_ignores().append(PLACE)
     for root in list(_roots):

@@ -208,7 +208,8 @@ def _look_after() -> None:
 def given(module: Any, args: tuple) -> None:
     """A module in an outermost one is called, while those are looked for."""
     if args and len(_inputs) < INPUTS_MAX and isinstance(args[0], core.torch.Tensor) and core.torch.is_grad_enabled():
-        _inputs[id(module)] = _bytes(args[0])
+        with core.torch._C.DisableTorchFunction():  # a mode of the program, or the tensor's class, does not see us look
+            _inputs[id(module)] = _bytes(args[0])
 
 
 def stepped(optimizer: Any) -> None:
@@ -227,7 +228,8 @@ def stepped(optimizer: Any) -> None:
 def _tell() -> None:
     optimizers = _living()
     if _steps in (FIRST, SETTLED):
-        _tell_sizes(optimizers)
+        with core.torch._C.DisableTorchFunction():
+            _tell_sizes(optimizers)
     if _steps == SETTLED:
         _inputs.clear()
     _tell_memory(optimizers)
