@@ -226,7 +226,7 @@ struct hec_search_step hec_search_next(const struct hec_search_plan *plan, const
             int blocks = known(trials, count, with);
             bool base = false;
             if (!blocks || (blocks < HEC_SEARCH_BLOCKS && seems_better(plan, trials, count, set, with, &base)))
-                return base ? (struct hec_search_step){.set = 0} : try_set(plan, trials, count, with);
+                return try_set(plan, trials, count, base ? 0 : with);
             if (is_out(plan, trials, count, set, with))
                 out |= UINT32_C(1) << c;
             else if (effect_of(plan, trials, count, with) <
