@@ -505,6 +505,13 @@ TRANSFORMS = """
         def __torch_function__(self, function, types, args=(), kwargs=None):
             log.append(function.__name__)
             return function(*args, **(kwargs or {}))
+    class Proxy(torch.fx.Proxy):  # as that of transformers, whose class has what a tensor has
+        shape = property(lambda self: self.size())
+        def values(self):
+            return [self.detach()]
+    class Tracer(torch.fx.Tracer):
+        def proxy(self, node):
+            return Proxy(node, self)
     class Answers:
         def __getattr__(self, name):
             log.append(name)
@@ -534,6 +541,7 @@ TRANSFORMS = """
         attempt(lambda: [node.kind() for node in torch.jit.trace(model.eval(), x).inlined_graph.nodes()])
         attempt(lambda: torch.fx.symbolic_trace(model.train()).code)
         attempt(lambda: torch.fx.symbolic_trace(model[0])(x).sum())
+        attempt(lambda: Tracer().trace(model))
         attempt(quantized)
         attempt(in_mode)
         attempt(lambda: model(x.as_subclass(Seen)).shape)

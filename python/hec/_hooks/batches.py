@@ -1,10 +1,12 @@
 """How many samples are in a batch, by its shape only: nothing is read from a device."""
 
+import sys
 from typing import Any, Callable, Optional
 
 from . import core
 
 _Tensor: Any = None
+_Proxy: Any = ()  # what torch.fx traces with: it takes each question for a call of the program
 _modes: Callable[[], int] = lambda: 1  # how many modes of the program are active; 1 where nobody knows
 
 _ITEMS_MAX = 8
@@ -12,14 +14,15 @@ _DEPTH_MAX = 4
 
 
 def install() -> None:
-    global _Tensor, _modes
+    global _Tensor, _Proxy, _modes
     _Tensor = core.torch.Tensor
+    _Proxy = getattr(sys.modules.get("torch.fx"), "Proxy", ())
     _modes = getattr(core.torch._C, "_len_torch_function_stack", _modes)
 
 
 def _shaped(value: Any) -> Optional[int]:
-    """The first dimension of a tensor or an array; None for anything else, and for scalars. An object that answers to any name, as what
-    torch.fx traces with, is not asked: it would take that for a part of the program."""
+    """The first dimension of a tensor or an array; None for anything else, and for scalars. An object that answers to any name
+    is not asked: only what its type has."""
     shape = getattr(value, "shape", None) if hasattr(type(value), "shape") else None
     return int(shape[0]) if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else None
 
@@ -28,7 +31,7 @@ def first_dimension(value: Any, depth: int = 0) -> Optional[int]:
     """Of the first tensor found in nested lists, tuples and dicts."""
     if isinstance(value, core.torch.Tensor):
         return _shaped(value)
-    if depth == _DEPTH_MAX or isinstance(value, (str, bytes)):
+    if depth == _DEPTH_MAX or isinstance(value, (str, bytes)) or isinstance(value, _Proxy):
         return None
     if isinstance(value, (list, tuple)):
         items: Any = value[:_ITEMS_MAX]
