@@ -12,10 +12,9 @@
 #define LIVE_SHARE 0.7   /* of the search's time, where what mostly saves most needs processes of its own */
 #define LIVE_GRACE 0.3   /* more, for a block that has begun when that time ends, and its compiler */
 #define LIVE_LEAST 2     /* levers: one alone is as soon tried */
-#define PASSES_LEAST                                                                                                   \
-    1.5          /* of a step: fewer are one, beside losses of what came before the first step or after the last */
-#define AMPERE 8 /* the first compute capability with TF32 and bf16 */
-#define LEVERS_MOST 16 /* candidates, beside values of knobs */
+#define PASSES_LEAST 1.5 /* of a step: fewer are one, beside losses from before the first step and after the last */
+#define AMPERE 8         /* the first compute capability with TF32 and bf16 */
+#define LEVERS_MOST 16   /* candidates, beside values of knobs */
 
 _Static_assert(LEVERS_MOST + HEC_SEARCH_KNOBS <= HEC_LEVERS_MAX, "a set holds them all");
 

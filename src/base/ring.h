@@ -88,7 +88,7 @@ union hec_ring_knob_value {
 };
 
 /* The program says within which values a knob may be set. Where that is no range (least over most, the fallback outside, a nan) it is
- * told all the same, and nothing follows from it. */
+ * recorded all the same, and nothing follows from it. */
 struct hec_ring_knob_range {
     uint32_t name;
     uint32_t type;

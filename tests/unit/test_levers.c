@@ -143,7 +143,7 @@ TEST(test_environment) {
     hec_applied_free(&applied);
 }
 
-/* Knobs among levers: after those that are set anyway; the hooks are told of levers alone. */
+/* Knobs among levers: after those that are set anyway; the hooks get levers alone. */
 TEST(test_knobs) {
     char *from[] = {"HEC_KNOBS=lr=0.1", NULL}, *none[] = {NULL}, code[64];
     struct hec_session_options session = {.knobs = "steps=9"};

@@ -1,4 +1,4 @@
-"""Modules that a program may import later: somebody is told once each of them has run."""
+"""Modules that a program may import later: calls a function once such a module has run."""
 
 import sys
 from importlib.machinery import ModuleSpec
@@ -81,7 +81,7 @@ def after(name: str, do: "Callable[[Any], None]") -> None:
 
 
 def leave(do: "Callable[[Any], None]") -> None:
-    """It is told of nothing any more."""
+    """It is not called any more."""
     for name in list(_waiting):
         _waiting[name] = [other for other in _waiting[name] if other != do]
         if not _waiting[name]:

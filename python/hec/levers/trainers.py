@@ -236,8 +236,8 @@ class Trainers:
         self.tally.close()
         for patch in reversed(self.patches):
             patch.remove()
-        for told in (self._take_transformers, self._take_lightning):
-            imports.leave(told)
+        for waiting in (self._take_transformers, self._take_lightning):
+            imports.leave(waiting)
         self.patches.clear()
 
     def _patch(self, owner: Any, name: str, make: "Callable[[Any], Any]") -> None:
