@@ -14,7 +14,7 @@
 
 #include "base/ring.h"
 
-#define HEC_TRACE_ABI 4u
+#define HEC_TRACE_ABI 5u
 
 /* The environment of the observed command. */
 #define HEC_TRACE_ENV_SOCKET "HEC_TRACE_SOCKET"     /* where the tracer hands its ring over */
@@ -51,6 +51,7 @@ enum hec_trace_kind {
     HEC_TRACE_WINDOW,                         /* window: all device activity was traced from t_ns for duration_ns */
     HEC_TRACE_COUNTS,                         /* counts: totals so far, about once a second and at the end */
     HEC_TRACE_HOLDER,                         /* holder: another tool has CUPTI from t_ns on, or has left it */
+    HEC_TRACE_REST,                           /* rest: no calls were recorded from t_ns for duration_ns */
     HEC_TRACE_LIMIT
 };
 
@@ -204,6 +205,12 @@ struct hec_trace_window {
     uint32_t reserved[2];
 };
 
+/* A program that calls the driver very often has its calls recorded for only a part of the time (tracer/rest.c). Flags as of a
+ * window: an open one is reported once, with its start, and lasts until it is reported again or the process ends. */
+struct hec_trace_rest {
+    int64_t duration_ns;
+};
+
 struct hec_trace_counts {
     uint64_t dropped; /* by CUPTI: it had no buffer */
     uint64_t bad;     /* records that made no sense */
@@ -233,6 +240,7 @@ union hec_trace_payload {
     struct hec_trace_window window;
     struct hec_trace_counts counts;
     struct hec_trace_holder holder;
+    struct hec_trace_rest rest;
     unsigned char bytes[HEC_RING_PAYLOAD_BYTES];
 };
 

@@ -20,13 +20,14 @@ enum hec_activity_kind {
     HEC_ACTIVITY_SYNC,   /* on a thread track: the host waits for the device. detail: enum hec_sync_type */
     HEC_ACTIVITY_API, /* on a thread track. name: function; detail: enum hec_api_class; COPY, MEMSET and ALLOC where it
                             is known: amount: bytes; COPY: from, to */
-    HEC_ACTIVITY_RANGE,  /* on a thread track: NVTX, or an annotation of a profiler. name */
-    HEC_ACTIVITY_PHASE,  /* on a thread track: marked by the program or found by the hooks. name ("data") */
-    HEC_ACTIVITY_STEP,   /* on a process track: from the end of the step before. detail: enum hec_step_source; name:
+    HEC_ACTIVITY_RANGE, /* on a thread track: NVTX, or an annotation of a profiler. name */
+    HEC_ACTIVITY_PHASE, /* on a thread track: marked by the program or found by the hooks. name ("data") */
+    HEC_ACTIVITY_STEP,  /* on a process track: from the end of the step before. detail: enum hec_step_source; name:
                             the unit; amount: units done, NAN unknown */
-    HEC_ACTIVITY_VALUE,  /* on a process track: amount is a number the program computed (name "loss"); end = start */
-    HEC_ACTIVITY_STACK,  /* on a thread track: a sample of its stack; name: frame id; end - start: what it stands for */
-    HEC_ACTIVITY_WINDOW, /* on a process track: device activity was traced in it. amount: records; detail: trace mode */
+    HEC_ACTIVITY_VALUE, /* on a process track: amount is a number the program computed (name "loss"); end = start */
+    HEC_ACTIVITY_STACK, /* on a thread track: a sample of its stack; name: frame id; end - start: what it stands for */
+    HEC_ACTIVITY_WINDOW, /* on a process track: device activity was traced in it. amount: records; detail: trace mode. Of mode off
+                              the other way round: calls were recorded before and after it, and nothing in it */
     HEC_ACTIVITY_OPERATOR, /* on a thread track, imported: an operator of the framework (cpu_op). name */
     HEC_ACTIVITY_BURST, /* on a thread track: launches in quick succession (base/trace.h). amount: how many; from, to:
                               share of its time in pauses of 20 us and more, and inside of calls, of 255; name: of a

@@ -170,16 +170,17 @@ int InitializeInjection(void) {
 void hec_trace_pause(void) {
     if (!hec_inject_live() || !hec_hold_enter())
         return;
-    if (hec_hold.paused++ == 0)
-        hec_callers_record(false);
+    hec_hold.paused++;
+    hec_thread_record();
     hec_hold_leave();
 }
 
 void hec_trace_resume(void) {
     if (!hec_inject_live() || !hec_hold_enter())
         return;
-    if (hec_hold.paused > 0 && --hec_hold.paused == 0)
-        hec_callers_record(!hec_tracer.quiet);
+    if (hec_hold.paused > 0)
+        hec_hold.paused--;
+    hec_thread_record();
     hec_hold_leave();
 }
 

@@ -63,6 +63,11 @@ void hec_thread_fork_parent(void) {
 
 /* ---- what is due ---- */
 
+void hec_thread_record(void) {
+    const struct hec_tracer *t = &hec_tracer;
+    hec_callers_record(!t->quiet && hec_hold.paused == 0 && t->rest.since_ns == 0);
+}
+
 /* Mode auto has not decided yet. */
 static bool watching(void) {
     const struct hec_tracer *t = &hec_tracer;
@@ -99,7 +104,7 @@ static void step_on(struct hec_tracer *t, int64_t now) {
 }
 
 static void step_not(struct hec_tracer *t, int64_t now, bool asked) {
-    if (t->no_cupti || t->quiet || hec_hold.paused > 0)
+    if (t->no_cupti || t->quiet || hec_hold.paused > 0 || t->rest.since_ns != 0)
         return;
     if (t->mode != HEC_TRACE_AUTO) {
         /* where no call can ask for it, when cuInit is through */
@@ -122,14 +127,52 @@ static void follow(struct hec_tracer *t, int64_t now) {
     if (reader == HEC_OUT_NEW) {
         hec_inject_introduce();
         t->quiet = false;
-        hec_callers_record(hec_hold.paused == 0);
+        t->rest = (struct hec_rest){0};
+        hec_thread_record();
     } else if (reader == HEC_OUT_NOBODY && !t->quiet) {
         t->quiet = true;
-        hec_callers_record(false);
+        hec_thread_record();
         hec_callers_sweep(true); /* a burst that began in this window is none of the next */
         if (t->mode == HEC_TRACE_AUTO && t->attach == HEC_ATTACH_ON)
             leave(NULL);
     }
+}
+
+static void report_rest(const struct hec_tracer *t, int64_t until_ns) {
+    struct hec_ring_record record = {.t_ns = t->rest.since_ns};
+    hec_out_payload(&record)->rest.duration_ns = until_ns - t->rest.since_ns;
+    record.flags = until_ns == t->rest.since_ns ? HEC_TRACE_WINDOW_OPEN : 0;
+    hec_out_lock();
+    hec_out_write(&record, HEC_TRACE_REST);
+    hec_out_unlock();
+}
+
+/* What was counted before says nothing of the time after. */
+static void end_rest(struct hec_tracer *t) {
+    report_rest(t, hec_out_now_ns());
+    t->rest.since_ns = 0;
+    t->watch.count = 0;
+    hec_thread_record();
+}
+
+static void begin_rest(struct hec_tracer *t) {
+    t->rest.since_ns = hec_out_now_ns();
+    hec_thread_record();
+    hec_callers_sweep(true);
+    report_rest(t, t->rest.since_ns);
+}
+
+/* While nobody looks at the device, and nobody has paused us. */
+static void follow_rests(struct hec_tracer *t, int64_t now) {
+    struct hec_callers_totals calls;
+    if (t->mode != HEC_TRACE_AUTO || t->quiet || hec_hold.paused > 0 || t->attach == HEC_ATTACH_ON || t->draining)
+        return;
+    hec_callers_read(&calls);
+    bool wanted = hec_rest_wanted(&t->rest, now, calls.calls);
+    if (wanted && t->rest.since_ns == 0)
+        begin_rest(t);
+    else if (!wanted && t->rest.since_ns != 0)
+        end_rest(t);
 }
 
 static void take_sample(struct hec_tracer *t) {
@@ -147,7 +190,8 @@ static void do_due(int64_t now) {
     if (__atomic_exchange_n(&hec_hold.missed, false, __ATOMIC_ACQ_REL))
         hec_hold_stand_down("another user of CUPTI", 0);
     hec_hold_ended(now);
-    if (watching())
+    follow_rests(t, now);
+    if (watching() && t->rest.since_ns == 0)
         take_sample(t);
     hec_callers_sweep(false);
     hec_callers_draw();
@@ -170,7 +214,8 @@ static void do_due(int64_t now) {
 
 /* Why mode auto saw no kernels, or what its look has cost. */
 static void explain(struct hec_tracer *t) {
-    take_sample(t);
+    if (t->rest.since_ns == 0)
+        take_sample(t);
     bool graphs_bear = hec_watch_graphs_bear(&t->watch);
     if (t->attach == HEC_ATTACH_NOT)
         hec_inject_report(graphs_bear
@@ -190,6 +235,8 @@ static void finish(void) {
     if (!hec_hold_enter())
         return;
     hec_callers_sweep(true);
+    if (t->rest.since_ns != 0 && !t->quiet)
+        report_rest(t, hec_out_now_ns());
     if (t->mode == HEC_TRACE_AUTO && !t->no_cupti && t->calls)
         explain(t);
     if (__atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)

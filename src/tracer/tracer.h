@@ -160,6 +160,20 @@ bool hec_watch_free(const struct hec_watch *watch, int64_t opened_ns, int64_t no
 /* Whether it surely launches slower since: a look is over then. */
 bool hec_watch_slower(const struct hec_watch *watch, int64_t opened_ns, int64_t now_ns);
 
+/* ---- rest.c: when calls are not recorded, mode auto; pure ---- */
+
+struct hec_rest {
+    int64_t since_ns; /* it rests; 0: calls are recorded */
+    int64_t first_ns; /* when a call was first seen; 0: none yet */
+    int64_t half;     /* of two seconds, by the clock */
+    int64_t from_ns;  /* its start, as far as it was seen */
+    uint64_t from_calls;
+    uint32_t halves; /* rests so far */
+    bool often; /* in the last half that was recorded there were so many calls that recording them cost something */
+};
+/* Asked all the time, with the calls recorded so far: whether there should be a rest now. The caller keeps since_ns. */
+bool hec_rest_wanted(struct hec_rest *rest, int64_t now_ns, uint64_t calls);
+
 /* ---- library.c and bind.c: the right libcupti ---- */
 
 #define HEC_LIBRARY_PATH_MAX 1024
@@ -265,6 +279,7 @@ struct hec_tracer {
     bool quiet;            /* nobody reads just now: nothing is recorded, and CUPTI stays out */
     bool draining;         /* the window is closed, but CUPTI still has buffers of it, and it is not reported yet */
     struct hec_watch watch;
+    struct hec_rest rest;
     bool steal_read; /* since the first launch: what is read at the look is of the time after it */
     int64_t begin_ns;
     int64_t attached_ns; /* 0: never */
@@ -364,6 +379,8 @@ bool hec_shim_early_user(char *text, size_t bytes);
 int hec_thread_start(void);
 void hec_thread_end(void); /* at exit: last flush, waited for at most HEC_THREAD_END_MS */
 void hec_thread_wake(void);
+/* Calls are recorded where somebody reads, nobody has paused it, and it does not rest; under the control lock. */
+void hec_thread_record(void);
 bool hec_thread_is_own(void);
 void hec_thread_fork_prepare(void);
 void hec_thread_fork_parent(void);

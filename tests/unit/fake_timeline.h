@@ -1,6 +1,7 @@
 /* A timeline in memory, and parts of the analysis alone, each fed by a pass of its own. */
 #pragma once
 
+#include "base/trace.h"
 #include "diagnose/states/ledger.h"
 #include "diagnose/timeline/pass.h"
 
@@ -138,6 +139,7 @@ static inline struct hec_activity *fake_tl_add(struct fake_timeline *t, enum hec
         at--;
     }
     t->activities[at] = (struct hec_activity){
+        .detail = kind == HEC_ACTIVITY_WINDOW ? HEC_TRACE_AUTO : 0,
         .kind = (uint8_t)kind,
         .track = track,
         .start_ns = start_ns,

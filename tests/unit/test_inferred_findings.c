@@ -327,6 +327,85 @@ TEST(test_programs) {
                 check(&programs[i], how, seed);
 }
 
+/* ---- calls that are recorded for half of the time ---- */
+
+#define REST_NS (INFERRED_S / 2)
+
+/* Every second half second, from the third second on. */
+static bool rests(int64_t t_ns) {
+    return t_ns >= 2 * INFERRED_S && t_ns / REST_NS % 2 == 1;
+}
+
+/* What of a burst is recorded: not the launches in rests. */
+static bool cut(struct hec_activity *a) {
+    int64_t from = a->start_ns, to = a->end_ns;
+    if (rests(from) && rests(to))
+        return false;
+    if (rests(from))
+        from = (from / REST_NS + 1) * REST_NS;
+    if (rests(to))
+        to = to / REST_NS * REST_NS;
+    if (a->kind == HEC_ACTIVITY_BURST && to > from) {
+        a->amount = fmax(1, round(a->amount * (double)(to - from) / (double)(a->end_ns - a->start_ns)));
+        a->start_ns = from;
+        a->end_ns = to;
+    }
+    return to > from;
+}
+
+static void let_rest(struct fake_timeline *view) {
+    size_t count = 0;
+    for (size_t i = 0; i < view->count; i++) {
+        struct hec_activity a = view->activities[i];
+        bool call = a.kind == HEC_ACTIVITY_BURST || a.kind == HEC_ACTIVITY_SYNC || a.kind == HEC_ACTIVITY_API;
+        if (!call || (a.kind == HEC_ACTIVITY_BURST ? cut(&a) : !rests(a.start_ns)))
+            view->activities[count++] = a;
+    }
+    view->count = count;
+    for (int64_t t = 0; t < view->input.end_ns; t += REST_NS)
+        if (rests(t))
+            fake_tl_add(view, HEC_ACTIVITY_WINDOW, world.process[1], t, t + REST_NS)->detail = HEC_TRACE_OFF;
+    view->tracers[view->tracer_count++] = (struct hec_tracer){
+        .pid = 7, .mode = HEC_TRACE_AUTO, .first_ns = 100 * INFERRED_MS, .last_ns = view->input.end_ns};
+}
+
+/* The shares of time are those of before, and so is what the run is found to lose by. */
+TEST(test_rests) {
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+        const struct program *p = &programs[i];
+        struct hec_summary whole, rested;
+        enum how how = i % 2 ? ENGINE : NEITHER;
+        double off = p->step == step_checkpoint
+                         ? 0.1
+                         : 0.05; /* two or three long ones: how much of them is recorded, is chance */
+        simulate(&world, p, how, 5);
+        summarise(&world.view, &whole);
+        let_rest(&world.view);
+        summarise(&world.view, &rested);
+        const struct hec_ledger_device *is = whole.devices[0].ledger, *by = rested.devices[0].ledger;
+        double recorded = (double)by->traced_ns / (double)by->window_ns;
+        bool right =
+            first(&rested) == first(&whole) && recorded > 0.55 && recorded < 0.7 && is->traced_ns == is->window_ns;
+        for (int s = 0; s < HEC_STATE_COUNT; s++) {
+            double share = (double)is->rows[s].ns / (double)is->window_ns;
+            double other = (double)by->rows[s].ns / (double)by->window_ns;
+            if (fabs(share - other) > off || getenv("HEC_TEST_VERBOSE"))
+                print_message("%s, %s: %-10s %.3f, with rests %.3f\n", p->name, how_names[how], hec_state_name(s),
+                              share, other);
+            right &= fabs(share - other) <= off;
+        }
+        if (!right || getenv("HEC_TEST_VERBOSE")) {
+            print_message("---- %s, %s: %.3f recorded\n", p->name, how_names[how], recorded);
+            print_findings("whole", &whole);
+            print_findings("rests", &rested);
+        }
+        wrong += !right;
+        done(&whole, &rested);
+    }
+    assert_int_equal(wrong, 0);
+}
+
 /* ---- somebody else on the device ---- */
 
 /* known: the driver lists the neighbour; in a container it may not. */

@@ -14,7 +14,7 @@ static void call(enum hec_activity_kind kind, int64_t pause_ns, int64_t length_n
     struct hec_activity a = {
         .kind = kind, .start_ns = now + pause_ns, .end_ns = now + pause_ns + length_ns, .amount = launches};
     now = a.end_ns;
-    assert_int_equal(hec_inferred_pauses_add(&pauses, &a), 0);
+    assert_int_equal(hec_inferred_pauses_add(&pauses, &a, 0), 0);
 }
 
 /* A first call, then some after pauses of so many milliseconds. */

@@ -130,6 +130,37 @@ TEST(test_windows_are_bounded) {
     assert_non_null(kept_event(HEC_EVENT_NOTE, "windows of the trace left out"));
 }
 
+/* Rests are windows of mode off; one lasts until its end is reported, the next one begins, or the process ends. */
+TEST(test_rests) {
+    open_traced(&p);
+    GIVE(&p, HEC_TRACE_REST, 100, 2 * S, HEC_TRACE_WINDOW_OPEN, hec_trace_rest, {0});
+    GIVE(&p, HEC_TRACE_REST, 100, 2 * S, 0, hec_trace_rest, {.duration_ns = 500000});
+    GIVE(&p, HEC_TRACE_REST, 2000, 2 * S, HEC_TRACE_WINDOW_OPEN, hec_trace_rest, {0}); /* its end is lost */
+    GIVE(&p, HEC_TRACE_REST, 3000, 2 * S, HEC_TRACE_WINDOW_OPEN, hec_trace_rest,
+         {0}); /* and this one is never closed */
+    struct hec_tracer row = hec_trace_peer_row(p.peer, at_us(&p, 2 * S));
+    assert_int_equal(row.windows, 0);
+    assert_int_equal(row.traced_ns, 0);
+    process_end(&p, 2 * S);
+    static const int64_t us[][2] = {{100, 600}, {2000, 3000}, {3000, 2 * S}};
+    assert_int_equal(kept_count(HEC_ACTIVITY_WINDOW), 3);
+    for (int i = 0; i < 3; i++) {
+        const struct hec_activity *rest = kept_nth(HEC_ACTIVITY_WINDOW, i);
+        assert_int_equal(rest->detail, HEC_TRACE_OFF);
+        assert_int_equal(rest->start_ns, at_us(&p, us[i][0]));
+        assert_int_equal(rest->end_ns, at_us(&p, us[i][1]));
+    }
+}
+
+TEST(test_rests_are_bounded) {
+    open_traced(&p);
+    for (uint32_t i = 1; i <= 100000; i++)
+        GIVE(&p, HEC_TRACE_REST, 100 + 10 * i, 2 * S, 0, hec_trace_rest, {.duration_ns = 5000});
+    process_end(&p, 2 * S);
+    assert_int_equal(kept_count(HEC_ACTIVITY_WINDOW), HEC_TRACE_RESTS_MAX);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "windows of the trace left out"));
+}
+
 TEST(test_tracer_row_and_holder) {
     open_traced(&p);
     GIVE(&p, HEC_TRACE_COUNTS, 100, 2 * S, 0, hec_trace_counts,
@@ -169,7 +200,7 @@ TEST(test_another_version) {
     kernel(&p, 500, 20, 0, 1 * MS);
     process_end(&p, 1 * S);
     assert_int_equal(kept.activities, 0);
-    assert_non_null(strstr(kept.tracer[0].why, "speaks version 5 of the records, this hec version 4"));
+    assert_non_null(strstr(kept.tracer[0].why, "speaks version 6 of the records, this hec version 5"));
 }
 
 /* CUDA's numbers are the process's own: the bus id or the UUID says which device it is. */

@@ -20,7 +20,7 @@ struct reported {
     uint64_t count[HEC_TRACE_LIMIT], in_graph, bytes, windows_closed, holders, freed, lost, why, undefined;
     uint64_t calls[HEC_TRACE_CALL_CLASS_COUNT], burst_launches, burst_graphs, call_bytes, pinned, pageable, failed,
         elsewhere;
-    int64_t first_ns[HEC_TRACE_LIMIT];
+    int64_t first_ns[HEC_TRACE_LIMIT], rest_ns;
     struct hec_trace_process process;
     struct hec_trace_counts counts;
     struct hec_trace_holder holder;
@@ -80,6 +80,10 @@ static void take_record(struct reported *reported, struct ring *ring, const stru
         reported->burst_graphs += u.burst.graphs;
         reported->elsewhere += u.burst.device != 0;
         assert_true(u.burst.in_calls_ns + u.burst.pauses_ns <= u.burst.duration_ns + 2 * (int64_t)u.burst.launches);
+        break;
+    case HEC_TRACE_REST:
+        assert_int_equal(u.rest.duration_ns == 0, record->flags == HEC_TRACE_WINDOW_OPEN);
+        reported->rest_ns += u.rest.duration_ns;
         break;
     case HEC_TRACE_WINDOW:
         reported->windows_closed += !(record->flags & HEC_TRACE_WINDOW_OPEN);
@@ -355,6 +359,23 @@ TEST(test_auto) {
     /* over before that */
     RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "kernels=100");
     assert_calls_alone(&reported, 100);
+}
+
+/* So many launches that recording them costs something: after 10 s half of the time is enough, and what is told of it is whole. */
+TEST(test_rests) {
+    struct reported reported;
+    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=22", "batch=400000", "ns=10");
+    double s = (double)reported.rest_ns / 1e9, told = (double)launches(&reported),
+           all = (double)number(&reported, "kernels");
+    assert_true(all > 22 * 20000.0);
+    assert_true(s >= 4 && s <= 8);
+    assert_true(told / all > 1 - s / 22 - 0.03 && told / all < 1 - s / 22 + 0.03);
+    assert_true(reported.first_ns[HEC_TRACE_REST] - reported.first_ns[HEC_TRACE_BURST] >= INT64_C(9900000000));
+    assert_clean(&reported);
+    /* who asked for all of it gets it */
+    RUN(&reported, "full", "nowhere", NULL, "cuda_program", "seconds=13", "batch=400000", "ns=10");
+    assert_int_equal(reported.rest_ns, 0);
+    assert_int_equal(launches(&reported), number(&reported, "kernels"));
 }
 
 static int set_up(void **state) {

@@ -1,5 +1,7 @@
 #include "diagnose/timeline/pass.h"
 
+#include "base/trace.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +27,9 @@ static int take_first(void *to, const struct hec_activity *a, size_t count) {
         const struct hec_track *track = hec_timeline_track(&pass->tables, a[i].track);
         if (!track || !hec_timeline_plausible(&a[i]))
             continue;
+        struct hec_windows *windows = a[i].detail == HEC_TRACE_OFF ? &pass->rests : &pass->windows;
         err = a[i].kind == HEC_ACTIVITY_WINDOW
-                  ? hec_windows_add(&pass->windows,
-                                    &(struct hec_window){a[i].track, track->pid, a[i].start_ns, a[i].end_ns})
+                  ? hec_windows_add(windows, &(struct hec_window){a[i].track, track->pid, a[i].start_ns, a[i].end_ns})
                   : hec_step_survey_add(&pass->survey, &pass->tables, &a[i]);
     }
     return err;
@@ -56,6 +58,7 @@ int hec_pass_open(const struct hec_timeline_input *input, struct hec_pass *out, 
 
 void hec_pass_close(struct hec_pass *pass) {
     hec_windows_free(&pass->windows);
+    hec_windows_free(&pass->rests);
     hec_step_survey_free(&pass->survey);
     hec_timeline_tables_free(&pass->tables);
 }

@@ -24,8 +24,8 @@ extern const struct hec_stage_info hec_stages[HEC_STAGE_COUNT];
 struct hec_pass {
     const struct hec_timeline_input *input;
     struct hec_timeline_tables tables;
-    struct hec_windows windows;
-    struct hec_step_survey survey; /* of phases and values: what has gone by */
+    struct hec_windows windows, rests; /* device activity was traced; calls were not recorded */
+    struct hec_step_survey survey;     /* of phases and values: what has gone by */
 };
 
 /* Reads definitions, windows and steps. 0, HEC_ERR_NOMEM or what the input returned; then there is nothing to close. */

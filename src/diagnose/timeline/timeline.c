@@ -1,5 +1,6 @@
 #include "diagnose/timeline/timeline.h"
 
+#include "base/clock.h"
 #include "base/trace.h"
 #include "diagnose/timeline/pass.h"
 #include "diagnose/timeline/device.h"
@@ -229,14 +230,25 @@ static bool is_pid(const void *context, int32_t pid) {
     return *(const int32_t *)context == pid;
 }
 
+/* By its calls where they were recorded: that is not what it was traced by. */
+static bool rests(const struct hec_windows *rests, int32_t pid) {
+    for (size_t i = 0; i < rests->count; i++)
+        if (rests->list[i].pid == pid)
+            return true;
+    return false;
+}
+
 static int cost_results(struct hec_timeline_builder *b, struct hec_timeline *out) {
     struct hec_intervals traced = {.everywhere = true};
     int err = 0;
-    if (b->steps)
+    if (b->steps && !rests(&b->pass->rests, b->steps->pid))
         err = hec_windows_traced(&b->pass->windows, b->tables->tracers, b->tables->tracer_count, is_pid, &b->steps->pid,
                                  &traced);
     if (!err) {
         hec_trace_cost_of(b->tables, b->steps, &traced, b->pass->input->hooks_share, &out->trace);
+        for (size_t i = 0; i < b->pass->rests.count; i++)
+            out->trace.rest_s +=
+                (double)(b->pass->rests.list[i].end_ns - b->pass->rests.list[i].start_ns) / HEC_NS_PER_S;
         if (!b->tables->tracer_count && !out->device_count)
             out->trace.why = HEC_BECAUSE(NO_TRACE);
     }

@@ -120,6 +120,7 @@ struct hec_trace_cost {
     double overhead_inside, overhead_after; /* of a step inside of windows, and after them; NAN where not measured */
     bool overhead_unknown;                  /* CUPTI was attached, and no steps show what it cost */
     bool overhead_measured;
+    double rest_s; /* calls were not recorded: of all processes that made so many that recording them costs something */
     double self_cpu_s;
     char holder[128];
     double holder_s;

@@ -89,6 +89,7 @@ static void replaced(void *context, struct hec_peer *process, int64_t now_ns) {
     struct hec_trace_run *run = context;
     struct hec_trace_peer *peer = (struct hec_trace_peer *)process;
     hec_trace_end_window(peer, run);
+    hec_trace_end_rest(peer, run, now_ns);
     run->ended = hec_trace_peer_row(peer, now_ns);
 }
 
@@ -97,6 +98,7 @@ static void end(void *context, struct hec_peer *process, int64_t end_ns) {
     struct hec_trace_peer *peer = (struct hec_trace_peer *)process;
     int pid = (int)process->pid;
     hec_trace_end_window(peer, run);
+    hec_trace_end_rest(peer, run, end_ns);
     hec_trace_release(&peer->tracks, run, hec_trace_ms(run, end_ns), true);
     report_row(peer, run, end_ns);
     if (peer->threads_left_out > 0)

@@ -9,7 +9,8 @@
 
 #define HEC_TRACE_NAMES_MAX 131072u              /* of one process */
 #define HEC_TRACE_NAMES_BYTES ((size_t)32 << 20) /* of one process; the budget of all counts too */
-#define HEC_TRACE_WINDOWS_MAX 64u /* of one process; a tracer opens one, and a report holds all in memory */
+#define HEC_TRACE_WINDOWS_MAX 64u  /* of one process; a tracer opens one, and a report holds all in memory */
+#define HEC_TRACE_RESTS_MAX 32768u /* of one process: a tracer has half as many */
 
 struct hec_trace_peer {
     struct hec_peer process;
@@ -27,6 +28,8 @@ struct hec_trace_peer {
     struct hec_trace_window window; /* the open one */
     int64_t window_ns;              /* its start */
     bool window_open;
+    int64_t rest_ns; /* calls are not recorded since; 0: they are */
+    uint32_t rests;
     int64_t device_first_ns, device_last_ns; /* start of the first and end of the last activity of a device; 0: none */
     int64_t holder_since_ns;                 /* 0: nobody has CUPTI */
     /* what did not fit */

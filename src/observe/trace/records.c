@@ -378,6 +378,23 @@ static bool take_burst(const struct taking *t) {
 
 /* ---- what the tracer reports of itself ---- */
 
+static void give_window(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t start_ns,
+                        const struct hec_trace_window *window) {
+    struct hec_activity activity = {
+        .start_ns = start_ns,
+        .end_ns = start_ns + window->duration_ns,
+        .launch_ns = HEC_TIME_UNKNOWN,
+        .launch_end_ns = HEC_TIME_UNKNOWN,
+        .amount = (double)window->records,
+        .track = hec_trace_process_track(&peer->tracks, run),
+        .kind = HEC_ACTIVITY_WINDOW,
+        .detail = (uint8_t)window->mode,
+    };
+    run->windows++;
+    if (activity.track)
+        hec_trace_give(run, &activity);
+}
+
 /* A reader that stays for a while may leave before a window is reported: then it began with what was recorded first. */
 /* The window that is open ends as far as it was reported. */
 static void close_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
@@ -389,21 +406,9 @@ static void close_window(struct hec_trace_peer *peer, struct hec_trace_run *run)
         peer->windows_left_out++;
         return;
     }
-    run->windows++;
     peer->tracer.windows++;
     peer->tracer.traced_ns += peer->window.duration_ns;
-    struct hec_activity activity = {
-        .start_ns = peer->window_ns,
-        .end_ns = peer->window_ns + peer->window.duration_ns,
-        .launch_ns = HEC_TIME_UNKNOWN,
-        .launch_end_ns = HEC_TIME_UNKNOWN,
-        .amount = (double)peer->window.records,
-        .track = hec_trace_process_track(&peer->tracks, run),
-        .kind = HEC_ACTIVITY_WINDOW,
-        .detail = (uint8_t)peer->window.mode,
-    };
-    if (activity.track)
-        hec_trace_give(run, &activity);
+    give_window(peer, run, peer->window_ns, &peer->window);
 }
 
 void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
@@ -422,7 +427,8 @@ static bool take_window(const struct taking *t) {
     struct hec_trace_peer *peer = t->peer;
     struct hec_activity activity;
     bool valid;
-    if (t->u.window.mode >= HEC_TRACE_MODE_COUNT || t->u.window.records > COUNT_MAX)
+    if (t->u.window.mode == HEC_TRACE_OFF || t->u.window.mode >= HEC_TRACE_MODE_COUNT ||
+        t->u.window.records > COUNT_MAX)
         return false;
     if (!begin(t, t->u.window.duration_ns, &activity, &valid))
         return valid;
@@ -433,6 +439,34 @@ static bool take_window(const struct taking *t) {
     peer->window_open = true;
     if (!(t->record->flags & HEC_TRACE_WINDOW_OPEN))
         close_window(peer, t->run);
+    return true;
+}
+
+void hec_trace_end_rest(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t end_ns) {
+    int64_t start_ns = peer->rest_ns;
+    peer->rest_ns = 0;
+    end_ns = end_ns < run->end_ns ? end_ns : run->end_ns;
+    if (start_ns == 0 || end_ns <= start_ns)
+        return;
+    if (peer->rests++ < HEC_TRACE_RESTS_MAX && run->windows < HEC_TRACE_RUN_WINDOWS_MAX)
+        give_window(peer, run, start_ns,
+                    &(struct hec_trace_window){.duration_ns = end_ns - start_ns, .mode = HEC_TRACE_OFF});
+    else
+        peer->windows_left_out++;
+}
+
+/* As long as it is not over, it lasts. */
+static bool take_rest(const struct taking *t) {
+    struct hec_trace_peer *peer = t->peer;
+    struct hec_activity activity;
+    bool valid;
+    if (!begin(t, t->u.rest.duration_ns, &activity, &valid))
+        return valid;
+    if (peer->rest_ns != 0 && peer->rest_ns != activity.start_ns)
+        hec_trace_end_rest(peer, t->run, activity.start_ns); /* its end was lost */
+    peer->rest_ns = activity.start_ns;
+    if (!(t->record->flags & HEC_TRACE_WINDOW_OPEN))
+        hec_trace_end_rest(peer, t->run, activity.end_ns);
     return true;
 }
 
@@ -481,6 +515,7 @@ void hec_trace_peer_record(struct hec_trace_peer *peer, struct hec_trace_run *ru
         [HEC_TRACE_KERNEL] = take_kernel,   [HEC_TRACE_COPY] = take_copy,          [HEC_TRACE_MEMSET] = take_copy,
         [HEC_TRACE_CALL] = take_call,       [HEC_TRACE_GRAPH_LAUNCH] = take_graph, [HEC_TRACE_BURST] = take_burst,
         [HEC_TRACE_WINDOW] = take_window,   [HEC_TRACE_COUNTS] = take_counts,      [HEC_TRACE_HOLDER] = take_holder,
+        [HEC_TRACE_REST] = take_rest,
     };
     if (peer->mute)
         return;

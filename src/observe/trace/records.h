@@ -13,3 +13,5 @@ void hec_trace_peer_record(struct hec_trace_peer *peer, struct hec_trace_run *ru
 /* The process ended in it (killed, or the run is over): it was open as long as activities came, not only until the
  * tracer last said so, which may be a second ago. */
 void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run);
+/* Calls are recorded again, or there are no more of them; nothing where they were. */
+void hec_trace_end_rest(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t end_ns);

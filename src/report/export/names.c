@@ -1,6 +1,7 @@
 #include "report/export/names.h"
 
 #include "base/text.h"
+#include "base/trace.h"
 #include "diagnose/timeline/kernel_class.h"
 
 #include <math.h>
@@ -9,8 +10,8 @@
 #include <string.h>
 
 /* Name ids: fixed ones by kind, copies by memory, then names as text, names as kernels, frames. */
-#define FIXED 16
-_Static_assert(HEC_ACTIVITY_KIND_COUNT < HEC_EXPORT_NAME_LAUNCH && HEC_EXPORT_NAME_LAUNCH < FIXED, "kinds are below");
+#define FIXED 17
+_Static_assert(HEC_ACTIVITY_KIND_COUNT < HEC_EXPORT_NAME_LAUNCH && HEC_EXPORT_NAME_REST < FIXED, "kinds are below");
 #define FIXED_END (FIXED + HEC_MEMORY_KIND_COUNT * HEC_MEMORY_KIND_COUNT * 2 + HEC_SYNC_TYPE_COUNT)
 
 int hec_export_tables_load(const struct hec_timeline_input *input, struct hec_export_tables *tables,
@@ -59,9 +60,10 @@ uint64_t hec_export_name_id(const struct hec_export_tables *tables, const struct
         return FIXED_END - HEC_SYNC_TYPE_COUNT + (a->detail < HEC_SYNC_TYPE_COUNT ? a->detail : 0u);
     case HEC_ACTIVITY_STACK:
         return a->name && a->name < tables->timeline.frame_count ? FIXED_END + 2 * names + a->name : 1u + a->kind;
+    case HEC_ACTIVITY_WINDOW:
+        return a->detail == HEC_TRACE_OFF ? HEC_EXPORT_NAME_REST : 1u + a->kind;
     case HEC_ACTIVITY_MEMSET:
     case HEC_ACTIVITY_STEP:
-    case HEC_ACTIVITY_WINDOW:
     case HEC_ACTIVITY_BURST:
         return 1u + a->kind;
     default:
@@ -126,7 +128,7 @@ const char *hec_export_name(struct hec_export_tables *tables, const struct hec_a
             name_frame(tables, a->name, built, sizeof built);
         break;
     case HEC_ACTIVITY_WINDOW:
-        from = "traced";
+        from = a->detail == HEC_TRACE_OFF ? "calls not recorded" : "traced";
         break;
     case HEC_ACTIVITY_BURST:
         from = "launches";

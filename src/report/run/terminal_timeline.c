@@ -315,6 +315,10 @@ void hec_terminal_trace(struct hec_page *page, const struct hec_summary *summary
         hec_page_row(page, 0, "", HEC_TONE_WARN, "missing: %s dropped by CUPTI, %s lost on the way, %s made no sense",
                      hec_format_count(dropped, (double)t->dropped), hec_format_count(lost, (double)t->lost),
                      hec_format_count(bad, (double)t->bad));
+    if (t->rest_s > 0)
+        hec_page_row(page, 0, "", HEC_TONE_DIM,
+                     "calls were not recorded for %s, two seconds of four: recording so many costs a little",
+                     hec_format_seconds(held, t->rest_s));
     if (t->holder[0])
         hec_page_row(page, 0, "", HEC_TONE_WARN, "stood down for %s, which used CUPTI for %s", t->holder,
                      hec_format_seconds(held, t->holder_s));

@@ -123,8 +123,9 @@ struct hec_inferred_pauses {
     size_t count, capacity;
 };
 
-/* A call that gives work or waits; starts ascend. 0 or HEC_ERR_NOMEM. */
-int hec_inferred_pauses_add(struct hec_inferred_pauses *pauses, const struct hec_activity *call);
+/* A call that gives work or waits; starts ascend. rest_ns: for so long since the call before, none were recorded. 0 or
+ * HEC_ERR_NOMEM. */
+int hec_inferred_pauses_add(struct hec_inferred_pauses *pauses, const struct hec_activity *call, int64_t rest_ns);
 /* Without steps. Not known: too few calls. */
 struct hec_steady hec_inferred_pauses_loop(const struct hec_inferred_pauses *pauses);
 
@@ -136,6 +137,7 @@ struct hec_inferred_process {
     int64_t first_ns, last_ns; /* of its calls that give work or wait */
     struct hec_inferred_pauses pauses;
     struct hec_intervals windows; /* of CUPTI, joined */
+    struct hec_intervals rests;   /* its calls were not recorded */
 };
 
 /* A process on a device. */
@@ -206,6 +208,7 @@ struct hec_inferred_interval {
     double level;   /* busy share that was read; NAN: none */
     double ns[HEC_INFERRED_CLASS_COUNT];
     double seen_ns; /* not reported: CUPTI saw it */
+    double rest_ns; /* the same: nothing is known */
     double launches;
     double busy[HEC_INFERRED_CLASS_COUNT]; /* the answer: share of the class's time */
 };
@@ -234,6 +237,8 @@ int hec_inferred_share_read(struct hec_inferred_share *share, const struct hec_i
 void hec_inferred_share_begin(struct hec_inferred_share *share, enum hec_inferred_variant variant);
 /* In the order of time. */
 void hec_inferred_share_add(struct hec_inferred_share *share, const struct hec_inferred_part *part, int64_t seen_ns);
+/* Calls were not recorded. */
+void hec_inferred_share_rest(struct hec_inferred_share *share, int64_t start_ns, int64_t end_ns);
 void hec_inferred_share_launches(struct hec_inferred_share *share, int64_t t_ns, double count);
 void hec_inferred_share_drained(struct hec_inferred_share *share, bool behind);
 void hec_inferred_share_end(struct hec_inferred_share *share);

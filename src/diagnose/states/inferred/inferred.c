@@ -23,9 +23,9 @@ struct machine {
     struct hec_inferred_use *use;
     struct hec_inferred_device device;
     struct hec_inferred_share share;
-    uint32_t track; /* of what is inferred */
-    size_t window;  /* the first of the process that ends after what was reported */
-    bool opened;    /* something was seen in that window */
+    uint32_t track;      /* of what is inferred */
+    size_t window, rest; /* the first of the process that ends after what was reported */
+    bool opened;         /* something was seen in that window */
 };
 
 struct pending {
@@ -236,21 +236,21 @@ static int report_by_share(struct machine *m, const struct hec_inferred_part *pa
     return err;
 }
 
-/* Outside of windows. */
-static int take_part(void *context, const struct hec_inferred_part *part) {
-    struct machine *m = context;
+/* What of a part lies in no rest: outside of windows. */
+static int take_recorded(struct machine *m, const struct hec_inferred_part *part, int64_t start_ns, int64_t end_ns) {
     const struct hec_inferred_process *p = m->use->process;
+    struct hec_inferred_part recorded = *part;
     int64_t seen = 0;
     int err = 0;
-    for (int64_t at = part->start_ns; at < part->end_ns && !err;) {
+    for (int64_t at = start_ns; at < end_ns && !err;) {
         while (m->window < p->windows.count && p->windows.list[m->window].end_ns <= at) {
             m->window++;
             m->opened = false;
         }
         const struct hec_interval *w = m->window < p->windows.count ? &p->windows.list[m->window] : NULL;
         bool in = w && w->start_ns <= at;
-        int64_t to = in ? w->end_ns : w && w->start_ns < part->end_ns ? w->start_ns : part->end_ns;
-        to = to < part->end_ns ? to : part->end_ns;
+        int64_t to = in ? w->end_ns : w && w->start_ns < end_ns ? w->start_ns : end_ns;
+        to = to < end_ns ? to : end_ns;
         /* A wait across its beginning was for what had been launched before, of which CUPTI reports nothing. */
         bool blind = in && at == w->start_ns && part->class == HEC_INFERRED_BUSY && part->start_ns < at;
         if (in)
@@ -259,9 +259,30 @@ static int take_part(void *context, const struct hec_inferred_part *part) {
             err = report_by_share(m, part, at, to);
         at = to;
     }
+    recorded.start_ns = start_ns;
+    recorded.end_ns = end_ns;
     if (!m->all->reporting)
-        hec_inferred_share_add(&m->share, part, seen);
+        hec_inferred_share_add(&m->share, &recorded, seen);
     return err;
+}
+
+static int take_part(void *context, const struct hec_inferred_part *part) {
+    struct machine *m = context;
+    const struct hec_intervals *rests = &m->use->process->rests;
+    int64_t at = part->start_ns;
+    int err = 0;
+    while (m->rest < rests->count && rests->list[m->rest].end_ns <= at)
+        m->rest++;
+    for (size_t r = m->rest; r < rests->count && rests->list[r].start_ns < part->end_ns && !err; r++) {
+        int64_t from = rests->list[r].start_ns > at ? rests->list[r].start_ns : at;
+        int64_t to = rests->list[r].end_ns < part->end_ns ? rests->list[r].end_ns : part->end_ns;
+        if (at < from)
+            err = take_recorded(m, part, at, from);
+        if (!m->all->reporting)
+            hec_inferred_share_rest(&m->share, from, to);
+        at = to;
+    }
+    return err || at == part->end_ns ? err : take_recorded(m, part, at, part->end_ns);
 }
 
 static void take_drained(void *context, bool behind) {
@@ -368,7 +389,7 @@ static int run(struct hec_inferred *f, bool reporting, uint32_t kinds, struct he
         m->device.part = take_part;
         m->device.drained = take_drained;
         m->device.context = m;
-        m->window = 0;
+        m->window = m->rest = 0;
         m->opened = false;
         if (m->use->process->windows.count)
             needed |= HEC_ACTIVITY_DEVICE;
@@ -453,6 +474,29 @@ static int view_tracks(struct hec_inferred *f) {
     return 0;
 }
 
+/* Of a process that rests, all is known but for that time. */
+static int view_recorded(struct hec_inferred *f, const struct hec_inferred_process *p) {
+    const struct hec_timeline_tables *tables = &f->from->tables;
+    struct hec_window window = {.pid = p->pid, .start_ns = p->first_ns};
+    int64_t end_ns = p->last_ns;
+    int err = 0;
+    for (size_t i = 0; i < tables->tracer_count; i++)
+        if (tables->tracers[i].pid == p->pid && tables->tracers[i].last_ns > end_ns)
+            end_ns = tables->tracers[i].last_ns;
+    for (size_t i = 0; i < p->rests.count && !err; i++) {
+        window.end_ns = p->rests.list[i].start_ns;
+        err = window.end_ns > window.start_ns ? hec_windows_add(&f->view.windows, &window) : 0;
+        window.start_ns = p->rests.list[i].end_ns;
+    }
+    window.end_ns = end_ns;
+    return p->rests.count && !err && end_ns > window.start_ns ? hec_windows_add(&f->view.windows, &window) : err;
+}
+
+static int by_opening(const void *a, const void *b) {
+    const struct hec_window *one = a, *other = b;
+    return (one->start_ns > other->start_ns) - (one->start_ns < other->start_ns);
+}
+
 static int make_view(struct hec_inferred *f) {
     f->view = *f->from;
     f->view.windows = (struct hec_windows){0};
@@ -468,6 +512,11 @@ static int make_view(struct hec_inferred *f) {
         if (!p || !p->inferred)
             err = hec_windows_add(&f->view.windows, w);
     }
+    for (size_t i = 0; i < f->survey.process_count && !err; i++)
+        if (f->survey.processes[i].inferred)
+            err = view_recorded(f, &f->survey.processes[i]);
+    if (f->view.windows.count)
+        qsort(f->view.windows.list, f->view.windows.count, sizeof *f->view.windows.list, by_opening);
     return err;
 }
 

@@ -10,10 +10,10 @@
 #define PAUSE_LEAST_NS (50 * INT64_C(1000000))
 #define CALLS_LEAST 100 /* in a loop: fewer are no sign of one */
 
-int hec_inferred_pauses_add(struct hec_inferred_pauses *p, const struct hec_activity *call) {
+int hec_inferred_pauses_add(struct hec_inferred_pauses *p, const struct hec_activity *call, int64_t rest_ns) {
     if (p->calls == 0)
         p->first_ns = p->until_ns = call->start_ns;
-    if (call->start_ns - p->until_ns >= PAUSE_LEAST_NS) {
+    if (call->start_ns - p->until_ns - rest_ns >= PAUSE_LEAST_NS) {
         if (!hec_list_room(p->list, p->count, p->capacity, 16))
             return HEC_ERR_NOMEM;
         p->list[p->count++] = (struct hec_inferred_pause){p->until_ns, call->start_ns, p->calls};

@@ -137,6 +137,15 @@ void hec_inferred_share_add(struct hec_inferred_share *s, const struct hec_infer
         s->open_ns[part->class == HEC_INFERRED_RUNNING] += left * length;
 }
 
+void hec_inferred_share_rest(struct hec_inferred_share *s, int64_t start_ns, int64_t end_ns) {
+    for (int64_t from = start_ns; from < end_ns;) {
+        struct hec_inferred_interval *i = at(s, from);
+        int64_t to = s->cursor + 1 == s->count || i->end_ns > end_ns ? end_ns : i->end_ns;
+        i->rest_ns += (double)(to - from);
+        from = to;
+    }
+}
+
 void hec_inferred_share_launches(struct hec_inferred_share *s, int64_t t_ns, double count) {
     at(s, t_ns)->launches += count;
 }
@@ -194,7 +203,8 @@ static void fill(const struct hec_inferred_share *s, struct hec_inferred_interva
 static void fill_engine(const struct hec_inferred_share *s, struct hec_inferred_interval *i, double length_ns) {
     double band = ENGINE_BAND + ENGINE_PART * i->level;
     double level = least(s) ? fmax(0, i->level - band) : most(s) ? fmin(1, i->level + band) : i->level;
-    double whole = fmax(0, length_ns - i->seen_ns), launches = length_ns > 0 ? i->launches * whole / length_ns : 0;
+    double recorded = fmax(0, length_ns - i->rest_ns), whole = fmax(0, recorded - i->seen_ns);
+    double launches = recorded > 0 ? i->launches * whole / recorded : 0;
     double pause = least(s)  ? HEC_ENGINE_PAUSE_NS + PAUSE_OFF_NS
                    : most(s) ? HEC_ENGINE_PAUSE_NS - PAUSE_OFF_NS
                              : HEC_ENGINE_PAUSE_NS;
@@ -230,13 +240,13 @@ void hec_inferred_share_end(struct hec_inferred_share *s) {
     double carried = 0, off = s->shared ? SHARED_PART : LAUNCH_PART, part = least(s) ? 1 - off : most(s) ? 1 + off : 1;
     for (size_t k = 0; k < s->count; k++) {
         struct hec_inferred_interval *i = &s->list[k];
-        double counted = i->seen_ns;
+        double counted = i->seen_ns, rest = i->rest_ns;
         for (int c = 0; c < HEC_INFERRED_CLASS_COUNT; c++) {
             counted += i->ns[c];
             i->busy[c] = c == HEC_INFERRED_BUSY || c == HEC_INFERRED_COPYING;
         }
         bool whole = k && k + 1 < s->count; /* the ends are as long as what was counted of them */
-        double length = whole ? (double)(i->end_ns - s->list[k - 1].end_ns) : counted;
+        double length = whole ? (double)(i->end_ns - s->list[k - 1].end_ns) : counted + rest;
         if (s->source == HEC_INFERRED_ENGINE && !takes_turns(s)) {
             fill_engine(s, i, length);
         } else if (s->source == HEC_INFERRED_LAUNCHES) {
@@ -244,7 +254,7 @@ void hec_inferred_share_end(struct hec_inferred_share *s) {
                    wanted = part * s->launch_ns * i->launches * (1 - seen);
             double possible = i->ns[HEC_INFERRED_BUSY] + open_of(i), can = possible;
             if (isfinite(i->level))
-                can = fmin(can, fmin(1, i->level + USE_BAND) * fmax(0, length - i->seen_ns));
+                can = fmin(can, fmin(1, i->level + USE_BAND) * fmax(0, length - rest - i->seen_ns));
             fill(s, i, fmin(can, wanted + carried));
             carried = fmin(possible, fmax(0, wanted + carried - can)); /* launched, and done later */
         } else {

@@ -116,7 +116,8 @@ int hec_inferred_survey_take(struct hec_inferred_survey *s, const struct hec_act
         if (gives_work(&a[i]) || a[i].kind == HEC_ACTIVITY_SYNC) { /* not what clears up at the end */
             p->first_ns = a[i].start_ns < p->first_ns ? a[i].start_ns : p->first_ns;
             p->last_ns = a[i].end_ns > p->last_ns ? a[i].end_ns : p->last_ns;
-            err = hec_inferred_pauses_add(&p->pauses, &a[i]);
+            err = hec_inferred_pauses_add(&p->pauses, &a[i],
+                                          hec_intervals_within(&p->rests, p->pauses.until_ns, a[i].start_ns));
         }
         if (reports_rate(&a[i]))
             take_rate(&s->rates, &a[i]);
@@ -177,10 +178,11 @@ int hec_inferred_survey_begin(struct hec_inferred_survey *s, const struct hec_pa
     s->tables = &pass->tables;
     s->only_device = pass->input->device_count == 1 ? pass->input->devices[0].index : -1;
     int err = place_tracks(s);
-    for (size_t i = 0; i < pass->windows.count && !err; i++) {
-        const struct hec_window *w = &pass->windows.list[i];
+    for (size_t i = 0; i < pass->windows.count + pass->rests.count && !err; i++) {
+        bool rest = i >= pass->windows.count;
+        const struct hec_window *w = rest ? &pass->rests.list[i - pass->windows.count] : &pass->windows.list[i];
         struct hec_inferred_process *p = w->track < s->tables->track_count ? s->by_track[w->track] : NULL;
-        err = p ? hec_intervals_append(&p->windows, w->start_ns, w->end_ns) : 0;
+        err = p ? hec_intervals_append(rest ? &p->rests : &p->windows, w->start_ns, w->end_ns) : 0;
     }
     return err;
 }
@@ -188,6 +190,7 @@ int hec_inferred_survey_begin(struct hec_inferred_survey *s, const struct hec_pa
 void hec_inferred_survey_free(struct hec_inferred_survey *s) {
     for (size_t i = 0; i < s->process_count; i++) {
         hec_intervals_free(&s->processes[i].windows);
+        hec_intervals_free(&s->processes[i].rests);
         free(s->processes[i].pauses.list);
     }
     free(s->processes);
