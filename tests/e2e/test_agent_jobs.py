@@ -333,9 +333,12 @@ def test_nothing_is_written_while_nobody_reads(tmp_path):
         assert [role for role, *_ in before] == [MARKS, TRACE], before
         time.sleep(0.5)
         assert headers(kept) == before
-        assert hec("record", f"--agent={kept.socket}", "--job", job.pid, "-s", 0.5, "-o", "x.hec").returncode == 0
-        after = settled(kept)
-        assert all(now[1] > then[1] and now[3] == then[3] + 2 for now, then in zip(after, before)), (before, after)
+        after, windows = before, 0
+        while windows == 0 or (windows < 20 and not all(now[1] > then[1] for now, then in zip(after, before))):
+            # on a busy machine the job may have no turn in half a second
+            assert hec("record", f"--agent={kept.socket}", "--job", job.pid, "-s", 0.5, "-f", "-o", "x.hec").returncode == 0
+            after, windows = settled(kept), windows + 1
+        assert all(now[1] > then[1] and now[3] == then[3] + 2 * windows for now, then in zip(after, before)), (before, after)
         time.sleep(0.5)
         assert headers(kept) == after
         job.kill()
