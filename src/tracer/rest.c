@@ -1,9 +1,10 @@
-/* When calls are not recorded; pure. What recording costs a program of many small launches is code and data of ours that it
- * has pushed out of the caches since the launch before (callers.h): less of it takes time in which none is recorded. What a
- * report says of such a program it says by the time in which they were.
+/* When calls are not recorded; pure. What recording costs a program of many small launches is code and data of HEC that the
+ * program has pushed out of the caches since the launch before (callers.h). To save it, calls are left out for a time, and a
+ * report is made from the time in which they were recorded.
  *
- * Rests are of two seconds, one in every four. Which two, is drawn: else a program with a beat of four seconds would be seen
- * at the same half of it for ever. All processes of a machine rest at the same time, so that ranks are seen together. */
+ * Rests are of two seconds, one in every four. Which two, is drawn at random: otherwise a program that repeats itself every four
+ * seconds would be seen in the same half for ever. All processes of a machine rest at the same time, so that ranks are seen
+ * together. */
 #include "tracer/tracer.h"
 
 /* Each costs about 0.1 us (bench/results/2026-11-28-h200x2-turns): together 0.2 % of the time. */
@@ -11,7 +12,6 @@
 #define HALF_NS (2 * HEC_NS_PER_S)
 /* From the first call on: a short run, and how each begins, is recorded whole. */
 #define WHOLE_NS (10 * HEC_NS_PER_S)
-
 /* 18 hours of them; from then on calls are recorded all the time. A report holds them in memory. */
 #define HALVES_MOST 16384u
 

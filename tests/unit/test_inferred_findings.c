@@ -376,9 +376,8 @@ TEST(test_rests) {
         const struct program *p = &programs[i];
         struct hec_summary whole, rested;
         enum how how = i % 2 ? ENGINE : NEITHER;
-        double off = p->step == step_checkpoint
-                         ? 0.1
-                         : 0.05; /* two or three long ones: how much of them is recorded, is chance */
+        /* of a few long checkpoints it is chance how much is recorded */
+        double off = p->step == step_checkpoint ? 0.1 : 0.05;
         simulate(&world, p, how, 5);
         summarise(&world.view, &whole);
         let_rest(&world.view);

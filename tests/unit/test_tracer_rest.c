@@ -39,7 +39,7 @@ TEST(test_many_calls_are_recorded_half_of_the_time) {
     assert_int_equal(play(&p, 10 * S, 70000), 0);
     int64_t rested = play(&p, 400 * S, 70000);
     assert_true(rested >= 196 * S && rested <= 204 * S);
-    /* of each four seconds two; never for more than four in a row */
+    /* two of each four, so of any eight at least two and at most six */
     for (int i = 0; i < 50; i++) {
         rested = play(&p, 8 * S, 70000);
         assert_true(rested >= 2 * S && rested <= 6 * S);

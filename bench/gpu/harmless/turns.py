@@ -13,6 +13,7 @@ switched by this.
 SIGSTOP, with its sensors and its sampler of stacks), or several of them, as tracer+hooks, which is the default. Of a list each
 has its pairs in turn, and its line. tracer+hooks+observer is what observing costs outside of CUPTI's glimpse. ranks, many:
 DistributedDataParallel of large and of many small layers; all ranks switch together, and the first one prints.
+none: nothing is switched; a run whose report is to be read, the same steps for so many seconds.
 armed: levers that are armed and never on, as in a live search of `hec try` before its first order; of one process, with a page of
 nothing but zeros:
 
@@ -257,8 +258,10 @@ def main():
 
     step = PROGRAMS[options.program]()
     turns = Together() if options.program in OF_RANKS else Alone()
-    each = [Parts(name, options.step, turns.first) for name in options.switch.split(",")]
     began = time.perf_counter()
+    if options.switch == "none":
+        return turns.warm(step, began + options.seconds)
+    each = [Parts(name, options.step, turns.first) for name in options.switch.split(",")]
     turns.warm(step, began + WARM_S)
     rng = random.Random(2)
 

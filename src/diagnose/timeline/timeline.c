@@ -230,18 +230,10 @@ static bool is_pid(const void *context, int32_t pid) {
     return *(const int32_t *)context == pid;
 }
 
-/* By its calls where they were recorded: that is not what it was traced by. */
-static bool rests(const struct hec_windows *rests, int32_t pid) {
-    for (size_t i = 0; i < rests->count; i++)
-        if (rests->list[i].pid == pid)
-            return true;
-    return false;
-}
-
 static int cost_results(struct hec_timeline_builder *b, struct hec_timeline *out) {
     struct hec_intervals traced = {.everywhere = true};
     int err = 0;
-    if (b->steps && !rests(&b->pass->rests, b->steps->pid))
+    if (b->steps)
         err = hec_windows_traced(&b->pass->windows, b->tables->tracers, b->tables->tracer_count, is_pid, &b->steps->pid,
                                  &traced);
     if (!err) {
