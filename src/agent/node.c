@@ -106,8 +106,15 @@ static int64_t throttle_lost_uj(const struct hec_node_device *device, int64_t re
     return (int64_t)((double)power_mw * 1e3 * lost_s);
 }
 
-/* The time since the last call, by what the device does now. */
+/* The time since the last call, by what the device does now; what lies too long after its last sample, by nothing. */
 static void account_time(struct hec_node_device *device, int64_t now_ns) {
+    if (device->up && now_ns > device->known_until_ns) {
+        int64_t from_ns = device->known_until_ns > device->accounted_ns ? device->known_until_ns : device->accounted_ns;
+        int64_t unseen_ns = now_ns > from_ns ? now_ns - from_ns : 0;
+        add_to_states(device, HEC_NODE_BUSY_NS, unseen_ns, 0, false);
+        device->accounted_ns += unseen_ns;
+        device->gap = true;
+    }
     int64_t past_ns = now_ns - device->accounted_ns, util = utilisation(device);
     if (past_ns <= 0)
         return;
@@ -251,13 +258,24 @@ static void note_idle(struct hec_node_device *device, int64_t t_ns, bool idle) {
     device->idle_ns = !idle ? INT64_MAX : device->idle_ns == INT64_MAX ? t_ns : device->idle_ns;
 }
 
-static void answers(struct hec_node_device *device, int64_t t_ns) {
-    if (!device->up) {
+static int64_t silent_ns(const struct hec_node *node) {
+    return SILENT_NS + SILENT_INTERVALS * node->interval_ns;
+}
+
+static void sampled(const struct hec_node *node, struct hec_node_device *device, int64_t t_ns) {
+    device->sampled_ns = t_ns;
+    device->known_until_ns = t_ns + silent_ns(node);
+    device->late_ns = hec_rounds_late_ns(&node->rounds, t_ns);
+}
+
+static void answers(const struct hec_node *node, struct hec_node_device *device, int64_t t_ns) {
+    if (!device->up || t_ns > device->known_until_ns)
         account_time(device, t_ns);
+    if (!device->up) {
         device->up = true;
         device->up_ns = t_ns;
     }
-    device->sampled_ns = t_ns;
+    sampled(node, device, t_ns);
 }
 
 static void take_domain(struct hec_node *node, enum hec_metric metric, int index, int64_t value_uj) {
@@ -283,7 +301,7 @@ static void sink_sample(void *context, enum hec_metric metric, int32_t subject, 
     struct hec_node_device *device =
         hec_metric_info(metric)->subject == HEC_SUBJECT_DEVICE ? device_at(node, subject) : NULL;
     if (device) {
-        answers(device, t_ns);
+        answers(node, device, t_ns);
         if (metric == HEC_GPU_UTIL || metric == HEC_GPU_THROTTLE || metric == HEC_GPU_CONTEXTS)
             account_time(device, t_ns);
         if (metric == HEC_GPU_ENERGY)
@@ -435,7 +453,8 @@ static void sink_device(void *context, const struct hec_device *info) {
             device->newest[i].t_ns = INT64_MIN;
         device->counter_ns = INT64_MIN;
         device->listed_ns[0] = device->listed_ns[1] = INT64_MIN;
-        device->accounted_ns = device->sampled_ns = now_ns;
+        device->accounted_ns = now_ns;
+        sampled(node, device, now_ns);
         device->info = *info;
     }
     node->driver = true;
@@ -540,6 +559,7 @@ struct hec_node *hec_node_new(int64_t interval_ns, struct hec_identity *identity
         hec_identity_map(identity, &node->jobs);
     pthread_mutex_init(&node->lock, NULL);
     node->interval_ns = interval_ns;
+    node->rounds.due_ns = INT64_MAX;
     /* nothing that it records draws a timeline: those functions are never called */
     node->sink = (struct hec_sink){.context = node,
                                    .sample = sink_sample,
@@ -588,8 +608,9 @@ void hec_node_restart(struct hec_node *node) {
     pthread_mutex_unlock(&node->lock);
 }
 
-static int64_t silent_ns(const struct hec_node *node) {
-    return SILENT_NS + SILENT_INTERVALS * node->interval_ns;
+/* For how long it was asked and gave nothing: while this process was given no time, nothing was asked. */
+static int64_t silence_ns(const struct hec_node *node, const struct hec_node_device *device, int64_t now_ns) {
+    return now_ns - device->sampled_ns - (hec_rounds_late_ns(&node->rounds, now_ns) - device->late_ns);
 }
 
 /* Processes and instances are reported at every reading of a device: who is not named any more has left it. */
@@ -643,7 +664,7 @@ void hec_node_tick(struct hec_node *node, int64_t now_ns) {
         account_time(device, now_ns);
         if (!device->increment.waits)
             forget_gone(device, device->sampled_ns - node->interval_ns / 2, node->interval_ns);
-        if (device->up && now_ns - device->sampled_ns > silent_ns(node))
+        if (device->up && silence_ns(node, device, now_ns) > silent_ns(node))
             lose(node, device, now_ns);
     }
     pthread_mutex_unlock(&node->lock);

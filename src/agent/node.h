@@ -15,6 +15,7 @@
 #include "agent/shares.h"
 #include "agent/verdict.h"
 #include "model/run.h"
+#include "observe/rounds.h"
 
 #include <pthread.h>
 
@@ -79,7 +80,9 @@ struct hec_node_device {
     bool throttles; /* it says why clocks are low */
     bool allocated; /* the kubelet gave it, or a part of it, to a container, or Slurm to a job */
     int64_t sampled_ns, accounted_ns;
-    int64_t up_ns; /* since when it answers */
+    int64_t known_until_ns; /* what it does is taken for known so long */
+    int64_t late_ns;        /* what rounds of readings had been late by when it was sampled */
+    int64_t up_ns;          /* since when it answers */
     /* When its processes were listed, which ends a round of readings: last, and before that; INT64_MIN: never. */
     int64_t listed_ns[2];
     struct hec_node_value newest[HEC_METRIC_COUNT];
@@ -125,6 +128,7 @@ struct hec_node {
     pthread_mutex_t lock; /* of all that follows */
     struct hec_sink sink;
     int64_t interval_ns;
+    struct hec_rounds rounds;                        /* of readings: the recorder's own, not under the lock */
     int64_t lag_ns;                                  /* joules are shown so much later; set before devices are seen */
     struct hec_node_device *devices[HEC_DEVICE_MAX]; /* by index; NULL: never seen */
     struct hec_node_domain domains[HEC_NODE_DOMAINS_MAX];

@@ -599,6 +599,8 @@ static void put_agent(struct maker *m) {
     hec_exposition_sample(&m->out, &(struct hec_label){"version", HEC_VERSION}, 1, 1);
     put_one(m, HEC_AGENT_METRIC_AGENT_CPU, m->agent->cpu_seconds);
     put_one(m, HEC_AGENT_METRIC_AGENT_RESIDENT, m->agent->resident_bytes);
+    /* of rounds that came: a sum with the one that is due may fall */
+    put_one(m, HEC_AGENT_METRIC_AGENT_LATE, (double)hec_rounds_late_ns(&m->node->rounds, 0) / 1e9);
     put_one(m, HEC_AGENT_METRIC_PROCESS_CPU, m->agent->process.cpu_seconds);
     put_one(m, HEC_AGENT_METRIC_PROCESS_RESIDENT, m->agent->process.resident_bytes);
     put_one(m, HEC_AGENT_METRIC_PROCESS_VIRTUAL, m->agent->process.virtual_bytes);

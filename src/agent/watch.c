@@ -26,7 +26,8 @@ static void start(struct hec_watch *watch) {
 void hec_watch_start(struct hec_watch *watch, struct hec_node *node, const struct hec_collector *const *collectors,
                      const char *nvml_path) {
     *watch = (struct hec_watch){.node = node, .collectors = collectors};
-    watch->observe = (struct hec_observe_options){.nvml_path = nvml_path, .interval_ns = node->interval_ns};
+    watch->observe =
+        (struct hec_observe_options){.nvml_path = nvml_path, .interval_ns = node->interval_ns, .rounds = &node->rounds};
     start(watch);
     watch->retry_ns = hec_clock_mono_ns() + RETRY_MIN_NS;
 }

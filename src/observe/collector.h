@@ -14,6 +14,7 @@
 enum hec_lane { HEC_LANE_HOST, HEC_LANE_GPU, HEC_LANE_TRACE, HEC_LANE_STACKS, HEC_LANE_COUNT };
 
 struct hec_device_table;
+struct hec_rounds;
 struct hec_process_table;
 
 /* A ring that somebody else keeps, to be read for a while. */
@@ -52,6 +53,7 @@ struct hec_observe_options {
     /* is shown every row about a traced process that goes to the sink, from the trace's thread; NULL: nobody */
     void (*tracer_seen)(void *context, const struct hec_tracer *tracer);
     void *tracer_context;
+    struct hec_rounds *rounds; /* kept up by the recorder; NULL: nobody asks */
     /* is shown every step, marked or found (enum hec_step_source), from the marks' thread; NULL: nobody */
     void (*step_seen)(void *context, pid_t pid, int source);
     void *step_context;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "observe/devices.h"
 #include "observe/processes.h"
+#include "observe/rounds.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -160,7 +161,10 @@ static void set_phase(struct lane *lane, enum lane_phase phase) {
 /* Sleep until due_ns, a wake-up (then everything is due) or the end. Returns true at the end. */
 static bool wait_due(struct lane *lane, int64_t due_ns, unsigned *wakes) {
     struct hec_recorder *recorder = lane->recorder;
+    struct hec_rounds *rounds = lane->kind == HEC_LANE_GPU ? recorder->options->rounds : NULL;
     pthread_mutex_lock(&recorder->lock);
+    if (rounds && !recorder->stopping) /* or another recorder keeps them up by now */
+        hec_rounds_due(rounds, due_ns);
     while (!recorder->stopping && recorder->wakes == *wakes) {
         if (due_ns == INT64_MAX) {
             pthread_cond_wait(&recorder->changed, &recorder->lock);
@@ -175,6 +179,8 @@ static bool wait_due(struct lane *lane, int64_t due_ns, unsigned *wakes) {
         lane_wake(&lane->set);
     *wakes = recorder->wakes;
     bool stopping = recorder->stopping;
+    if (rounds && !stopping)
+        hec_rounds_begin(rounds, hec_clock_mono_ns());
     pthread_mutex_unlock(&recorder->lock);
     return stopping;
 }

@@ -80,13 +80,18 @@ def jobs_of_victim(place):
     return re.findall(r"\brun-\d+-\d+\b", done.stdout)
 
 
+def unread(page):
+    """Seconds of devices without a reading, and by how many rounds of readings came late: not the attacker's doing."""
+    return page.sum("hec_device_state_seconds_total", state="unobserved"), page.sum("hec_agent_late_seconds_total")
+
+
 @pytest.mark.parametrize("name", attacks.ATTACKS)
 def test_an_attack(node, name):
     """While it lasts another user's job comes, which that user is told of, and of no other."""
     agent, place, read = node
     if name == "a_file_of_a_user_who_answers_for_it" and not os.path.exists(f"{place.file}.fuse"):
         pytest.skip("no FUSE here")
-    lost = agent.page().sum("hec_device_state_seconds_total", state="unobserved")
+    lost, late = unread(agent.page())
     attacker = attacks.start(name, place, ATTACKER)
     assert os.read(read, 1000).decode() == f"{name}: done\n"
     mine = types.SimpleNamespace(**vars(place), tag=500 + list(attacks.ATTACKS).index(name))
@@ -99,7 +104,8 @@ def test_an_attack(node, name):
     os.waitpid(job, 0)
     page = agent.page()
     assert len(page.all("hec_device_up")) == 8
-    assert page.sum("hec_device_state_seconds_total", state="unobserved") == lost
+    lost_then, late_then = unread(page)
+    assert lost_then - lost <= 8 * (late_then - late), "readings of 8 GPUs were lost for more than this machine's lateness"
     os.killpg(attacker, signal.SIGKILL)
     os.waitpid(attacker, 0)
     assert agent.process.poll() is None and "warning" not in agent.said, agent.said

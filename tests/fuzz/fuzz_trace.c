@@ -13,7 +13,7 @@
 #define ACTIVITIES_MAX 4096u
 
 static uint32_t names, tracks, kernels;
-static size_t activities;
+static size_t activities, rests;
 static int64_t records, windows;
 
 static void check(int holds) {
@@ -59,6 +59,7 @@ static void give(void *context, const struct hec_activity *given, size_t count) 
             check(a->detail < HEC_SYNC_TYPE_COUNT);
         if (a->kind == HEC_ACTIVITY_API)
             check(a->detail < HEC_API_CLASS_COUNT);
+        rests += a->kind == HEC_ACTIVITY_WINDOW && a->detail == HEC_TRACE_OFF;
     }
 }
 
@@ -90,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t choice = *data++;
     size--;
     names = tracks = kernels = 0;
-    activities = 0;
+    activities = rests = 0;
     records = windows = 0;
     int64_t t0_ns = hec_clock_mono_ns() - 30 * HEC_NS_PER_S;
     struct hec_sink sink = {.context = &t0_ns,
@@ -125,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (choice & 8)
         run.end_ns = t0_ns + HEC_NS_PER_S;
     uint32_t held_by_others = run.held;
-    size_t taken = 0;
+    size_t taken = 0, rests_taken = 0;
     int64_t now_ns = t0_ns + HEC_NS_PER_S;
     for (; size >= INPUT_BYTES && taken < ACTIVITIES_MAX; data += INPUT_BYTES, size -= INPUT_BYTES, taken++) {
         uint8_t kind = (uint8_t)(HEC_TRACE_PROCESS + data[0] % (HEC_TRACE_LIMIT - HEC_TRACE_PROCESS + 1));
@@ -134,6 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (record.kind == HEC_TRACE_LIMIT)
             record.kind = HEC_RING_NAME;
         uint32_t t = word(data + 4);
+        rests_taken += record.kind == HEC_TRACE_REST;
         record.t_ns = choice & 32 ? (int64_t)((uint64_t)t << 31) : t0_ns + t;
         memcpy(record.u.bytes, data + 8, HEC_RING_PAYLOAD_BYTES);
         now_ns += choice & 64 ? (int64_t)data[3] * 20 * HEC_NS_PER_MS : 1000;
@@ -144,7 +146,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hec_peer_end(&peers, &peer->process, now_ns);
     hec_trace_flush(&run);
     check(run.held == held_by_others && run.budget.left == HEC_TRACE_BUDGET_BYTES - of_others);
-    check(activities <= (uint64_t)(records + windows) && activities <= taken + 1); /* nothing is reported twice */
+    check(activities <= (uint64_t)(records + windows) + rests &&
+          activities <= taken + 1); /* nothing is reported twice */
+    check(rests <= rests_taken);
     hec_ring_unmap(&ring);
     return 0;
 }

@@ -100,8 +100,8 @@ TEST(test_states) {
     assert_int_equal(total(0, HEC_NODE_UNOBSERVED_MJ), 0);
     /* busy for half of the time: the floor that was seen is what the other half drew */
     int64_t busy = total(0, HEC_NODE_BUSY_MJ);
-    reads(0, 10, 13000000 + 3600000, 500, 1); /* 360 W = (600 + 120) / 2 */
-    assert_in_range(total(0, HEC_NODE_BUSY_MJ) - busy, 2900000, 3100000);
+    reads(0, 5, 13000000 + 1800000, 500, 1); /* 360 W = (600 + 120) / 2 */
+    assert_in_range(total(0, HEC_NODE_BUSY_MJ) - busy, 1450000, 1550000);
     adds_up(0, since);
 }
 
@@ -328,6 +328,29 @@ TEST(test_lost_and_back) {
     now_ns += 7 * S;
     hec_node_tick(node, now_ns);
     assert_true(node->devices[0]->up);
+    now_ns += 20 * S;
+    hec_node_tick(node, now_ns);
+    assert_false(node->devices[0]->up);
+    adds_up(0, since);
+}
+
+/* A round of readings that is late (a busy machine, a paused virtual one) is no silence of a device: it was not asked. */
+TEST(test_not_asked) {
+    int64_t since = now_ns;
+    see(0, UUID);
+    reads(0, 0, 1000000, 1000, 1);
+    int64_t unobserved_ns = total(0, HEC_NODE_UNOBSERVED_NS);
+    node->rounds.due_ns = now_ns + S;
+    now_ns += 61 * S;
+    hec_node_tick(node, now_ns);
+    assert_true(node->devices[0]->up);
+    assert_false(hec_node_troubled(node));
+    assert_in_range(total(0, HEC_NODE_UNOBSERVED_NS) - unobserved_ns, 45 * S, 60 * S); /* nor is it known what it did */
+    node->rounds = (struct hec_rounds){.due_ns = INT64_MAX, .late_ns = 60 * S};
+    reads(0, 1, 1000000 + 61 * 80000, 1000, 1);
+    assert_int_equal(total(0, HEC_NODE_UNOBSERVED_MJ), 61 * 80000);
+    adds_up(0, since);
+    /* asked, and silent */
     now_ns += 20 * S;
     hec_node_tick(node, now_ns);
     assert_false(node->devices[0]->up);

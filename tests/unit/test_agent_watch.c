@@ -22,6 +22,7 @@ int hec_recorder_start(const struct hec_collector *const *all, struct hec_observ
     assert_string_equal(options->nvml_path, "libnvml");
     assert_int_equal(options->interval_ns, 2 * S);
     assert_ptr_equal(sink, &node->sink);
+    assert_ptr_equal(options->rounds, &node->rounds);
     assert_false(node->driver); /* forgotten */
     started++;
     *out = (struct hec_recorder *)&one_recorder;

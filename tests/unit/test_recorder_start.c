@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "observe/collector.h"
 #include "observe/recorder.h"
+#include "observe/rounds.h"
 #include "unit.h"
 
 #include <time.h>
@@ -77,4 +78,35 @@ TEST(a_command_begins_when_its_rings_can_arrive) {
     __atomic_store_n(&released, true, __ATOMIC_RELEASE);
     assert_int_equal(hec_recorder_wait_ready(recorder, 60 * HEC_NS_PER_S), 0);
     assert_int_equal(hec_recorder_stop(recorder, 0, 60 * HEC_NS_PER_S), 0);
+}
+
+static int polls;
+
+/* The first round leaves one that was due 5 s ago: the thread did not run. */
+static int64_t comes_late(void *self, int64_t now_ns) {
+    (void)self;
+    return __atomic_add_fetch(&polls, 1, __ATOMIC_ACQ_REL) == 1 ? now_ns - 5 * HEC_NS_PER_S : INT64_MAX;
+}
+
+TEST(rounds_that_come_late_are_counted) {
+    static const struct hec_collector driver = {"driver", HEC_LANE_GPU, open_driver, comes_late, finish, leave};
+    static const struct hec_collector *const all[] = {&driver, NULL};
+    const struct hec_sink sink = {.event = no_event, .meta = no_meta};
+    struct hec_rounds rounds = {.due_ns = INT64_MAX};
+    struct hec_observe_options options = {.rounds = &rounds};
+    struct hec_recorder *recorder;
+    struct hec_why why = {""};
+    __atomic_store_n(&released, true, __ATOMIC_RELEASE);
+    assert_int_equal(hec_recorder_start(all, &options, &sink, &recorder, &why), HEC_OK);
+    while (__atomic_load_n(&polls, __ATOMIC_ACQUIRE) < 2)
+        rest(HEC_NS_PER_MS);
+    int64_t late_ns = hec_rounds_late_ns(&rounds, hec_clock_mono_ns());
+    assert_true(late_ns >= 5 * HEC_NS_PER_S);
+    rest(10 * HEC_NS_PER_MS); /* while none is due, none is late */
+    assert_int_equal(hec_rounds_late_ns(&rounds, hec_clock_mono_ns()), late_ns);
+    assert_int_equal(hec_recorder_stop(recorder, 0, 60 * HEC_NS_PER_S), 0);
+    hec_rounds_due(&rounds, 1000);
+    assert_int_equal(hec_rounds_late_ns(&rounds, 1600), late_ns + 600);
+    hec_rounds_begin(&rounds, 1600);
+    assert_int_equal(hec_rounds_late_ns(&rounds, 9999), late_ns + 600);
 }

@@ -395,7 +395,6 @@ static void give_window(struct hec_trace_peer *peer, struct hec_trace_run *run, 
         hec_trace_give(run, &activity);
 }
 
-/* A reader that stays for a while may leave before a window is reported: then it began with what was recorded first. */
 /* The window that is open ends as far as it was reported. */
 static void close_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
     bool reported = peer->tracer.windows < HEC_TRACE_WINDOWS_MAX && run->windows < HEC_TRACE_RUN_WINDOWS_MAX;
@@ -411,6 +410,7 @@ static void close_window(struct hec_trace_peer *peer, struct hec_trace_run *run)
     give_window(peer, run, peer->window_ns, &peer->window);
 }
 
+/* A reader that stays for a while may leave before a window is reported: then it began with what was recorded first. */
 void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
     if (peer->process.ring.borrowed && !peer->window_open && peer->tracer.windows == 0 &&
         peer->device_last_ns > peer->device_first_ns) {
