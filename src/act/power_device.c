@@ -136,8 +136,8 @@ static int unsupported(const struct hec_power_device *device, const char *what, 
     return hec_fail(why, HEC_ERR_UNSUPPORTED, "the driver of the %s cannot %s", device->name, what);
 }
 
-int hec_power_device_check(const struct hec_power_machine *machine, const struct hec_power_device *device,
-                           enum hec_power_knob knob, int64_t value, struct hec_why *why) {
+int hec_power_device_range(const struct hec_power_machine *machine, const struct hec_power_device *device,
+                           enum hec_power_knob knob, int64_t *from, int64_t *to, struct hec_why *why) {
     const struct hec_nvml *nvml = &machine->nvml;
     unsigned least = 1, most = 0;
     if (knob == HEC_POWER_CAP ? !nvml->power_limit_range || !nvml->power_limit || !nvml->power_limit_set
@@ -145,10 +145,17 @@ int hec_power_device_check(const struct hec_power_machine *machine, const struct
         return unsupported(device, knob == HEC_POWER_CAP ? "set power limits" : "lock clocks", why);
     int code = knob == HEC_POWER_CAP ? nvml->power_limit_range(device->handle, &least, &most)
                                      : nvml->clock_max(device->handle, HEC_NVML_CLOCK_SM, &most);
-    if (code != HEC_NVML_SUCCESS)
-        return failed(device->name, code, why);
-    if (value >= least && value <= most)
-        return HEC_OK;
+    *from = least;
+    *to = most;
+    return code == HEC_NVML_SUCCESS ? HEC_OK : failed(device->name, code, why);
+}
+
+int hec_power_device_check(const struct hec_power_machine *machine, const struct hec_power_device *device,
+                           enum hec_power_knob knob, int64_t value, struct hec_why *why) {
+    int64_t least = 0, most = 0;
+    int err = hec_power_device_range(machine, device, knob, &least, &most, why);
+    if (err < 0 || (value >= least && value <= most))
+        return err;
     char asked[32], low[32], high[32];
     hec_power_value_words(knob, value, asked);
     hec_power_value_words(knob, least, low);

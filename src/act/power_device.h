@@ -33,6 +33,9 @@ int hec_power_devices(const struct hec_power_machine *machine, const char *visib
 int hec_power_device_find(const struct hec_power_machine *machine, const char *uuid, struct hec_power_device *device,
                           struct hec_why *why);
 
+/* What the device takes: mW or MHz. HEC_ERR_UNSUPPORTED: nothing of the kind. */
+int hec_power_device_range(const struct hec_power_machine *machine, const struct hec_power_device *device,
+                           enum hec_power_knob knob, int64_t *from, int64_t *to, struct hec_why *why);
 /* Whether the device takes this value: mW or MHz. HEC_ERR_USAGE with what it takes. */
 int hec_power_device_check(const struct hec_power_machine *machine, const struct hec_power_device *device,
                            enum hec_power_knob knob, int64_t value, struct hec_why *why);

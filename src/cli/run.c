@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "act/apply.h"
+#include "act/tuner.h"
 #include "cli/live.h"
 #include "cli/load.h"
 #include "cli/output.h"
@@ -31,6 +32,7 @@ struct run {
     struct hec_applied applied;
     struct hec_power_guard *guard;
     struct hec_live *live;
+    struct hec_tuner *tuner;
     char output[PATH_MAX];
 };
 
@@ -79,6 +81,40 @@ static int put_levers(struct run *run) {
     return err;
 }
 
+/* --tune: asked for by name, so that it is there or the command does not run. */
+static int put_tuner(struct run *run) {
+    const char *what = hec_args_value(&run->args, HEC_OPT_TUNE), *simulated = hec_args_value(&run->args, HEC_OPT_SIM);
+    struct hec_tuner_options options = {.simulated = simulated, .visible = getenv("CUDA_VISIBLE_DEVICES")};
+    double harm = 1, slowdown = 5;
+    struct hec_why why = {""};
+    int err = hec_args_number(&run->args, HEC_OPT_MAX_HARM, 0.01, 20, &harm);
+    if (err == HEC_OK)
+        err = hec_args_number(&run->args, HEC_OPT_MAX_SLOWDOWN, 0, 50, &slowdown);
+    if (err < 0)
+        return err;
+    if (!hec_args_has(&run->args, HEC_OPT_TUNE))
+        return hec_args_has(&run->args, HEC_OPT_MAX_HARM) || hec_args_has(&run->args, HEC_OPT_MAX_SLOWDOWN)
+                   ? hec_args_wrong(&run->args, "--max-harm and --max-slowdown go with --tune")
+                   : HEC_OK;
+    if (what && what[0] && strcmp(what, "exact") != 0)
+        return hec_args_wrong(&run->args, "--tune takes exact alone");
+    if (run->guard)
+        return hec_args_wrong(&run->args, "--tune sets limits of devices, and so does --with");
+    const struct hec_power_options power = {.simulated = simulated,
+                                            .visible = options.visible,
+                                            .allowed = hec_args_has(&run->args, HEC_OPT_ALLOW_POWER)};
+    err = hec_power_guard_open(&power, &run->guard, &why);
+    options.guard = run->guard;
+    options.harm_most = harm / 100;
+    options.slowdown_most = slowdown / 100;
+    if (err == HEC_OK)
+        err = hec_tuner_open(&options, &run->tuner, &why);
+    if (err < 0)
+        hec_error("--tune: %s", why.text);
+    run->options.energy_every_ns = HEC_TUNER_ENERGY_NS;
+    return err;
+}
+
 static int parse(struct run *run) {
     struct hec_session_options *options = &run->options;
     int err;
@@ -88,7 +124,7 @@ static int parse(struct run *run) {
     if ((err = hec_load_tracing(&run->args, options)) < 0 || (err = hec_load_price(&run->args, &run->price)) < 0 ||
         (err = hec_load_style(&run->args, STDERR_FILENO, &run->style)) < 0 || (err = parse_lists(run)) < 0 ||
         (err = hec_args_number(&run->args, HEC_OPT_GPM_WINDOW, 110, 10000, &gpm_window_ms)) < 0 ||
-        (err = put_levers(run)) < 0)
+        (err = put_levers(run)) < 0 || (err = put_tuner(run)) < 0)
         return err;
     options->command = run->args.rest;
     options->overwrite = hec_args_has(&run->args, HEC_OPT_FORCE);
@@ -130,9 +166,15 @@ static int show_live(struct run *run, struct hec_why *why) {
         hec_warn("%s", why->text);
         return HEC_OK;
     }
-    run->options.through = err < 0 ? NULL : hec_live_through;
-    run->options.through_context = run->live;
     return err;
+}
+
+/* Who sees what goes to the run file. */
+static const struct hec_sink *through(void *context, const struct hec_sink *to) {
+    struct run *run = context;
+    if (run->live)
+        to = hec_live_through(run->live, to);
+    return run->tuner ? hec_tuner_through(run->tuner, to) : to;
 }
 
 /* COMMAND takes this process's place. Returns, with an exit status, where it cannot be run. */
@@ -153,6 +195,8 @@ static int observe(struct run *run) {
     run->options.output = run->output[0] ? run->output : NULL;
     if (err == HEC_OK && hec_args_has(&run->args, HEC_OPT_LIVE))
         err = show_live(run, &why);
+    run->options.through = run->live || run->tuner ? through : NULL;
+    run->options.through_context = run;
     if (err < 0)
         status = hec_err_exit_status(err);
     else
@@ -161,6 +205,8 @@ static int observe(struct run *run) {
         hec_live_end(run->live);
     if (err == HEC_ERR_NOMEM) {
         hec_warn("%s: the command runs as without HEC", why.text);
+        hec_tuner_close(run->tuner);
+        run->tuner = NULL;
         hec_with_guard_close(run->guard);
         run->guard = NULL;
         return become(run->options.command, environ);
@@ -171,6 +217,11 @@ static int observe(struct run *run) {
     }
     hec_session_wait(session, &result);
     hec_live_end(run->live);
+    const char *idle = run->tuner ? hec_tuner_idle(run->tuner) : NULL;
+    if (idle)
+        hec_warn("--tune: nothing was tried: %s", idle);
+    hec_tuner_close(run->tuner);
+    run->tuner = NULL;
     hec_with_guard_close(run->guard);
     run->guard = NULL;
     if (result.note.text[0])
@@ -246,6 +297,7 @@ int hec_verb_run(struct hec_args *args) {
                  : hec_args_has(&run.args, HEC_OPT_AGENT) ? hand_over(&run)
                  : has_room()                             ? observe(&run)
                                                           : become(run.options.command, environ);
+    hec_tuner_close(run.tuner);
     hec_with_guard_close(run.guard);
     hec_live_free(run.live);
     hec_buf_free(&run.knobs);

@@ -309,6 +309,8 @@ static int start_observing(struct hec_session *s, struct hec_why *why) {
         hec_environ_set(&s->env, HEC_ORDERS_ENV, options->orders->path);
         s->observe.energy_every_ns = ORDERS_ENERGY_NS;
     }
+    if (options->energy_every_ns)
+        s->observe.energy_every_ns = options->energy_every_ns;
     if (options->knobs && options->knobs[0])
         hec_environ_set(&s->env, HEC_MARKS_ENV_KNOBS, options->knobs);
     if (options->tied && hec_supervisor_mark())

@@ -49,6 +49,7 @@ struct hec_session_options {
     int printed_count;
     int64_t gpm_window_ns;         /* of the hardware counters; 0: as short as the CPU share allows */
     struct hec_orders *orders;     /* opened for levers that are switched while the command runs; NULL: none are */
+    int64_t energy_every_ns;       /* the energy counters are read so often, for who ends blocks by them; 0: as a run needs it */
     struct hec_stop stop;          /* when to end the command; all 0: it ends by itself */
     bool wait_for_all;             /* until the last descendant has ended, not only the command */
     const struct hec_layer *layer; /* what the command writes goes there (launch/layer.h); NULL: none */

@@ -69,6 +69,17 @@ static void put_knobs(struct hec_page *page, const struct hec_summary *s) {
             hec_page_row(page, 2, "", HEC_TONE_WARN, "%s", hec_event_words(words, &s->events[i]));
 }
 
+/* The last of what --tune says. */
+static void put_tuned(struct hec_page *page, const struct hec_summary *s) {
+    const struct hec_event_summary *last = NULL;
+    char words[HEC_SUMMARY_WORDS];
+    for (int i = 0; i < s->event_count; i++)
+        if (s->events[i].kind == HEC_EVENT_TUNE)
+            last = &s->events[i];
+    if (last)
+        hec_page_row(page, 0, "Tuned", HEC_TONE_PLAIN, "%s", hec_event_words(words, last));
+}
+
 static void put_host(struct hec_page *page, const struct hec_summary *s) {
     const struct hec_host_summary *h = &s->host;
     text busy, memory, read, written, cpu, dram;
@@ -131,7 +142,7 @@ static void put_events(struct hec_page *page, const struct hec_summary *s) {
     for (int i = 0; i < s->event_count; i++) {
         const struct hec_event_summary *e = &s->events[i];
         char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "", name[32], words[HEC_SUMMARY_WORDS];
-        if (shown_elsewhere(s, e) || (e->kind == HEC_EVENT_NOTE && !page->all))
+        if (shown_elsewhere(s, e) || ((e->kind == HEC_EVENT_NOTE || e->kind == HEC_EVENT_TUNE) && !page->all))
             continue;
         if (shown == (page->all ? EVENTS_SHOWN_ALL : EVENTS_SHOWN)) {
             more++;
@@ -180,6 +191,7 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s, const 
     hec_screen_page(page, s, screen, HEC_SCREEN_LINES - 1);
     put_levers(page, s);
     put_knobs(page, s);
+    put_tuned(page, s);
     put_self(page, s, true);
 }
 
@@ -196,6 +208,7 @@ static void put_run(struct hec_page *page, const struct hec_summary *s) {
     put_cost(page, s);
     put_levers(page, s);
     put_knobs(page, s);
+    put_tuned(page, s);
     hec_terminal_caveats(page, s);
 }
 
