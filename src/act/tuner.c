@@ -39,7 +39,7 @@ struct hec_tuner {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
     bool stopping, failed, tried;
-    uint64_t devices; /* bits of those whose counter is read: what the command may use */
+    uint64_t devices;            /* bits of those whose counter is read: what the command may use */
     enum hec_step_source source; /* of its steps: the best that has come */
     int warm;
     int64_t steady_ns, step_ns; /* when the first block began; the last step */
@@ -87,9 +87,10 @@ static void say_kept(struct hec_tuner *t, int64_t t_ns) {
     const struct hec_look *saving = &t->tune.saving;
     char words[32], text[256];
     hec_power_value_words(HEC_POWER_CAP, t->limits_mw[t->tune.at], words);
-    int length = snprintf(text, sizeof text, "limit of %s kept: %.1f %% fewer joules a step (%.1f to %.1f), %.1f %% slower", words,
-                          100 * (1 - saving->ratio), 100 * (1 - saving->high), 100 * (1 - saving->low),
-                          100 * hec_tune_slowdown(&t->tune));
+    int length =
+        snprintf(text, sizeof text, "limit of %s kept: %.1f %% fewer joules a step (%.1f to %.1f), %.1f %% slower",
+                 words, 100 * (1 - saving->ratio), 100 * (1 - saving->high), 100 * (1 - saving->low),
+                 100 * hec_tune_slowdown(&t->tune));
     say_cost(t, t_ns, text, sizeof text, length);
 }
 
@@ -97,7 +98,8 @@ static void say_block(struct hec_tuner *t, const struct hec_tune_block *block, i
     char words[32], text[256];
     hec_power_value_words(HEC_POWER_CAP, t->limits_mw[block->setting], words);
     if (block->cut)
-        snprintf(text, sizeof text, "limit of %s: taken back after %.2f s, it slows the program down by too much", words, block->whole_s);
+        snprintf(text, sizeof text, "limit of %s: taken back after %.2f s, it slows the program down by too much",
+                 words, block->whole_s);
     else
         snprintf(text, sizeof text, "limit of %s: %.4g J and %.4g s a step", words, block->joules / block->units,
                  block->seconds / block->units);
@@ -139,7 +141,9 @@ static double watts_of(const struct hec_tuner *t) {
     for (int d = 0; d < HEC_DEVICE_MAX; d++) {
         const struct edges *e = &t->edges[d];
         if (t->devices & UINT64_C(1) << d)
-            watts += e->count >= EDGES_LEAST ? (double)(e->last_mj - e->first_mj) * 1e-3 / seconds_between(e->first_ns, e->last_ns) : NAN;
+            watts += e->count >= EDGES_LEAST
+                         ? (double)(e->last_mj - e->first_mj) * 1e-3 / seconds_between(e->first_ns, e->last_ns)
+                         : NAN;
     }
     return watts;
 }
@@ -189,7 +193,8 @@ static void take_step(struct hec_tuner *t, const struct hec_activity *step) {
     }
     if (t->wanted.setting != t->set || t_ns < t->switch_ns)
         return; /* a switch is under way */
-    t->block.step_s = fmax(t->block.step_s, seconds_between(t->block.whole_units > 0 ? t->step_ns : t->switch_ns, t_ns));
+    t->block.step_s =
+        fmax(t->block.step_s, seconds_between(t->block.whole_units > 0 ? t->step_ns : t->switch_ns, t_ns));
     t->block.whole_units++;
     t->step_ns = t_ns;
     if (t->settle > 0) {
@@ -341,7 +346,9 @@ static int read_limits(struct hec_tuner *t, struct hec_why *why) {
         t->plan.watts[settings++] = (double)mw / MW_A_W;
     }
     t->plan.settings = settings;
-    return settings > 1 ? HEC_OK : hec_fail(why, HEC_ERR_UNSUPPORTED, "the limit of power is already the lowest that the devices take");
+    return settings > 1
+               ? HEC_OK
+               : hec_fail(why, HEC_ERR_UNSUPPORTED, "the limit of power is already the lowest that the devices take");
 }
 
 int hec_tuner_open(const struct hec_tuner_options *options, struct hec_tuner **out, struct hec_why *why) {

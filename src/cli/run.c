@@ -100,9 +100,8 @@ static int put_tuner(struct run *run) {
         return hec_args_wrong(&run->args, "--tune takes exact alone");
     if (run->guard)
         return hec_args_wrong(&run->args, "--tune sets limits of devices, and so does --with");
-    const struct hec_power_options power = {.simulated = simulated,
-                                            .visible = options.visible,
-                                            .allowed = hec_args_has(&run->args, HEC_OPT_ALLOW_POWER)};
+    const struct hec_power_options power = {
+        .simulated = simulated, .visible = options.visible, .allowed = hec_args_has(&run->args, HEC_OPT_ALLOW_POWER)};
     err = hec_power_guard_open(&power, &run->guard, &why);
     options.guard = run->guard;
     options.harm_most = harm / 100;

@@ -47,11 +47,12 @@ struct hec_session_options {
     const char *units; /* "NAME=N;NAME=N": they replace what the program marks under the same name; NULL: none */
     const struct hec_printed_unit *printed; /* units that the command prints; NULL: none */
     int printed_count;
-    int64_t gpm_window_ns;         /* of the hardware counters; 0: as short as the CPU share allows */
-    struct hec_orders *orders;     /* opened for levers that are switched while the command runs; NULL: none are */
-    int64_t energy_every_ns;       /* the energy counters are read so often, for who ends blocks by them; 0: as a run needs it */
-    struct hec_stop stop;          /* when to end the command; all 0: it ends by itself */
-    bool wait_for_all;             /* until the last descendant has ended, not only the command */
+    int64_t gpm_window_ns;     /* of the hardware counters; 0: as short as the CPU share allows */
+    struct hec_orders *orders; /* opened for levers that are switched while the command runs; NULL: none are */
+    int64_t
+        energy_every_ns;  /* the energy counters are read so often, for who ends blocks by them; 0: as a run needs it */
+    struct hec_stop stop; /* when to end the command; all 0: it ends by itself */
+    bool wait_for_all;    /* until the last descendant has ended, not only the command */
     const struct hec_layer *layer; /* what the command writes goes there (launch/layer.h); NULL: none */
     int command_output; /* descriptor of a file for what the command prints; it reads nothing then. 0: as this process's */
     bool tied; /* the command is killed where this process is, and bears the supervisor's mark (launch/supervisor.h) */
