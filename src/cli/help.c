@@ -58,8 +58,8 @@ void hec_help_verb(enum hec_verb verb) {
             continue;
         char text[64];
         option_text(option, text, sizeof text);
-        printf("  %-24s  ", text);
-        hec_help_fold(hec_option_help((enum hec_option)i, verb), 28, 28);
+        int begins = printf("  %-24s  ", text);
+        hec_help_fold(hec_option_help((enum hec_option)i, verb), 28, begins);
     }
 }
 
