@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "prove/tune.h"
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -45,7 +45,8 @@ struct hec_tuner {
     int64_t steady_ns, step_ns; /* when the first block began; the last step */
     struct hec_tune tune;
     struct hec_tune_step wanted;
-    int set; /* the setting that holds */
+    int set;    /* the setting that holds */
+    bool tries; /* it is a trial */
     int settle;
     int64_t switch_ns, begin_ns, end_ns; /* of the block: ordered; the first and the last step that count */
     struct hec_tune_block block;
@@ -230,7 +231,8 @@ static void write_limit(struct hec_tuner *t) {
     pthread_mutex_lock(&t->lock);
     int64_t now_ns = hec_clock_mono_ns();
     t->set = err < 0 ? 0 : setting;
-    t->tried |= t->set != 0;
+    t->tries = t->set != 0 && t->wanted.tries;
+    t->tried |= t->tries;
     if (err < 0) { /* everything is as it was: nothing more is tried */
         t->failed = true;
         t->wanted = (struct hec_tune_step){0};
@@ -257,7 +259,11 @@ static void *write_limits(void *context) {
     pthread_mutex_lock(&t->lock);
     while (!t->stopping && !t->failed) {
         if (t->wanted.setting != t->set) {
+            int64_t ordered_ns = t->switch_ns;
+            bool ends_trial = t->tries;
             write_limit(t);
+            if (ends_trial) /* the limit may have held until now, after its block */
+                hec_harm_charge(&t->tune.harm, seconds_between(ordered_ns, hec_clock_mono_ns()));
             continue;
         }
         int64_t due_ns = cut_ns(t);
@@ -384,16 +390,23 @@ const struct hec_sink *hec_tuner_through(void *context, const struct hec_sink *t
     };
     t->sink.sample = take_sample;
     t->sink.trace_activities = take_activities;
+    sigset_t all, before; /* signals are the session's */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     int errnum = pthread_create(&t->thread, NULL, write_limits, t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     t->started = errnum == 0;
     t->failed = errnum != 0; /* nothing is tried */
     return &t->sink;
 }
 
-const char *hec_tuner_idle(const struct hec_tuner *t) {
-    if (t->tried)
+const char *hec_tuner_idle(struct hec_tuner *t) {
+    pthread_mutex_lock(&t->lock);
+    bool tried = t->tried, failed = t->failed;
+    pthread_mutex_unlock(&t->lock);
+    if (tried)
         return NULL;
-    if (t->failed)
+    if (failed)
         return "the limit could not be set";
     if (!t->source)
         return "the command reported no steps, neither by the hooks nor by marks";

@@ -29,6 +29,6 @@ int hec_tuner_open(const struct hec_tuner_options *options, struct hec_tuner **o
 /* For hec_session_options.through; the tuner is its context. */
 const struct hec_sink *hec_tuner_through(void *tuner, const struct hec_sink *to);
 /* After the session: why nothing was tried; NULL: something was. */
-const char *hec_tuner_idle(const struct hec_tuner *tuner);
+const char *hec_tuner_idle(struct hec_tuner *tuner);
 /* Limits are as they were once the guard is closed. NULL is fine. */
 void hec_tuner_close(struct hec_tuner *tuner);
