@@ -49,10 +49,9 @@ struct hec_session_options {
     int printed_count;
     int64_t gpm_window_ns;     /* of the hardware counters; 0: as short as the CPU share allows */
     struct hec_orders *orders; /* opened for levers that are switched while the command runs; NULL: none are */
-    int64_t
-        energy_every_ns;  /* the energy counters are read so often, for who ends blocks by them; 0: as a run needs it */
-    struct hec_stop stop; /* when to end the command; all 0: it ends by itself */
-    bool wait_for_all;    /* until the last descendant has ended, not only the command */
+    int64_t energy_every_ns; /* for who ends blocks by the energy counters; 0: they are read as often as a run needs */
+    struct hec_stop stop;    /* when to end the command; all 0: it ends by itself */
+    bool wait_for_all;       /* until the last descendant has ended, not only the command */
     const struct hec_layer *layer; /* what the command writes goes there (launch/layer.h); NULL: none */
     int command_output; /* descriptor of a file for what the command prints; it reads nothing then. 0: as this process's */
     bool tied; /* the command is killed where this process is, and bears the supervisor's mark (launch/supervisor.h) */
