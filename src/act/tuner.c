@@ -396,7 +396,8 @@ const struct hec_sink *hec_tuner_through(void *context, const struct hec_sink *t
     int errnum = pthread_create(&t->thread, NULL, write_limits, t);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     t->started = errnum == 0;
-    t->failed = errnum != 0; /* nothing is tried */
+    if (errnum != 0) /* nothing is tried */
+        t->failed = true;
     return &t->sink;
 }
 
