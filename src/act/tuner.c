@@ -136,15 +136,19 @@ static void want_next(struct hec_tuner *t, int64_t t_ns) {
     pthread_cond_signal(&t->changed);
 }
 
-/* Watts between the first and the last edge of each device's counter; NAN: one has too few. */
-static double watts_of(const struct hec_tuner *t) {
+/* Watts between the first and the last edge of each device's counter: their sum, and the most of one; NAN: one has too few. */
+static double watts_of(const struct hec_tuner *t, double *most) {
     double watts = t->devices ? 0 : NAN;
+    *most = watts;
     for (int d = 0; d < HEC_DEVICE_MAX; d++) {
         const struct edges *e = &t->edges[d];
-        if (t->devices & UINT64_C(1) << d)
-            watts += e->count >= EDGES_LEAST
-                         ? (double)(e->last_mj - e->first_mj) * 1e-3 / seconds_between(e->first_ns, e->last_ns)
-                         : NAN;
+        if (!(t->devices & UINT64_C(1) << d))
+            continue;
+        double of_this = e->count >= EDGES_LEAST
+                             ? (double)(e->last_mj - e->first_mj) * 1e-3 / seconds_between(e->first_ns, e->last_ns)
+                             : NAN;
+        watts += of_this;
+        *most = fmax(*most, of_this);
     }
     return watts;
 }
@@ -156,7 +160,7 @@ static void end_block(struct hec_tuner *t, bool cut, int64_t t_ns) {
     block.cut = cut;
     block.whole_s = seconds_between(t->switch_ns, t_ns);
     block.seconds = seconds_between(t->begin_ns, t->end_ns);
-    block.joules = watts_of(t) * block.seconds;
+    block.joules = watts_of(t, &block.watts) * block.seconds;
     if (block.setting != 0 && before != HEC_TUNE_HOLDS)
         say_block(t, &block, t_ns);
     hec_tune_block(&t->tune, &block);
@@ -183,6 +187,8 @@ static void take_step(struct hec_tuner *t, const struct hec_activity *step) {
         return;
     int64_t t_ns = step->end_ns;
     if (source != t->source) {
+        if (t->set != 0)
+            say(t, t_ns, "the limit is as it was: the program makes steps of another kind");
         t->source = source;
         t->warm = 0;
         t->wanted = (struct hec_tune_step){0};
@@ -207,7 +213,9 @@ static void take_step(struct hec_tuner *t, const struct hec_activity *step) {
     }
     t->block.units++;
     t->end_ns = t_ns;
-    if (t->block.units >= STEPS_LEAST && seconds_between(t->begin_ns, t_ns) >= BLOCK_S && isfinite(watts_of(t))) {
+    double most;
+    if (t->block.units >= STEPS_LEAST && seconds_between(t->begin_ns, t_ns) >= BLOCK_S &&
+        isfinite(watts_of(t, &most))) {
         end_block(t, false, t_ns);
         want_next(t, t_ns);
     }

@@ -210,7 +210,7 @@ static void take_pair(struct hec_tune *t, const struct hec_tune_block *after) {
 static bool differs(const struct hec_tune *t, const struct hec_tune_block *own) {
     double limit = fmax(CHANGED, CHANGED_SPREAD * spread(t));
     double seconds = log(own->seconds / own->units / mean(t->own_seconds, owns(t)));
-    double watts = log(own->joules / own->seconds / t->own_watts);
+    double watts = log(own->watts / t->own_watts);
     return owns(t) >= OWN_LEAST && !(fabs(seconds) <= limit && fabs(watts) <= limit);
 }
 
@@ -225,9 +225,9 @@ static bool take_own(struct hec_tune *t, const struct hec_tune_block *block) {
         begin_anew(t);
     }
     t->own_seconds[t->own % HEC_TUNE_OWN] = block->seconds / block->units;
-    t->own_joules[t->own % HEC_TUNE_OWN] = block->joules / block->units;
+    t->own_draws[t->own % HEC_TUNE_OWN] = block->watts;
     t->own++;
-    t->own_watts = mean(t->own_joules, owns(t)) / mean(t->own_seconds, owns(t));
+    t->own_watts = mean(t->own_draws, owns(t));
     return true;
 }
 

@@ -37,6 +37,7 @@ struct hec_tune_block {
     int setting;
     double whole_s, whole_units;   /* from the switch on */
     double seconds, units, joules; /* of what is measured: without the first steps */
+    double watts;                  /* of the device that draws most: a limit is of each */
     double step_s;                 /* of its longest step */
     bool cut;                      /* it had lost too much; only the whole counts then */
 };
@@ -65,11 +66,11 @@ struct hec_tune {
     struct hec_tune_plan plan;
     struct hec_harm harm; /* seconds */
     enum hec_tune_phase phase;
-    double own_seconds[HEC_TUNE_OWN], own_joules[HEC_TUNE_OWN]; /* a unit */
-    double own_watts, step_s;                                   /* mean; the longest step */
-    int own;                                                    /* blocks of it since all began anew */
-    int odd;                                                    /* in a row that differ from those */
-    struct hec_tune_block last[2];                              /* the newest first */
+    double own_seconds[HEC_TUNE_OWN], own_draws[HEC_TUNE_OWN]; /* a unit; watts */
+    double own_watts, step_s;                                  /* mean; the longest step */
+    int own;                                                   /* blocks of it since all began anew */
+    int odd;                                                   /* in a row that differ from those */
+    struct hec_tune_block last[2];                             /* the newest first */
     int lasts;
     struct hec_tune_known screened[HEC_TUNE_SETTINGS], confirmed[HEC_TUNE_SETTINGS];
     int at;                   /* walks, confirms, holds: the setting */

@@ -94,6 +94,7 @@ static inline struct tuned tuned_play(const struct tuned_program *p, double step
             block.units += 1;
             block.joules += row->watts * seconds * exp(noise.joules);
         }
+        block.watts = block.joules / block.seconds;
         hec_tune_block(&t.tune, &block);
     }
     t.claimed = t.tune.phase == HEC_TUNE_HOLDS;
