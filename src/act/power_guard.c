@@ -26,6 +26,7 @@ struct power_request {
     enum power_wish wish;
     enum hec_power_knob knob;
     int64_t value;
+    char uuid[HEC_NVML_UUID_SIZE]; /* of one device; "": of all */
 };
 
 struct power_reply {
@@ -53,12 +54,18 @@ struct guardian {
     struct lease leases[HEC_POWER_DEVICES];
 };
 
-/* Put everything back. Every device is tried; the first reason counts. */
-static int release(struct guardian *g, struct hec_buf *said, struct hec_why *why) {
+static bool is_of(const char *uuid, const struct lease *lease) {
+    return uuid[0] == '\0' || strcmp(uuid, lease->device.uuid) == 0;
+}
+
+/* Put everything back, of one device or of all (""). Every device is tried; the first reason counts. */
+static int release(struct guardian *g, const char *uuid, struct hec_buf *said, struct hec_why *why) {
     int result = HEC_OK;
     for (int i = 0; i < g->count; i++) {
         struct lease *lease = &g->leases[i];
         bool kept = false;
+        if (!is_of(uuid, lease))
+            continue;
         for (int k = 0; k < HEC_POWER_KNOB_COUNT; k++) {
             struct hec_why reason = {""};
             int err =
@@ -104,11 +111,27 @@ static int prepare(struct guardian *g, struct lease *lease, const struct power_r
     return err < 0 ? err : put_back_left(g, lease, why);
 }
 
+/* What this lease has set before was changed by somebody else since: that stays. (A lock of clocks cannot be read.) */
+static int check_ours(const struct guardian *g, const struct lease *lease, enum hec_power_knob knob,
+                      struct hec_why *why) {
+    int64_t now;
+    char words[32];
+    int err = knob == HEC_POWER_CAP ? hec_power_device_read(&g->machine, &lease->device, knob, &now, why) : HEC_OK;
+    if (err < 0 || knob != HEC_POWER_CAP || now == lease->entry[knob].value)
+        return err;
+    hec_power_value_words(knob, now, words);
+    return hec_fail(why, HEC_ERR_BUSY, "somebody else has set the limit of the %s to %s, which stays",
+                    lease->device.name, words);
+}
+
 static int write_one(struct guardian *g, struct lease *lease, const struct power_request *request,
                      struct hec_why *why) {
     struct hec_power_entry *entry = &lease->entry[request->knob];
     int err = HEC_OK;
     if (lease->written[request->knob]) {
+        err = check_ours(g, lease, request->knob, why);
+        if (err < 0)
+            return err;
         entry->before = entry->value;
     } else {
         *entry = g->holder;
@@ -134,11 +157,15 @@ static int set(struct guardian *g, const struct power_request *request, struct h
         return hec_fail(
             why, HEC_ERR_UNSUPPORTED,
             "a lock of clocks cannot be read from the driver, so what was there could not be put back: cap the power");
-    int err = HEC_OK;
+    int err = HEC_ERR_NOTFOUND;
+    for (int i = 0; i < g->count && (err == HEC_OK || err == HEC_ERR_NOTFOUND); i++)
+        if (is_of(request->uuid, &g->leases[i]))
+            err = prepare(g, &g->leases[i], request, why);
+    if (err == HEC_ERR_NOTFOUND)
+        return hec_fail(why, err, "there is no GPU %s", request->uuid);
     for (int i = 0; i < g->count && err == HEC_OK; i++)
-        err = prepare(g, &g->leases[i], request, why);
-    for (int i = 0; i < g->count && err == HEC_OK; i++)
-        err = write_one(g, &g->leases[i], request, why);
+        if (is_of(request->uuid, &g->leases[i]))
+            err = write_one(g, &g->leases[i], request, why);
     return err;
 }
 
@@ -150,7 +177,7 @@ static void answer(struct guardian *g, const struct power_request *request, stru
     if (request->wish == POWER_SET)
         reply->err = set(g, request, &reply->why);
     if (request->wish != POWER_SET || reply->err < 0) {
-        int err = release(g, &said, &late);
+        int err = release(g, request->uuid, &said, &late);
         if (err < 0)
             *reply = (struct power_reply){.err = err, .why = late};
         else if (reply->err == HEC_OK && said.length)
@@ -184,7 +211,7 @@ static void put_back(struct guardian *g) {
     struct hec_buf said;
     struct hec_why why;
     hec_buf_init(&said, SAID_MAX);
-    for (int i = 0; i < ATTEMPTS && release(g, &said, &why) < 0; i++)
+    for (int i = 0; i < ATTEMPTS && release(g, "", &said, &why) < 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = ATTEMPT_NS}, NULL);
     hec_buf_free(&said);
 }
@@ -352,7 +379,20 @@ int hec_power_guard_open(const struct hec_power_options *options, struct hec_pow
 }
 
 int hec_power_guard_set(struct hec_power_guard *guard, enum hec_power_knob knob, int64_t value, struct hec_why *why) {
-    return ask(guard, &(struct power_request){POWER_SET, knob, value}, why);
+    return hec_power_guard_set_of(guard, "", knob, value, why);
+}
+
+int hec_power_guard_set_of(struct hec_power_guard *guard, const char *uuid, enum hec_power_knob knob, int64_t value,
+                           struct hec_why *why) {
+    struct power_request request = {.wish = POWER_SET, .knob = knob, .value = value};
+    snprintf(request.uuid, sizeof request.uuid, "%s", uuid);
+    return ask(guard, &request, why);
+}
+
+int hec_power_guard_clear_of(struct hec_power_guard *guard, const char *uuid, struct hec_why *why) {
+    struct power_request request = {.wish = POWER_CLEAR};
+    snprintf(request.uuid, sizeof request.uuid, "%s", uuid);
+    return ask(guard, &request, why);
 }
 
 /* What a guardian that was killed has left, among what others have. */

@@ -226,6 +226,38 @@ TEST(what_is_remembered_of_each_device) {
     assert_int_equal(hec_power_guard_close(NULL, &why), HEC_OK);
 }
 
+TEST(one_device_alone) {
+    struct hec_power_guard *guard = guard_of(NULL);
+    assert_int_equal(hec_power_guard_set_of(guard, "GPU-00000001", HEC_POWER_CAP, 300000, &why), HEC_OK);
+    assert_int_equal(hec_power_guard_set_of(guard, "GPU-00000002", HEC_POWER_CAP, 250000, &why), HEC_OK);
+    assert_caps(700000, 300000, 250000);
+    lie_there(2, 2);
+    assert_int_equal(hec_power_guard_clear_of(guard, "GPU-00000001", &why), HEC_OK);
+    assert_caps(700000, 700001, 250000);
+    lie_there(1, 1);
+    assert_int_equal(hec_power_guard_set_of(guard, "GPU-00000007", HEC_POWER_CAP, 300000, &why), HEC_ERR_NOTFOUND);
+    assert_string_equal(why.text, "there is no GPU GPU-00000007");
+    assert_caps(700000, 700001, 250000);
+    assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
+    assert_caps(700000, 700001, 700002);
+    lie_there(0, 0);
+}
+
+/* Nor is it written over: what a guard set before and does not find any more is an administrator's. */
+TEST(what_somebody_else_set_is_not_written_over) {
+    struct hec_power_guard *guard = guard_of(NULL);
+    assert_int_equal(hec_power_guard_set_of(guard, "GPU-00000001", HEC_POWER_CAP, 300000, &why), HEC_OK);
+    assert_int_equal(hec_power_guard_set_of(guard, "GPU-00000002", HEC_POWER_CAP, 300000, &why), HEC_OK);
+    s->now[HEC_POWER_CAP][1] = 444000;
+    assert_int_equal(hec_power_guard_set_of(guard, "GPU-00000001", HEC_POWER_CAP, 250000, &why), HEC_ERR_BUSY);
+    assert_string_equal(why.text, "somebody else has set the limit of the fake 1 to cap 444000, which stays");
+    assert_caps(700000, 444000, 300000);
+    lie_there(1, 1);
+    assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
+    assert_caps(700000, 444000, 700002);
+    lie_there(0, 0);
+}
+
 TEST(clocks_of_a_real_device_are_not_locked) {
     struct hec_power_guard *guard = guard_of(NULL);
     assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CLOCK, 1200, &why), HEC_ERR_UNSUPPORTED);
