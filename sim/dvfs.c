@@ -64,23 +64,32 @@ double sim_clock_mhz(const struct sim_profile *profile, enum sim_activity activi
 }
 
 /* The clock under a limit that has acted. */
-static double held(const struct sim_profile *profile, enum sim_activity activity, int32_t cap_mw, double highest) {
+static double held_clock(const struct sim_profile *profile, enum sim_activity activity, int32_t cap_mw,
+                         double highest) {
     if (power_mw(profile, activity, highest) <= cap_mw)
         return highest;
     return fmin(highest, clock_of(profile, activity, sim_held_power_mw(profile, cap_mw)));
 }
 
-int64_t sim_lasts_ns(const struct sim_profile *profile, const struct sim_limits *limits,
-                     const struct sim_controller *controller, enum sim_activity activity, int64_t start_ns,
-                     int64_t duration_ns) {
+double sim_pace(const struct sim_profile *profile, const struct sim_limits *limits, enum sim_activity activity,
+                bool held) {
     int32_t written_mw = limits->own_mw ? limits->own_mw : profile->power_default_mw;
     double highest = locked(profile, limits, activity), x0 = row_clock(activity);
     if (share_of(activity) <= 0 || (limits->cap_mw >= written_mw && highest >= x0))
-        return duration_ns;
+        return 1;
     /* a duration is that of the activity where the written limit holds it, in a burst as well */
-    double written = speed(activity, held(profile, activity, written_mw, x0));
-    double free_pace = fmin(1, speed(activity, highest) / written);
-    double held_pace = fmin(1, speed(activity, held(profile, activity, limits->cap_mw, highest)) / written);
+    double written = speed(activity, held_clock(profile, activity, written_mw, x0));
+    double clock = held ? held_clock(profile, activity, limits->cap_mw, highest) : highest;
+    return fmin(1, speed(activity, clock) / written);
+}
+
+int64_t sim_lasts_ns(const struct sim_profile *profile, const struct sim_limits *limits,
+                     const struct sim_controller *controller, enum sim_activity activity, int64_t start_ns,
+                     int64_t duration_ns) {
+    double free_pace = sim_pace(profile, limits, activity, false);
+    double held_pace = sim_pace(profile, limits, activity, true);
+    if (held_pace >= 1)
+        return duration_ns;
     int64_t burst_ns = 0;
     if (sim_wanted_mw(profile, limits, activity) > limits->cap_mw)
         burst_ns = sim_burst_left_ns(profile, controller, start_ns);

@@ -24,6 +24,11 @@ int32_t sim_wanted_mw(const struct sim_profile *profile, const struct sim_limits
 /* The SM clock at which an activity draws so much: that of its row where it draws all it would. */
 double sim_clock_mhz(const struct sim_profile *profile, enum sim_activity activity, int32_t power_mw);
 
+/* What it does in a second, of what it does under the limit that durations are written for: 1 where that holds, at most 1.
+ * `held`: while the limit of power holds it (struct sim_piece), otherwise in a burst or below the limit. */
+double sim_pace(const struct sim_profile *profile, const struct sim_limits *limits, enum sim_activity activity,
+                bool held);
+
 /* How long it takes, from start_ns on, what is written as duration_ns: a burst above the limit goes at full speed. */
 int64_t sim_lasts_ns(const struct sim_profile *profile, const struct sim_limits *limits,
                      const struct sim_controller *controller, enum sim_activity activity, int64_t start_ns,

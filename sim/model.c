@@ -2,6 +2,7 @@
 
 #include "sim/dvfs.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static const struct sim_activity_info activities[] = {
@@ -103,14 +104,31 @@ int sim_power_split(const struct sim_profile *profile, const struct sim_limits *
     return count;
 }
 
-void sim_counters_mean(const struct sim_profile *profile, const int64_t active_ns[SIM_ACTIVITY_COUNT],
-                       int64_t window_ns, struct sim_counters *mean) {
+struct sim_active sim_active_between(const struct sim_active *before, const struct sim_active *after) {
+    struct sim_active between;
+    for (int a = 0; a < SIM_ACTIVITY_COUNT; a++) {
+        between.ns[a] = after->ns[a] - before->ns[a];
+        between.work_ns[a] = after->work_ns[a] - before->work_ns[a];
+    }
+    return between;
+}
+
+#define COUNTER(member) (offsetof(struct sim_counters, member) / sizeof(double))
+
+/* Traffic of memory and links goes with the work; the rest says how much of the time units are in use. */
+static const bool is_traffic[SIM_COUNTER_FIELDS] = {
+    [COUNTER(mem_util)] = true, [COUNTER(dram)] = true,      [COUNTER(pcie_tx)] = true,
+    [COUNTER(pcie_rx)] = true,  [COUNTER(nvlink_rx)] = true, [COUNTER(nvlink_tx)] = true,
+};
+
+void sim_counters_mean(const struct sim_profile *profile, const struct sim_active *active, int64_t window_ns,
+                       struct sim_counters *mean) {
     double sums[SIM_COUNTER_FIELDS] = {0};
     for (int a = 0; a < SIM_ACTIVITY_COUNT; a++) {
         double row[SIM_COUNTER_FIELDS];
         memcpy(row, &activities[a].counters, sizeof row);
         for (unsigned i = 0; i < SIM_COUNTER_FIELDS; i++)
-            sums[i] += row[i] * (double)active_ns[a];
+            sums[i] += row[i] * (double)(is_traffic[i] ? active->work_ns[a] : active->ns[a]);
     }
     for (unsigned i = 0; i < SIM_COUNTER_FIELDS; i++)
         sums[i] /= (double)window_ns;

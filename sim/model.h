@@ -85,9 +85,18 @@ int sim_power_split(const struct sim_profile *profile, const struct sim_limits *
                     struct sim_controller *controller, enum sim_activity activity, int64_t start_ns, int64_t end_ns,
                     struct sim_piece pieces[2]);
 
-/* Mean counters of a window from the time spent in each activity; window_ns > 0. PCIe rates scale with the link. */
-void sim_counters_mean(const struct sim_profile *profile, const int64_t active_ns[SIM_ACTIVITY_COUNT],
-                       int64_t window_ns, struct sim_counters *mean);
+/* Time spent in each activity, and the work done in it: as the time that it takes at full pace (sim_pace). */
+struct sim_active {
+    int64_t ns[SIM_ACTIVITY_COUNT], work_ns[SIM_ACTIVITY_COUNT];
+};
+
+/* What came between two such sums, of which `before` is the earlier one. */
+struct sim_active sim_active_between(const struct sim_active *before, const struct sim_active *after);
+
+/* Mean counters of a window; window_ns > 0. Traffic of memory and links goes with the work, all else with the time. PCIe
+ * rates scale with the link. */
+void sim_counters_mean(const struct sim_profile *profile, const struct sim_active *active, int64_t window_ns,
+                       struct sim_counters *mean);
 
 /* A reproducible number in [0, 1) from three others (splitmix64). */
 double sim_hash_unit(uint64_t a, uint64_t b, uint64_t c);

@@ -74,12 +74,11 @@ int32_t sim_sensor_average_mw(struct sim_world *world, int device, int64_t t_ns)
 }
 
 void sim_sensor_counters(struct sim_world *world, int device, int64_t t0_ns, int64_t t1_ns, struct sim_counters *mean) {
-    int64_t before[SIM_ACTIVITY_COUNT], active[SIM_ACTIVITY_COUNT];
-    sim_world_active(world, device, t0_ns, before);
-    sim_world_active(world, device, t1_ns, active);
-    for (int i = 0; i < SIM_ACTIVITY_COUNT; i++)
-        active[i] -= before[i];
-    sim_counters_mean(sim_world_profile(world), active, t1_ns - t0_ns, mean);
+    struct sim_active before, after;
+    sim_world_active(world, device, t0_ns, &before);
+    sim_world_active(world, device, t1_ns, &after);
+    struct sim_active active = sim_active_between(&before, &after);
+    sim_counters_mean(sim_world_profile(world), &active, t1_ns - t0_ns, mean);
 }
 
 int sim_sensor_sm_clock_mhz(struct sim_world *world, int device, int64_t t_ns) {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#define FULL_PACE_PPM 1000000
+
 static struct sim_segment *at(struct sim_timeline *timeline, uint64_t index) {
     return &timeline->segment[index % SIM_SEGMENT_MAX];
 }
@@ -33,28 +35,34 @@ static uint64_t first_after(const struct sim_timeline *timeline, int64_t t_ns) {
     return low;
 }
 
-static struct sim_milestone *milestone_slot(struct sim_timeline *timeline, uint64_t index) {
+static struct sim_active *milestone_slot(struct sim_timeline *timeline, uint64_t index) {
     return &timeline->milestone[index / SIM_MILESTONE_EVERY % (SIM_SEGMENT_MAX / SIM_MILESTONE_EVERY)];
 }
 
-/* Time in each activity before segment `index` (oldest <= index <= head): from the nearest milestone, by adding or
+/* Adds what a segment has done before t, or takes it away again. */
+static void count(struct sim_active *active, const struct sim_segment *segment, int64_t t_ns, int sign) {
+    int64_t ns = t_ns - segment->start_ns;
+    active->ns[segment->activity] += sign * ns;
+    active->work_ns[segment->activity] += sign * (int64_t)((__int128)ns * segment->pace_ppm / FULL_PACE_PPM);
+}
+
+/* What was done before segment `index` (oldest <= index <= head): from the nearest milestone, by adding or
  * subtracting at most SIM_MILESTONE_EVERY segments. A milestone is written with the segment of its own index, so that
  * of head does not exist yet, and that of a block whose first segment is forgotten is forgotten too. */
-static void active_before(const struct sim_timeline *timeline, uint64_t index, int64_t active_ns[SIM_ACTIVITY_COUNT]) {
+static void active_before(const struct sim_timeline *timeline, uint64_t index, struct sim_active *active) {
     uint64_t i = index - index % SIM_MILESTONE_EVERY;
-    memset(active_ns, 0, sizeof(int64_t) * SIM_ACTIVITY_COUNT);
+    memset(active, 0, sizeof *active);
     if (timeline->head == 0)
         return;
     if (i == timeline->head)
         i -= SIM_MILESTONE_EVERY;
     else if (i < oldest(timeline))
         i += SIM_MILESTONE_EVERY;
-    memcpy(active_ns, milestone_slot((struct sim_timeline *)timeline, i)->active_ns,
-           sizeof(int64_t) * SIM_ACTIVITY_COUNT);
+    *active = *milestone_slot((struct sim_timeline *)timeline, i);
     for (; i < index; i++)
-        active_ns[seen(timeline, i)->activity] += seen(timeline, i)->end_ns - seen(timeline, i)->start_ns;
+        count(active, seen(timeline, i), seen(timeline, i)->end_ns, 1);
     for (; i > index; i--)
-        active_ns[seen(timeline, i - 1)->activity] -= seen(timeline, i - 1)->end_ns - seen(timeline, i - 1)->start_ns;
+        count(active, seen(timeline, i - 1), seen(timeline, i - 1)->end_ns, -1);
 }
 
 static void push(struct sim_timeline *timeline, const struct sim_profile *profile, struct sim_segment segment) {
@@ -63,8 +71,8 @@ static void push(struct sim_timeline *timeline, const struct sim_profile *profil
     segment.excess_before_nj =
         previous ? previous->excess_before_nj + excess_nj(profile, previous, previous->end_ns) : 0;
     if (index % SIM_MILESTONE_EVERY == 0) {
-        struct sim_milestone next;
-        active_before(timeline, index, next.active_ns);
+        struct sim_active next;
+        active_before(timeline, index, &next);
         *milestone_slot(timeline, index) = next;
     }
     *at(timeline, index) = segment;
@@ -111,13 +119,15 @@ int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile 
                         int64_t duration_ns, struct sim_piece pieces[2]) {
     if (timeline->head && at(timeline, timeline->head - 1)->end_ns > start_ns)
         start_ns = at(timeline, timeline->head - 1)->end_ns;
-    int count =
+    int placed =
         sim_power_split(profile, limits, &timeline->controller, activity, start_ns, start_ns + duration_ns, pieces);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < placed; i++) {
+        double pace = sim_pace(profile, limits, activity, pieces[i].held);
         push(timeline, profile,
              (struct sim_segment){pieces[i].start_ns, pieces[i].end_ns, 0, pieces[i].over_ns, pieces[i].power_mw, pid,
-                                  (int16_t)activity, pieces[i].held});
-    return count;
+                                  (int16_t)activity, pieces[i].held, (int32_t)(pace * FULL_PACE_PPM + 0.5)});
+    }
+    return placed;
 }
 
 int sim_timeline_extend(struct sim_timeline *timeline, const struct sim_profile *profile,
@@ -186,17 +196,18 @@ int64_t sim_timeline_energy_nj(const struct sim_timeline *timeline, const struct
     return base + sim_timeline_excess_nj(timeline, profile, t_ns);
 }
 
-void sim_timeline_active(const struct sim_timeline *timeline, int64_t t_ns, int64_t active_ns[SIM_ACTIVITY_COUNT]) {
+void sim_timeline_active(const struct sim_timeline *timeline, int64_t t_ns, struct sim_active *active) {
     uint64_t index = first_after(timeline, t_ns);
-    active_before(timeline, index, active_ns);
+    active_before(timeline, index, active);
     if (index < timeline->head && seen(timeline, index)->start_ns < t_ns)
-        active_ns[seen(timeline, index)->activity] += t_ns - seen(timeline, index)->start_ns;
+        count(active, seen(timeline, index), t_ns, 1);
     int64_t present = t_ns > timeline->epoch_ns ? present_ns(timeline, t_ns) : 0;
     int64_t segments = 0;
     for (int a = SIM_CONTEXT + 1; a < SIM_ACTIVITY_COUNT; a++)
-        segments += active_ns[a];
-    active_ns[SIM_CONTEXT] = present - segments;
-    active_ns[SIM_IDLE] = (t_ns > timeline->epoch_ns ? t_ns - timeline->epoch_ns : 0) - present;
+        segments += active->ns[a];
+    active->ns[SIM_CONTEXT] = active->work_ns[SIM_CONTEXT] = present - segments;
+    active->ns[SIM_IDLE] = active->work_ns[SIM_IDLE] =
+        (t_ns > timeline->epoch_ns ? t_ns - timeline->epoch_ns : 0) - present;
 }
 
 struct sim_instant sim_timeline_at(const struct sim_timeline *timeline, const struct sim_profile *profile,

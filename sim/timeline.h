@@ -25,16 +25,12 @@ struct sim_segment {
     int32_t pid;
     int16_t activity;
     int16_t held;
+    int32_t pace_ppm; /* sim_pace */
 };
 
 struct sim_presence {
     int64_t start_ns, end_ns; /* INT64_MAX: still there */
     int64_t present_before_ns;
-};
-
-/* Time in each activity before one segment in SIM_MILESTONE_EVERY. */
-struct sim_milestone {
-    int64_t active_ns[SIM_ACTIVITY_COUNT];
 };
 
 struct sim_timeline {
@@ -43,7 +39,7 @@ struct sim_timeline {
     uint64_t presence_head;
     struct sim_controller controller;
     struct sim_presence presence[SIM_PRESENCE_MAX];
-    struct sim_milestone milestone[SIM_SEGMENT_MAX / SIM_MILESTONE_EVERY];
+    struct sim_active milestone[SIM_SEGMENT_MAX / SIM_MILESTONE_EVERY]; /* before one segment in SIM_MILESTONE_EVERY */
     struct sim_segment segment[SIM_SEGMENT_MAX];
 };
 
@@ -80,8 +76,8 @@ int64_t sim_timeline_energy_nj(const struct sim_timeline *timeline, const struct
 /* Of that, what activities added to the power of a device with a context. */
 int64_t sim_timeline_excess_nj(const struct sim_timeline *timeline, const struct sim_profile *profile, int64_t t_ns);
 
-/* Time spent in each activity (IDLE and CONTEXT for the gaps) from the epoch to t. */
-void sim_timeline_active(const struct sim_timeline *timeline, int64_t t_ns, int64_t active_ns[SIM_ACTIVITY_COUNT]);
+/* Time spent in each activity (IDLE and CONTEXT for the gaps) from the epoch to t, and the work done in it. */
+void sim_timeline_active(const struct sim_timeline *timeline, int64_t t_ns, struct sim_active *active);
 
 /* What is going on at t. */
 struct sim_instant {

@@ -523,24 +523,27 @@ int64_t sim_world_energy_nj(struct sim_world *world, int device, int64_t t_ns) {
     return nj;
 }
 
-void sim_world_active(struct sim_world *world, int device, int64_t t_ns, int64_t active_ns[SIM_ACTIVITY_COUNT]) {
-    sim_timeline_active(&lock(world, device)->timeline, t_ns, active_ns);
+void sim_world_active(struct sim_world *world, int device, int64_t t_ns, struct sim_active *active) {
+    sim_timeline_active(&lock(world, device)->timeline, t_ns, active);
     for (int i = 0; i < instances_of(world->page, device); i++) {
-        int64_t of_instance[SIM_ACTIVITY_COUNT];
-        sim_timeline_active(instance_timeline(world->page, i), t_ns, of_instance);
+        struct sim_active of_instance;
+        sim_timeline_active(instance_timeline(world->page, i), t_ns, &of_instance);
+        double part = part_of(world->page, i);
         for (int a = SIM_CONTEXT + 1; a < SIM_ACTIVITY_COUNT; a++) {
-            int64_t part_ns = (int64_t)(part_of(world->page, i) * (double)of_instance[a]);
-            active_ns[a] += part_ns;
-            active_ns[SIM_CONTEXT] -= part_ns;
+            int64_t part_ns = (int64_t)(part * (double)of_instance.ns[a]);
+            active->ns[a] += part_ns;
+            active->work_ns[a] += (int64_t)(part * (double)of_instance.work_ns[a]);
+            active->ns[SIM_CONTEXT] -= part_ns;
+            active->work_ns[SIM_CONTEXT] -= part_ns;
         }
     }
     unlock(world);
 }
 
 void sim_world_instance_active(struct sim_world *world, int device, int instance, int64_t t_ns,
-                               int64_t active_ns[SIM_ACTIVITY_COUNT]) {
+                               struct sim_active *active) {
     lock(world, device);
-    sim_timeline_active(timeline_of(world->page, device, instance), t_ns, active_ns);
+    sim_timeline_active(timeline_of(world->page, device, instance), t_ns, active);
     unlock(world);
 }
 

@@ -84,10 +84,10 @@ int sim_world_contexts(struct sim_world *world, int device, struct sim_context c
 
 /* Questions about the timeline, under the lock; see timeline.h. */
 int64_t sim_world_energy_nj(struct sim_world *world, int device, int64_t t_ns);
-void sim_world_active(struct sim_world *world, int device, int64_t t_ns, int64_t active_ns[SIM_ACTIVITY_COUNT]);
+void sim_world_active(struct sim_world *world, int device, int64_t t_ns, struct sim_active *active);
 /* Of one instance of a divided device. */
 void sim_world_instance_active(struct sim_world *world, int device, int instance, int64_t t_ns,
-                               int64_t active_ns[SIM_ACTIVITY_COUNT]);
+                               struct sim_active *active);
 struct sim_instant sim_world_at(struct sim_world *world, int device, int64_t t_ns); /* divided: of who draws most */
 int64_t sim_world_busy_ns(struct sim_world *world, int device, pid_t pid, int64_t t0_ns, int64_t t1_ns);
 

@@ -14,7 +14,7 @@
 struct sim_gpm_sample {
     int64_t t_ns;
     int device, mig; /* device -1: not taken yet */
-    int64_t active_ns[SIM_ACTIVITY_COUNT];
+    struct sim_active active;
 };
 
 #define GPM_METRIC(id, member, scale)                                                                                  \
@@ -69,9 +69,9 @@ static sim_nvml_ret take_sample(struct sim_world *world, int device, int mig, si
     sample->device = device;
     sample->mig = mig;
     if (mig < 0)
-        sim_world_active(world, device, sample->t_ns, sample->active_ns);
+        sim_world_active(world, device, sample->t_ns, &sample->active);
     else
-        sim_world_instance_active(world, device, mig, sample->t_ns, sample->active_ns);
+        sim_world_instance_active(world, device, mig, sample->t_ns, &sample->active);
     return SIM_NVML_SUCCESS;
 }
 
@@ -119,12 +119,11 @@ SIM_EXPORT sim_nvml_ret nvmlGpmMetricsGet(struct sim_nvml_gpm_metrics *metrics) 
     const struct sim_gpm_sample *a = metrics->sample1, *b = metrics->sample2;
     if (a->device < 0 || a->device != b->device || a->mig != b->mig)
         return SIM_NVML_INVALID_ARGUMENT;
-    int64_t window = b->t_ns - a->t_ns, active[SIM_ACTIVITY_COUNT];
+    int64_t window = b->t_ns - a->t_ns;
+    struct sim_active active = sim_active_between(&a->active, &b->active);
     struct sim_counters mean = {0};
-    for (int i = 0; i < SIM_ACTIVITY_COUNT; i++)
-        active[i] = b->active_ns[i] - a->active_ns[i];
     if (window > 0)
-        sim_counters_mean(sim_world_profile(world), active, window, &mean);
+        sim_counters_mean(sim_world_profile(world), &active, window, &mean);
     for (unsigned i = 0; i < metrics->count; i++)
         evaluate(&metrics->metrics[i], &mean, window <= GPM_REFRESH_NS);
     return SIM_NVML_SUCCESS;

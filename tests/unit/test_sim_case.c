@@ -126,10 +126,10 @@ static void check_against_world(int device, const struct sim_truth *truth) {
     double whole = (double)sim_world_energy_nj(world, device, now) * 1e-9;
     double outside = ((double)(now - epoch) * 1e-9 - truth->seconds) * profile->idle_mw / 1000.0;
     assert_near(whole, truth->joules + outside, 1e-4);
-    int64_t active[SIM_ACTIVITY_COUNT];
-    sim_world_active(world, device, now, active);
+    struct sim_active active;
+    sim_world_active(world, device, now, &active);
     for (int a = SIM_WAIT_DATA; a < SIM_ACTIVITY_COUNT; a++)
-        assert_near((double)active[a] * 1e-9, truth->activity[a].seconds, 1e-8);
+        assert_near((double)active.ns[a] * 1e-9, truth->activity[a].seconds, 1e-8);
 }
 
 static void count_steps(void *context, double units) {

@@ -111,10 +111,11 @@ TEST(energy_equals_the_integral_of_power) {
             assert_true(fabs(closed - sum_mj) < 1e-2); /* of up to 4e6 mJ */
         }
     }
-    int64_t active[SIM_ACTIVITY_COUNT];
-    sim_timeline_active(timeline, t, active);
+    struct sim_active active;
+    sim_timeline_active(timeline, t, &active);
     for (int a = 0; a < SIM_ACTIVITY_COUNT; a++)
-        assert_true((double)active[a] == times[a]);
+        assert_true((double)active.ns[a] == times[a]);
+    assert_memory_equal(active.work_ns, active.ns, sizeof active.ns); /* no limit slows it */
     assert_true(sum_mj > 1e6);
     /* before the epoch the device was idle */
     assert_int_equal(sim_timeline_energy_nj(timeline, h200(), epoch - 1000 * MS), -82 * INT64_C(1000000000));
@@ -153,12 +154,12 @@ TEST(cut_takes_back_only_the_future_of_one_process) {
     }
     sim_timeline_cut(a, h200(), 1, 1003 * MS);
     assert_true(a->head < 200);
-    int64_t active_a[SIM_ACTIVITY_COUNT], active_b[SIM_ACTIVITY_COUNT];
+    struct sim_active active_a, active_b;
     for (int64_t t = 0; t < 2200 * MS; t += MS) {
         assert_int_equal(sim_timeline_energy_nj(a, h200(), t), sim_timeline_energy_nj(b, h200(), t));
-        sim_timeline_active(a, t, active_a);
-        sim_timeline_active(b, t, active_b);
-        assert_memory_equal(active_a, active_b, sizeof active_a);
+        sim_timeline_active(a, t, &active_a);
+        sim_timeline_active(b, t, &active_b);
+        assert_memory_equal(&active_a, &active_b, sizeof active_a);
     }
     /* and appending goes on */
     assert_int_equal(sim_timeline_append(a, h200(), &full, 1, SIM_GEMM_FP32, 0, MS, pieces), 1);
@@ -185,7 +186,8 @@ TEST(rings_wrap) {
     struct sim_timeline *timeline = fresh(0);
     struct sim_piece pieces[2];
     const int64_t total = 10 * (int64_t)SIM_SEGMENT_MAX + 37;
-    int64_t expected = 0, before[SIM_ACTIVITY_COUNT], after[SIM_ACTIVITY_COUNT];
+    struct sim_active before, after;
+    int64_t expected = 0;
     for (int64_t i = 0; i < total; i++) {
         if (i % 100 == 0)
             sim_timeline_arrive(timeline, i * MS);
@@ -202,31 +204,34 @@ TEST(rings_wrap) {
     assert_int_equal(sim_timeline_energy_nj(timeline, h200(), total * MS), expected);
     int64_t oldest = total - SIM_SEGMENT_MAX + 1;
     for (int64_t i = oldest; i < total - 6; i += 41) {
-        sim_timeline_active(timeline, i * MS, before);
-        sim_timeline_active(timeline, (i + 6) * MS, after);
-        assert_int_equal(after[SIM_GEMM_FP32] - before[SIM_GEMM_FP32], 2 * MS);
-        assert_int_equal(after[SIM_ELEMENTWISE] - before[SIM_ELEMENTWISE], MS);
-        assert_int_equal(after[SIM_CONTEXT] - before[SIM_CONTEXT], 3 * MS);
+        sim_timeline_active(timeline, i * MS, &before);
+        sim_timeline_active(timeline, (i + 6) * MS, &after);
+        struct sim_active between = sim_active_between(&before, &after);
+        assert_int_equal(between.ns[SIM_GEMM_FP32], 2 * MS);
+        assert_int_equal(between.ns[SIM_ELEMENTWISE], MS);
+        assert_int_equal(between.ns[SIM_CONTEXT], 3 * MS);
+        assert_memory_equal(between.work_ns, between.ns, sizeof between.ns);
         int64_t nj =
             sim_timeline_energy_nj(timeline, h200(), (i + 6) * MS) - sim_timeline_energy_nj(timeline, h200(), i * MS);
         assert_int_equal(nj, sim_energy_of(652000, 2 * MS) + sim_energy_of(593000, MS) + sim_energy_of(120000, 3 * MS));
     }
     /* forgotten instants give the oldest answer and no nonsense */
-    sim_timeline_active(timeline, 0, before);
+    sim_timeline_active(timeline, 0, &before);
     for (int a = SIM_CONTEXT + 1; a < SIM_ACTIVITY_COUNT; a++)
-        assert_true(before[a] >= 0 && before[a] <= total * MS);
+        assert_true(before.ns[a] >= 0 && before.ns[a] <= total * MS);
     free(timeline);
 }
 
 TEST(counters_are_means) {
-    int64_t active[SIM_ACTIVITY_COUNT] = {
-        [SIM_GEMM_BF16] = 25 * MS, [SIM_COPY_PINNED] = 50 * MS, [SIM_CONTEXT] = 25 * MS};
+    struct sim_active active = {
+        .ns = {[SIM_GEMM_BF16] = 25 * MS, [SIM_COPY_PINNED] = 50 * MS, [SIM_CONTEXT] = 25 * MS},
+        .work_ns = {[SIM_GEMM_BF16] = 25 * MS, [SIM_COPY_PINNED] = 50 * MS, [SIM_CONTEXT] = 25 * MS}};
     struct sim_counters mean;
-    sim_counters_mean(h200(), active, 100 * MS, &mean);
+    sim_counters_mean(h200(), &active, 100 * MS, &mean);
     assert_true(fabs(mean.tensor - 220) < 1e-9);
     assert_true(fabs(mean.util - 250) < 1e-9);
     assert_true(fabs(mean.pcie_rx - 26000.25) < 1e-6);
-    sim_counters_mean(sim_profile_find("p100"), active, 100 * MS, &mean);
+    sim_counters_mean(sim_profile_find("p100"), &active, 100 * MS, &mean);
     assert_true(fabs(mean.pcie_rx - 26000.25 / 4) < 1e-6); /* generation 3 against 5 */
 }
 
@@ -272,4 +277,105 @@ TEST(limits_slow_what_the_clock_drives) {
     assert_int_equal(sim_lasts_ns(h200(), &low, &rested, SIM_GEMM_FP32, 0, 40 * MS), 40 * MS);
     assert_int_equal(sim_lasts_ns(h200(), &low, &rested, SIM_GEMM_FP32, 0, 150 * MS) - 50 * MS,
                      lasts(&low, SIM_GEMM_FP32, 100 * MS));
+}
+
+static struct sim_active done(const struct sim_timeline *timeline, int64_t from_ns, int64_t to_ns) {
+    struct sim_active from, to;
+    sim_timeline_active(timeline, from_ns, &from);
+    sim_timeline_active(timeline, to_ns, &to);
+    return sim_active_between(&from, &to);
+}
+
+/* The pace, from what a limit does to durations. */
+static double pace(const struct sim_limits *limits, enum sim_activity activity) {
+    return 1e12 / (double)lasts(limits, activity, INT64_C(1000000000000));
+}
+
+static void assert_part(double seen, double row, double part) {
+    assert_true(fabs(seen - row * part) <= row * 2e-6);
+}
+
+static void assert_traffic(const struct sim_active *active, int64_t window_ns, const struct sim_counters *row,
+                           double part) {
+    struct sim_counters mean;
+    sim_counters_mean(h200(), active, window_ns, &mean);
+    assert_part(mean.mem_util, row->mem_util, part);
+    assert_part(mean.dram, row->dram, part);
+    assert_part(mean.pcie_tx, row->pcie_tx, part);
+    assert_part(mean.pcie_rx, row->pcie_rx, part);
+    assert_part(mean.nvlink_tx, row->nvlink_tx, part);
+    assert_part(mean.nvlink_rx, row->nvlink_rx, part);
+    /* what says how long units are in use stays */
+    assert_true(fabs(mean.util - row->util) < 1e-9 && fabs(mean.sm - row->sm) < 1e-9);
+    assert_true(fabs(mean.tensor - row->tensor) < 1e-9 && fabs(mean.fp32 - row->fp32) < 1e-9);
+}
+
+/* Bytes a second are those of the row in the burst, then as much less as the same work lasts longer. */
+TEST(traffic_goes_with_the_pace) {
+    static const enum sim_activity works[] = {SIM_ELEMENTWISE, SIM_GEMM_BF16, SIM_TRAIN_TUNED};
+    struct sim_limits low = {.cap_mw = 400000}, own = {.cap_mw = 400000, .own_mw = 400000};
+    struct sim_limits locked = {.cap_mw = 700000, .clock_mhz = 900};
+    struct sim_piece pieces[2];
+    for (unsigned i = 0; i < sizeof works / sizeof works[0]; i++) {
+        const struct sim_counters *row = &sim_activity_info(works[i])->counters;
+        struct sim_timeline *limited = fresh(0), *written = fresh(0), *slow = fresh(0);
+        assert_int_equal(sim_timeline_append(limited, h200(), &low, 1, works[i], 0, 150 * MS, pieces), 2);
+        sim_timeline_append(written, h200(), &own, 1, works[i], 0, 150 * MS, pieces);
+        assert_int_equal(sim_timeline_append(slow, h200(), &locked, 1, works[i], 0, 150 * MS, pieces), 1);
+        struct sim_active burst = done(limited, 0, 50 * MS), held = done(limited, 50 * MS, 150 * MS);
+        struct sim_active as_written = done(written, 0, 150 * MS), below = done(slow, 0, 150 * MS);
+        assert_true(pace(&low, works[i]) < 0.96 && pace(&locked, works[i]) < 0.96);
+        assert_traffic(&burst, 50 * MS, row, 1);
+        assert_traffic(&held, 100 * MS, row, pace(&low, works[i]));
+        assert_traffic(&as_written, 150 * MS, row, 1);
+        assert_traffic(&below, 150 * MS, row, pace(&locked, works[i]));
+        free(limited);
+        free(written);
+        free(slow);
+    }
+    /* links: an all-reduce is of kernels; a copy does not go with the clock */
+    struct sim_timeline *links = fresh(0);
+    sim_timeline_append(links, h200(), &locked, 1, SIM_COMM, 0, 100 * MS, pieces);
+    sim_timeline_append(links, h200(), &locked, 1, SIM_COPY_PINNED, 100 * MS, 100 * MS, pieces);
+    struct sim_active reduced = done(links, 0, 100 * MS), copied = done(links, 100 * MS, 200 * MS);
+    assert_true(pace(&locked, SIM_COMM) < 0.96);
+    assert_traffic(&reduced, 100 * MS, &sim_activity_info(SIM_COMM)->counters, pace(&locked, SIM_COMM));
+    assert_traffic(&copied, 100 * MS, &sim_activity_info(SIM_COPY_PINNED)->counters, 1);
+    free(links);
+}
+
+/* Work is summed over segments, of which milestones hold sums, and follows where one is lengthened or cut. */
+TEST(work_is_summed_as_time_is) {
+    struct sim_limits low = {.cap_mw = 400000};
+    struct sim_timeline *timeline = fresh(0);
+    struct sim_piece pieces[2];
+    double held = pace(&low, SIM_GEMM_FP32);
+    sim_timeline_arrive(timeline, 0);
+    sim_timeline_append(timeline, h200(), &low, 1, SIM_GEMM_FP32, 0, 50 * MS, pieces);
+    for (int64_t t = 50; t < 350; t++) /* the ring has one a millisecond */
+        assert_int_equal(sim_timeline_append(timeline, h200(), &low, 1, SIM_GEMM_FP32, t * MS, MS, pieces), 1);
+    assert_int_equal(timeline->head, 301);
+    for (int64_t t = 50; t < 340; t += 7) {
+        struct sim_active ten = done(timeline, t * MS, (t + 10) * MS - MS / 2);
+        assert_int_equal(ten.ns[SIM_GEMM_FP32], 10 * MS - MS / 2);
+        assert_true(fabs((double)ten.work_ns[SIM_GEMM_FP32] - 9.5e6 * held) < 20);
+    }
+    /* longer by the same, and by something short, which counts as the segment that it lengthens */
+    assert_int_equal(sim_timeline_extend(timeline, h200(), &low, 1, SIM_GEMM_FP32, 350 * MS, 100 * MS, pieces), 1);
+    assert_int_equal(timeline->head, 301);
+    struct sim_active longer = done(timeline, 349 * MS, 500 * MS);
+    assert_int_equal(longer.ns[SIM_GEMM_FP32], 101 * MS);
+    assert_true(fabs((double)longer.work_ns[SIM_GEMM_FP32] - 101e6 * held) < 101);
+    assert_int_equal(longer.work_ns[SIM_CONTEXT], longer.ns[SIM_CONTEXT]);
+    sim_timeline_append(timeline, h200(), &low, 1, SIM_GEMM_FP32, 450 * MS, MS, pieces);
+    assert_int_equal(sim_timeline_extend(timeline, h200(), &low, 1, SIM_ELEMENTWISE, 451 * MS, MS / 2, pieces), 1);
+    struct sim_active mixed = done(timeline, 450 * MS, 500 * MS);
+    assert_int_equal(mixed.ns[SIM_GEMM_FP32], MS + MS / 2);
+    assert_true(fabs((double)mixed.work_ns[SIM_GEMM_FP32] - 1.5e6 * held) < 3);
+    /* shorter */
+    sim_timeline_cut(timeline, h200(), 1, 400 * MS);
+    struct sim_active cut = done(timeline, 349 * MS, 500 * MS);
+    assert_int_equal(cut.ns[SIM_GEMM_FP32], 51 * MS);
+    assert_true(fabs((double)cut.work_ns[SIM_GEMM_FP32] - 51e6 * held) < 51);
+    free(timeline);
 }

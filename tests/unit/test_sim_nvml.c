@@ -461,6 +461,38 @@ TEST(mig_divides_the_first_device) {
     }
 }
 
+/* Under a lower limit less is read of memory, by a device and by its instances alike. */
+TEST(gpm_traffic_goes_with_the_pace) {
+    static const char *const machines[] = {"h200,cap=300,clock=virtual", "h200,cap=300,mig=7g,clock=virtual"};
+    double pace = 1;
+    for (unsigned divided = 0; divided < 2; divided++) {
+        begin(machines[divided]);
+        int (*mig_sample)(hec_nvml_device, unsigned, hec_nvml_gpm_sample) = symbol("nvmlGpmMigSampleGet");
+        const struct sim_counters *row = &sim_activity_info(SIM_ELEMENTWISE)->counters;
+        struct sim_active from, to;
+        hec_nvml_gpm_sample samples[2];
+        work(0, 60, SIM_ELEMENTWISE, 2 * S);
+        if (!divided)
+            pace = 1e9 / (double)sim_segment_lasts_ns(world, 0, SIM_ELEMENTWISE, at(S), S);
+        for (int i = 0; i < 2; i++) {
+            int64_t now = at(S + i * 200 * MS);
+            bench.nvml.gpm_sample_alloc(&samples[i]);
+            assert_int_equal(divided ? mig_sample(bench.device, 1, samples[i])
+                                     : bench.nvml.gpm_sample_get(bench.device, samples[i]),
+                             0);
+            sim_world_active(world, 0, now, i ? &to : &from);
+        }
+        assert_true(pace < 0.9);
+        assert_true(fabs(metric(samples[0], samples[1], 10, 0) - row->dram * pace / 10) < 1e-3);
+        assert_true(fabs(metric(samples[0], samples[1], 2, 0) - row->sm / 10) < 1e-9);
+        struct sim_active whole = sim_active_between(&from, &to);
+        assert_true(fabs((double)whole.work_ns[SIM_ELEMENTWISE] / (double)whole.ns[SIM_ELEMENTWISE] - pace) < 1e-5);
+        assert_int_equal(whole.work_ns[SIM_CONTEXT], whole.ns[SIM_CONTEXT]);
+        for (int i = 0; i < 2; i++)
+            bench.nvml.gpm_sample_free(samples[i]);
+    }
+}
+
 /* Two instances that work at the same time: each adds its part, which goes by SMs, and shows its own counters and memory. */
 TEST(instances_work_side_by_side) {
     begin("h200,mig=3g+1g,clock=virtual");
@@ -499,12 +531,12 @@ TEST(instances_work_side_by_side) {
     assert_int_equal(bench.nvml.encoder_utilization(bench.device, &percent, &period), SIM_NVML_NOT_SUPPORTED);
     assert_int_equal(bench.nvml.attributes(bench.device, &attributes), SIM_NVML_NOT_SUPPORTED);
     assert_int_equal(sim_context_close(world, 0, 50, &now), HEC_OK);
-    int64_t active[SIM_ACTIVITY_COUNT];
-    sim_world_instance_active(world, 0, 0, now, active);
-    assert_int_equal(active[SIM_TRAIN_BF16], S);
-    assert_int_equal(active[SIM_CONTEXT], 0);
-    sim_world_instance_active(world, 0, 1, now, active);
-    assert_int_equal(active[SIM_GEMM_FP32], S);
+    struct sim_active active;
+    sim_world_instance_active(world, 0, 0, now, &active);
+    assert_int_equal(active.ns[SIM_TRAIN_BF16], S);
+    assert_int_equal(active.ns[SIM_CONTEXT], 0);
+    sim_world_instance_active(world, 0, 1, now, &active);
+    assert_int_equal(active.ns[SIM_GEMM_FP32], S);
 }
 
 TEST(faults_show) {

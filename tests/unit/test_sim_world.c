@@ -273,11 +273,13 @@ TEST(survives_killed_writers) {
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
         int64_t now = sim_world_now_ns(world), energy = sim_world_energy_nj(world, 0, now);
-        int64_t active[SIM_ACTIVITY_COUNT], sum = 0;
-        sim_world_active(world, 0, now, active);
+        struct sim_active active;
+        int64_t sum = 0;
+        sim_world_active(world, 0, now, &active);
         for (int a = 0; a < SIM_ACTIVITY_COUNT; a++) {
-            assert_true(active[a] >= 0);
-            sum += active[a];
+            assert_true(active.ns[a] >= 0);
+            assert_int_equal(active.work_ns[a], active.ns[a]);
+            sum += active.ns[a];
         }
         assert_int_equal(sum, now - sim_world_epoch_ns(world));
         assert_true(energy >= sim_energy_of(82000, sum) && energy <= sim_energy_of(700000, sum));
