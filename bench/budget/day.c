@@ -2,12 +2,13 @@
  * limit for each, on the same jobs. usage: day [BUDGET_W [RUNS]]
  *
  * Each GPU has jobs of one class, drawn: what a second of them does (kernels of the simulated GPU, and waiting), how long they take at the
- * GPU's own limit, and how long after one was due the next is. A job has a deadline: of the class high as long as it takes under the equal
- * limit, of normal a tenth more, of low twice that. Readings are what NVML gives: the mean power of the last second, the clock of a
- * moment. A new limit holds from the next second on.
+ * GPU's own limit, and how long after the deadline of one the next is due. A job of the class high has to be done as fast as the equal
+ * limit allows, one of normal may take a tenth longer, one of low twice as long. A class may be as much slower as the tightest of its
+ * deadlines leaves. Readings are what NVML gives: the mean power of the last second, traffic once in ten, the clock of a moment. A new limit
+ * holds from the next second on.
  *
- * The last line is JSON: of all runs together work for a joule against equal limits, deadlines that were missed of both, the longest that
- * the budget was exceeded, and by class how fast jobs were. */
+ * The last line is JSON: of all runs together, work for a joule against equal limits (with traffic known, and by clocks alone), jobs that
+ * missed their deadline, and the longest that the budget was exceeded. */
 #include "act/budget.h"
 #include "bench/uniform.h"
 #include "sim/dvfs.h"
@@ -74,9 +75,8 @@ static enum hec_power_class class_of(int gpu) {
 
 static void draw_jobs(double equal_w) {
     static const double longer[HEC_POWER_CLASS_COUNT] = {1.0, 1.1, 2.0};
-    double n[HEC_POWER_CLASS_COUNT] = {0};
     for (int c = 0; c < HEC_POWER_CLASS_COUNT; c++)
-        slack[c] = 0;
+        slack[c] = INFINITY;
     job_count = 0;
     for (int gpu = 0; gpu < GPUS; gpu++)
         for (double due_s = 600 * uniform(); due_s < DAY_S * 0.9 && job_count < JOBS_MOST;) {
@@ -91,11 +91,8 @@ static void draw_jobs(double equal_w) {
             double takes_s = job->seconds / pace_of(job, equal_w).pace;
             job->deadline_s = due_s + takes_s * longer[class_of(gpu)] + 30;
             due_s = job->deadline_s + 300 * uniform();
-            n[class_of(gpu)]++;
-            slack[class_of(gpu)] += takes_s * longer[class_of(gpu)] / job->seconds - 1;
+            slack[class_of(gpu)] = fmin(slack[class_of(gpu)], takes_s * longer[class_of(gpu)] / job->seconds - 1);
         }
-    for (int c = 0; c < HEC_POWER_CLASS_COUNT; c++)
-        slack[c] /= n[c];
 }
 
 struct outcome {
@@ -112,16 +109,18 @@ static double clock_at_a_moment(const struct pace *pace) {
     return pace->clock_mhz[k];
 }
 
-static struct outcome play(double budget_w, bool equal) {
+enum scheme { EQUAL, SHARED, BY_CLOCKS, SCHEMES };
+
+static struct outcome play(double budget_w, enum scheme scheme) {
     static struct hec_budget budget;
     struct outcome out = {0};
     struct hec_budget_reading readings[GPUS];
     double limits[GPUS], over_s = 0;
     hec_budget_begin(&budget, budget_w);
-    for (int c = 0; c < HEC_POWER_CLASS_COUNT && getenv("SLACK"); c++)
+    for (int c = 0; c < HEC_POWER_CLASS_COUNT; c++)
         budget.slowdown[c] = slack[c];
     for (int gpu = 0; gpu < GPUS; gpu++)
-        limits[gpu] = equal ? budget_w / GPUS : profile->power_default_mw * 1e-3;
+        limits[gpu] = scheme == EQUAL ? budget_w / GPUS : profile->power_default_mw * 1e-3;
     for (int j = 0; j < job_count; j++)
         jobs[j].done = 0, jobs[j].end_s = NAN;
     for (int t = 0; t < DAY_S; t++) {
@@ -147,8 +146,9 @@ static struct outcome play(double budget_w, bool equal) {
                 .least_w = profile->power_min_mw * 1e-3,
                 .own_w = profile->power_default_mw * 1e-3,
                 .watts = pace.watts * (0.99 + 0.02 * uniform()),
+                .idle_w = CONTEXT_W,
                 .clock_mhz = job ? clock_at_a_moment(&pace) : 1980,
-                .traffic = getenv("NOTRAFFIC") ? NAN : pace.traffic * (0.98 + 0.04 * uniform()),
+                .traffic = scheme == BY_CLOCKS || t % 10 != gpu ? NAN : pace.traffic * (0.98 + 0.04 * uniform()),
                 .busy = job ? 1 - pace.time[KINDS - 1] : 0};
         }
         out.joules += watts;
@@ -157,7 +157,7 @@ static struct outcome play(double budget_w, bool equal) {
         out.longest_over_s = fmax(out.longest_over_s, over_s);
         if (t > 1)
             out.most_w = fmax(out.most_w, watts);
-        if (!equal)
+        if (scheme != EQUAL)
             hec_budget_divide(&budget, t, readings, GPUS, limits);
     }
     for (int j = 0; j < job_count; j++) {
@@ -173,30 +173,34 @@ static struct outcome play(double budget_w, bool equal) {
 }
 
 int main(int argc, char **argv) {
-    double budget_w = argc > 1 ? atof(argv[1]) : 4400;
-    int runs = argc > 2 ? atoi(argv[2]) : 3;
-    double gained[64], least = INFINITY, over_s = 0, late[2] = {0}, jobs_all = 0;
+    static const char *const names[SCHEMES] = {"equal", "shared", "by clocks"};
+    double budget_w = argc > 1 ? atof(argv[1]) : 4800, jobs_all = 0;
+    int runs = argc > 2 ? atoi(argv[2]) : 5;
+    double gain[SCHEMES] = {0}, late[SCHEMES] = {0}, over_s[SCHEMES] = {0};
     profile = sim_profile_find("h200");
-    for (int run = 0; run < runs && run < 64; run++) {
+    for (int run = 0; run < runs; run++) {
+        double per_joule[SCHEMES];
         draw_jobs(budget_w / GPUS);
-        struct outcome equal = play(budget_w, true), shared = play(budget_w, false);
-        gained[run] = shared.work / shared.joules / (equal.work / equal.joules) - 1;
-        least = fmin(least, gained[run]);
-        over_s = fmax(over_s, shared.longest_over_s);
-        printf("run %d: %.1f %% more work for a joule; most %.0f W (equal %.0f), over %.0f s\n", run, 100 * gained[run],
-               shared.most_w, equal.most_w, shared.over_s);
-        for (int c = 0; c < HEC_POWER_CLASS_COUNT; c++) {
-            printf("    %-6s %.0f jobs, late %.0f (equal %.0f), seconds for one at its own limit %.3f (equal %.3f)\n",
-                   hec_power_class_name((enum hec_power_class)c), shared.jobs[c], shared.late[c], equal.late[c],
-                   shared.seconds[c] / shared.work_of[c], equal.seconds[c] / equal.work_of[c]);
-            late[0] += shared.late[c], late[1] += equal.late[c], jobs_all += shared.jobs[c];
+        jobs_all += job_count;
+        for (int s = 0; s < SCHEMES; s++) {
+            struct outcome out = play(budget_w, (enum scheme)s);
+            per_joule[s] = out.work / out.joules;
+            gain[s] += (per_joule[s] / per_joule[EQUAL] - 1) / runs;
+            over_s[s] = fmax(over_s[s], out.longest_over_s);
+            printf("%-10s %+5.1f %% work for a joule, most %.0f W, over for %.0f s;", names[s],
+                   100 * (per_joule[s] / per_joule[EQUAL] - 1), out.most_w, out.longest_over_s);
+            for (int c = 0; c < HEC_POWER_CLASS_COUNT; c++) {
+                late[s] += out.late[c];
+                printf(" %s %.3f, %.0f of %.0f late%c", hec_power_class_name((enum hec_power_class)c),
+                       out.seconds[c] / out.work_of[c], out.late[c], out.jobs[c],
+                       c + 1 < HEC_POWER_CLASS_COUNT ? ';' : '\n');
+            }
         }
     }
-    double sum = 0;
-    for (int run = 0; run < runs && run < 64; run++)
-        sum += gained[run];
-    printf("{\"budget_w\": %.0f, \"runs\": %d, \"jobs\": %.0f, \"work_per_joule_gain_mean\": %.4f, "
-           "\"work_per_joule_gain_least\": %.4f, \"late\": %.0f, \"late_equal\": %.0f, \"longest_over_s\": %.0f}\n",
-           budget_w, runs, jobs_all, sum / runs, least, late[0], late[1], over_s);
+    printf(
+        "{\"budget_w\": %.0f, \"runs\": %d, \"jobs\": %.0f, \"gain\": %.4f, \"gain_by_clocks\": %.4f, \"late\": %.0f, "
+        "\"late_by_clocks\": %.0f, \"late_equal\": %.0f, \"longest_over_s\": %.0f}\n",
+        budget_w, runs, jobs_all, gain[SHARED], gain[BY_CLOCKS], late[SHARED], late[BY_CLOCKS], late[EQUAL],
+        over_s[SHARED]);
     return 0;
 }

@@ -40,6 +40,10 @@ const char *hec_power_class_meaning(enum hec_power_class power_class) {
     return classes[power_class].meaning;
 }
 
+double hec_power_class_slowdown(enum hec_power_class power_class) {
+    return classes[power_class].slowdown_permille / 1000.0;
+}
+
 enum hec_power_class hec_power_class_find(const char *name) {
     int i = 0;
     while (i < HEC_POWER_CLASS_COUNT && strcmp(classes[i].name, name) != 0)
@@ -91,7 +95,8 @@ static double pace_of(const struct hec_budget_rung *rung, const struct hec_budge
 static struct hec_budget_rung mean_of(const struct hec_budget_device *device) {
     return (struct hec_budget_rung){.clock_mhz = device->sums.clock_mhz / device->work_s,
                                     .traffic = device->sums.traffic / device->traffics,
-                                    .watts = device->sums.watts / device->work_s};
+                                    .watts = device->sums.watts / device->work_s,
+                                    .work_w = device->sums.work_w / device->work_s};
 }
 
 static void learn_rung(struct hec_budget_device *device, const struct hec_budget_reading *reading, double slowdown,
@@ -100,7 +105,7 @@ static void learn_rung(struct hec_budget_device *device, const struct hec_budget
     double pace = device->bound  ? now.clock_mhz / device->most_mhz
                   : device->rung ? pace_of(&now, &device->rungs[0])
                                  : 1;
-    double of_best = device->measured ? pace_of(&now, best) * best->watts / now.watts : INFINITY;
+    double of_best = device->measured ? pace_of(&now, best) * best->work_w / now.work_w : INFINITY;
     int next = device->rung + 1;
     if (pace * (1 + slowdown) < 1 || of_best < WORSE)
         next = HEC_BUDGET_RUNGS;
@@ -155,6 +160,7 @@ static void learn(struct hec_budget_device *device, const struct hec_budget_read
     device->work_s += second_s;
     device->sums.clock_mhz += second_s * reading->clock_mhz;
     device->sums.watts += second_s * reading->watts;
+    device->sums.work_w += second_s * fmax(reading->watts - reading->idle_w, 1);
     if (isfinite(reading->traffic)) {
         device->sums.traffic += reading->traffic;
         device->traffics++;
@@ -256,7 +262,7 @@ static void follow_class(struct hec_budget_device *device, const struct hec_budg
 void hec_budget_begin(struct hec_budget *budget, double watts) {
     *budget = (struct hec_budget){.watts = watts, .passed_s = NAN};
     for (int c = 0; c < HEC_POWER_CLASS_COUNT; c++)
-        budget->slowdown[c] = classes[c].slowdown_permille / 1000.0;
+        budget->slowdown[c] = hec_power_class_slowdown((enum hec_power_class)c);
     for (int i = 0; i < HEC_BUDGET_DEVICES; i++)
         budget->devices[i] =
             (struct hec_budget_device){.power_class = HEC_POWER_CLASS_COUNT, .limit_w = NAN, .traffic_s = -TRAFFIC_S};

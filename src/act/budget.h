@@ -28,6 +28,8 @@ enum hec_power_class {
 
 const char *hec_power_class_name(enum hec_power_class power_class);
 const char *hec_power_class_meaning(enum hec_power_class power_class);
+/* 0.05: the class may be so much slower, unless it is said otherwise. */
+double hec_power_class_slowdown(enum hec_power_class power_class);
 /* HEC_POWER_CLASS_COUNT: there is none of that name. */
 enum hec_power_class hec_power_class_find(const char *name);
 
@@ -37,6 +39,7 @@ struct hec_budget_reading {
     uint64_t holders;                 /* who holds it: another number, other programs */
     double least_w, own_w;            /* the lowest limit that it takes, and its own: NAN where it cannot be set */
     double watts;                     /* mean of the last second or so; NAN: not known */
+    double idle_w;                    /* what it draws without work; 0: not known */
     double clock_mhz;                 /* of the SMs; NAN: not known */
     double
         traffic; /* bytes a second to and from memory since the reading before, in any unit; NAN: nothing new is known */
@@ -45,6 +48,7 @@ struct hec_budget_reading {
 
 struct hec_budget_rung { /* means while it was held and the device worked */
     double clock_mhz, traffic, watts;
+    double work_w; /* of those, what it draws for its work */
 };
 
 struct hec_budget_device {

@@ -5,6 +5,7 @@
 #include "agent/live.h"
 #include "agent/page.h"
 #include "agent/pod_names.h"
+#include "agent/power.h"
 #include "agent/push.h"
 #include "agent/state_file.h"
 #include "agent/watch.h"
@@ -171,7 +172,8 @@ struct agent {
     struct hec_watch watch;
     struct hec_http *http;
     struct hec_push *push;
-    struct hec_pod_names *names; /* of the API server; NULL: it is not asked */
+    struct hec_power_share *power; /* NULL: there is no budget */
+    struct hec_pod_names *names;   /* of the API server; NULL: it is not asked */
     int signals;
     pthread_mutex_t making; /* a page: of the state file, and what follows */
     struct hec_buf text;
@@ -492,6 +494,20 @@ static int open_jobs(struct agent *agent, struct hec_why *why) {
     return err;
 }
 
+/* Before rights are given up, and before there are threads: the guardian of the limits keeps its own. */
+static int open_power(struct agent *agent, struct hec_why *why) {
+    const struct hec_agent_options *options = agent->options;
+    if (options->power_budget_w <= 0)
+        return HEC_OK;
+    int err = hec_power_share_open(&(struct hec_power_share_options){.watts = options->power_budget_w,
+                                                                     .rules = options->power_classes,
+                                                                     .simulated = options->simulated,
+                                                                     .allowed = options->allow_power},
+                                   &agent->power, why);
+    agent->page.power = agent->power;
+    return err;
+}
+
 /* Where there is no account, it is not asked. */
 static void start_names(struct agent *agent) {
     const char *account = agent->options->account ? agent->options->account : HEC_POD_NAMES_ACCOUNT;
@@ -521,7 +537,9 @@ static int watch_signals(struct agent *agent, struct hec_why *why) {
 
 static int begin(struct agent *agent, struct hec_why *why) {
     const struct hec_agent_options *options = agent->options;
-    int fd = -1, err = watch_signals(agent, why);
+    int fd = -1, err = open_power(agent, why);
+    if (err == HEC_OK)
+        err = watch_signals(agent, why);
     if (err == HEC_OK && options->web_config)
         err = hec_web_config_read(options->web_config, &agent->web, why);
     agent->has_users = agent->web.user_count > 0;
@@ -562,12 +580,15 @@ static int begin(struct agent *agent, struct hec_why *why) {
                              &(struct hec_http_maker){make, agent, options->interval_ns}, &agent->http, why);
     if (err == HEC_OK && options->otlp)
         err = start_push(agent, why);
+    if (err == HEC_OK && agent->power)
+        err = hec_power_share_start(agent->power, agent->node, why);
     if (err == HEC_OK)
         start_names(agent);
     return err;
 }
 
 static void end(struct agent *agent) {
+    hec_power_share_close(agent->power);
     hec_push_stop(agent->push);
     hec_watch_stop(&agent->watch);
     if (agent->http) {

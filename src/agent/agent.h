@@ -32,6 +32,9 @@ struct hec_agent_options {
     const char *simulated; /* what it is; NULL: none */
     const char *jobs;      /* socket on which jobs report; NULL: they do not */
     double window_s, window_every_s;
+    double power_budget_w; /* 0: none */
+    const char *power_classes;
+    bool allow_power;
     bool verbose;
 };
 

@@ -63,6 +63,15 @@ double hec_node_value_of(const struct hec_node *node, const struct hec_node_devi
     return (double)(metric == HEC_GPU_ENERGY ? device->settled_mj : device->newest[metric].value);
 }
 
+double hec_node_idle_w(const struct hec_node *node, const struct hec_node_device *device, int64_t now_ns) {
+    struct hec_shares_floor floor = {HEC_SHARES_UNKNOWN, HEC_SHARES_UNKNOWN};
+    if (device->shares)
+        floor = hec_shares_floor(device->shares);
+    bool held = hec_node_value_of(node, device, HEC_GPU_CONTEXTS, now_ns) > 0;
+    int64_t mw = held ? floor.held_mw : floor.free_mw;
+    return mw == HEC_SHARES_UNKNOWN ? NAN : (double)mw / 1e3;
+}
+
 static int64_t newest(const struct hec_node_device *device, enum hec_metric metric) {
     return device->newest[metric].t_ns == INT64_MIN ? -1 : device->newest[metric].value;
 }

@@ -153,6 +153,9 @@ struct hec_node {
 double hec_node_value_of(const struct hec_node *node, const struct hec_node_device *device, enum hec_metric metric,
                          int64_t now_ns);
 
+/* What it draws without work, with a context on it where there is one now: an estimate; NAN: not known yet. */
+double hec_node_idle_w(const struct hec_node *node, const struct hec_node_device *device, int64_t now_ns);
+
 /* What is shown of the joules in one state, and of all. They are as old as those of the device's shares. */
 int64_t hec_node_shown_mj(const struct hec_node_device *device, enum hec_agent_state state);
 int64_t hec_node_shown_energy_mj(const struct hec_node_device *device);
@@ -169,6 +172,8 @@ size_t hec_node_jobs(const struct hec_node *node, const struct hec_node_device *
 
 /* Whether the device, or a part of it, was given to anybody, whatever runs there. */
 bool hec_node_is_allocated(const struct hec_node *node, const struct hec_node_device *device);
+/* Who holds the device, into holders: first a tenant of each process. Returns how many there are. */
+size_t hec_node_list_tenants(struct hec_node *node, struct hec_node_device *device, int64_t now_ns);
 /* Who holds the device, and how much of it each used since the last division, into holders. util: of the device, permille. Returns how
  * many there are. */
 size_t hec_node_list_holders(struct hec_node *node, struct hec_node_device *device, int util, int64_t now_ns);

@@ -105,32 +105,34 @@ static size_t without_present(struct hec_node *node, size_t processes, size_t li
     return kept;
 }
 
-size_t hec_node_list_holders(struct hec_node *node, struct hec_node_device *device, int util, int64_t now_ns) {
-    size_t count = (size_t)device->process_count;
-    bool known = false, fresh = false;
-    size_t allocated = list_allocated(node, device, count);
+size_t hec_node_list_tenants(struct hec_node *node, struct hec_node_device *device, int64_t now_ns) {
+    size_t count = (size_t)device->process_count, allocated = list_allocated(node, device, count);
     for (size_t i = 0; i < count; i++) {
         const struct hec_node_process *process = &device->processes[i];
-        known |= process->now.sm_util_samples > 0;
-        fresh |= process->now.sm_util_samples > process->util_samples;
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct hec_node_process *process = &device->processes[i];
-        int permille = used(process, fresh, util != 0);
         int instance = device->instance_count ? process->now.gpu_instance : HEC_SHARES_WHOLE;
         const struct hec_tenant *own[HEC_NODE_PODS_MAX];
         size_t own_count = holders_of(node, count, allocated, instance, own);
         memset(&node->tenants[i], 0, sizeof node->tenants[i]);
         if (node->identity)
             hec_identity_of(node->identity, process->now.pid, own, own_count, now_ns, &node->tenants[i]);
-        node->holders[i] = (struct hec_shares_holder){
-            .tenant = &node->tenants[i],
-            .context = true,
-            .instance = instance,
-            .sm_permille = known ? permille : HEC_SHARES_UNKNOWN,
-        };
+        node->holders[i] =
+            (struct hec_shares_holder){.tenant = &node->tenants[i], .context = true, .instance = instance};
     }
-    size_t all = count + without_present(node, count, allocated);
+    return count + without_present(node, count, allocated);
+}
+
+size_t hec_node_list_holders(struct hec_node *node, struct hec_node_device *device, int util, int64_t now_ns) {
+    size_t count = (size_t)device->process_count, all = hec_node_list_tenants(node, device, now_ns);
+    bool known = false, fresh = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct hec_node_process *process = &device->processes[i];
+        known |= process->now.sm_util_samples > 0;
+        fresh |= process->now.sm_util_samples > process->util_samples;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int permille = used(&device->processes[i], fresh, util != 0);
+        node->holders[i].sm_permille = known ? permille : HEC_SHARES_UNKNOWN;
+    }
     hec_node_name_causes(node, device, node->holders, all, now_ns);
     return all;
 }

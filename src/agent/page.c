@@ -1,5 +1,6 @@
 #include "agent/page.h"
 
+#include "agent/power.h"
 #include "base/clock.h"
 #include "model/throttle.h"
 
@@ -418,11 +419,7 @@ static void put_energy(struct maker *m) {
 }
 
 static double idle_power(const struct maker *m, const struct hec_node_device *device) {
-    struct hec_shares_floor floor = {HEC_SHARES_UNKNOWN, HEC_SHARES_UNKNOWN};
-    if (device->shares)
-        floor = hec_shares_floor(device->shares);
-    int64_t mw = value_of(m, device, HEC_GPU_CONTEXTS) > 0 ? floor.held_mw : floor.free_mw;
-    return mw == HEC_SHARES_UNKNOWN ? NAN : (double)mw / 1e3;
+    return hec_node_idle_w(m->node, device, m->now_ns);
 }
 
 static void put_devices(struct maker *m) {
@@ -547,6 +544,26 @@ static void put_one(struct maker *m, enum hec_agent_metric metric, double value)
         hec_exposition_sample(&m->out, NULL, 0, value);
 }
 
+/* ---- the budget of power ---- */
+
+static void put_power(struct maker *m) {
+    struct hec_power_said said;
+    hec_power_share_read(m->options->power, &said);
+    put_one(m, HEC_AGENT_METRIC_POWER_BUDGET, said.budget_w);
+    put_one(m, HEC_AGENT_METRIC_POWER_SHORT, said.short_w);
+    put_one(m, HEC_AGENT_METRIC_POWER_OVER, said.over_s);
+    begin(m, HEC_AGENT_METRIC_DEVICE_POWER_CLASS);
+    FOR_DEVICES(m, device) {
+        int index = device->info.index;
+        if (!said.devices[index].known || said.devices[index].power_class == HEC_POWER_CLASS_COUNT)
+            continue;
+        struct labels labels = {.count = 0};
+        label_device(device, &labels);
+        add_label(&labels, "class", hec_power_class_name(said.devices[index].power_class));
+        hec_exposition_sample(&m->out, labels.label, labels.count, 1);
+    }
+}
+
 /* ---- jobs ---- */
 
 /* One sample of a tenant's jobs, with a label more (NULL: none). */
@@ -644,6 +661,8 @@ int hec_page_make(struct hec_node *node, const struct hec_page_options *options,
     put_verdicts(&m);
     put_xids(&m);
     put_host(&m);
+    if (options->power)
+        put_power(&m);
     pthread_mutex_unlock(&node->lock);
     if (options->causes)
         hec_causes_read(options->causes, put_jobs, &m);

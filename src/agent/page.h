@@ -28,10 +28,11 @@ struct hec_page_options {
     struct hec_dcgm_devices devices; /* that show its fields */
     const char *hostname_label;      /* "Hostname" or "hostname" */
     const char *hostname;
-    struct hec_causes *causes; /* NULL: no jobs report */
-    bool current;              /* joules as they are, not as scrapes see them (agent/late.h) */
-    bool dashes;               /* in modelName, for blanks */
-    bool all_series;           /* what nothing that is deployed asks for, too */
+    struct hec_causes *causes;     /* NULL: no jobs report */
+    struct hec_power_share *power; /* NULL: there is no budget */
+    bool current;                  /* joules as they are, not as scrapes see them (agent/late.h) */
+    bool dashes;                   /* in modelName, for blanks */
+    bool all_series;               /* what nothing that is deployed asks for, too */
 };
 
 void hec_page_drop(struct hec_page_agent *agent, const char *what, uint64_t count);

@@ -109,6 +109,13 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
     if (hec_args_number(args, HEC_OPT_WINDOW, 0, 60, &window_s) < 0 ||
         hec_args_number(args, HEC_OPT_WINDOW_EVERY, 1, 86400, &every_s) < 0)
         return HEC_ERR_USAGE;
+    double budget_w = 0;
+    if (hec_args_number(args, HEC_OPT_POWER_BUDGET, 1, 1e6, &budget_w) < 0)
+        return HEC_ERR_USAGE;
+    if ((budget_w > 0) != hec_args_has(args, HEC_OPT_POWER_CLASSES)) {
+        hec_error("agent: --power-budget and --power-classes need each other: the file says which jobs take part");
+        return HEC_ERR_USAGE;
+    }
     const char *listen = either(args, HEC_OPT_LISTEN, HEC_OPT_ADDRESS);
     *options = (struct hec_agent_options){
         .listen = listen ? listen : HEC_AGENT_LISTEN,
@@ -132,6 +139,9 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
         .jobs = jobs_socket(args),
         .window_s = window_s,
         .window_every_s = every_s,
+        .power_budget_w = budget_w,
+        .power_classes = hec_args_value(args, HEC_OPT_POWER_CLASSES),
+        .allow_power = hec_args_has(args, HEC_OPT_ALLOW_POWER),
     };
     return HEC_OK;
 }
