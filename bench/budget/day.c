@@ -3,9 +3,9 @@
  *
  * Each GPU has jobs of one class, drawn: what a second of them does (kernels of the simulated GPU, and waiting), how long they take at the
  * GPU's own limit, and how long after the deadline of one the next is due. A job of the class high has to be done as fast as the equal
- * limit allows, one of normal may take a tenth longer, one of low twice as long. A class may be as much slower as the tightest of its
- * deadlines leaves. Readings are what NVML gives: the mean power of the last second, traffic once in ten, the clock of a moment. A new limit
- * holds from the next second on.
+ * limit allows, one of normal may take a tenth longer, one of low twice as long. A class may be as much slower as the tightest of
+ * its deadlines leaves. Readings are what NVML gives: the mean power of the last second, traffic once in ten, the clock of a moment.
+ * A new limit holds from the next second on.
  *
  * The last line is JSON: of all runs together, work for a joule against equal limits (with traffic known, and by clocks alone), jobs that
  * missed their deadline, and the longest that the budget was exceeded. */

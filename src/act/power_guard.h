@@ -27,12 +27,14 @@ struct hec_power_guard;
 int hec_power_guard_open(const struct hec_power_options *options, struct hec_power_guard **out, struct hec_why *why);
 
 /* mW or MHz, on all devices of the guard. Read back: when this returns HEC_OK, it is what holds. HEC_ERR_USAGE: outside what
- * a device takes, which the sentence says; HEC_ERR_BUSY: another process holds the limits of a device, or somebody has changed meanwhile
- * what this guard had set, which stays; HEC_ERR_PERMISSION: only an administrator may; HEC_ERR_UNSUPPORTED: clocks of a real device, whose lock could not be put back exactly. After an error
- * everything is as it was before the first hec_power_guard_set. */
+ * a device takes, which the sentence says; HEC_ERR_BUSY: another process holds the limits of a device, or somebody has changed
+ * meanwhile what this guard had set, which stays; HEC_ERR_PERMISSION: only an administrator may; HEC_ERR_UNSUPPORTED: clocks of a
+ * real device, whose lock could not be put back exactly. After an error everything is as it was before the first
+ * hec_power_guard_set. */
 int hec_power_guard_set(struct hec_power_guard *guard, enum hec_power_knob knob, int64_t value, struct hec_why *why);
 
-/* The same of the device with that UUID alone, and after an error only that is as it was. HEC_ERR_NOTFOUND: it is none of the guard's. */
+/* The same of the device with that UUID alone, and after an error only that is as it was. HEC_ERR_NOTFOUND: it is none of the
+ * guard's. */
 int hec_power_guard_set_of(struct hec_power_guard *guard, const char *uuid, enum hec_power_knob knob, int64_t value,
                            struct hec_why *why);
 int hec_power_guard_clear_of(struct hec_power_guard *guard, const char *uuid, struct hec_why *why);
