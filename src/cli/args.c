@@ -80,10 +80,11 @@ int hec_verb_unknown(const char *word) {
     return HEC_ERR_USAGE;
 }
 
-int hec_verb_status(enum hec_verb verb, int err) {
-    /* 2 is an answer of `hec check`: a word that is spelt wrong must not pass for it */
+int hec_args_status(const struct hec_args *args, int err) {
+    /* 2 is an answer of `hec check` and of `hec run --check`: a word that is spelt wrong must not pass for it */
     int status = hec_err_exit_status(err);
-    return verb == HEC_VERB_CHECK && status == 2 ? 64 : status;
+    bool answers = args->verb == HEC_VERB_CHECK || hec_args_has(args, HEC_OPT_CHECK_WHEN);
+    return answers && status == 2 ? 64 : status;
 }
 
 /* getopt's tables for one verb; `val` of a long option is its index + a base no letter reaches. */

@@ -123,7 +123,7 @@ int hec_verb_check(struct hec_args *args) {
         .run = {.verb = "check", .args = *args, .options = {.session = hec_session_defaults()}, .ab = {.warm_up = 1}}};
     struct hec_ab_outcome outcome = {.state = HEC_AB_FAILED};
     c.run.options.session.trace = HEC_TRACE_OFF;
-    int err = parse(&c), status = err < 0 ? hec_verb_status(HEC_VERB_CHECK, err) : 0;
+    int err = parse(&c), status = err < 0 ? hec_args_status(args, err) : 0;
     if (err == HEC_OK) {
         status = hec_experiment_run(&c.run, &outcome);
         if (status == REGRESSED)

@@ -58,8 +58,8 @@ bool hec_option_optional(const struct hec_option_info *option);
 /* What it is to this verb. */
 const char *hec_option_help(enum hec_option option, enum hec_verb verb);
 enum hec_verb hec_verb_find(const char *name); /* HEC_VERB_COUNT if there is none */
-/* The exit status for a negative enum hec_err of a verb. */
-int hec_verb_status(enum hec_verb verb, int err);
+/* The exit status for a negative enum hec_err of a verb with these arguments. */
+int hec_args_status(const struct hec_args *args, int err);
 /* The exit status of a verb that a signal asked to end: hec_verb_exit then ends by that signal, so that a shell's loop over it ends
  * too. */
 int hec_ended_by(int signal_number);

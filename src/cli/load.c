@@ -305,6 +305,7 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->products = hec_reader_meta(reader, "python.products");
     input->step_module = hec_reader_meta(reader, "python.step_module");
     input->samples_by = hec_reader_meta(reader, "python.samples_by");
+    input->carbon = hec_reader_meta(reader, "carbon");
     input->joined = hec_reader_meta(reader, "joined");
     input->joined_by = hec_reader_meta(reader, "joined_by");
     input->gradients = hec_reader_meta(reader, "python.gradients");

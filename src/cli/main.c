@@ -174,10 +174,10 @@ static int help(const char *name) {
 }
 
 /* Every failure has a sentence; what had no memory may have had none for that either. */
-static int failed(enum hec_verb verb, int err) {
+static int failed(const struct hec_args *args, int err) {
     if (err == HEC_ERR_NOMEM && !hec_log_has_error())
         hec_error("no memory");
-    return hec_verb_status(verb, err);
+    return hec_args_status(args, err);
 }
 
 /* `hec run` starts its command without observing it instead. */
@@ -232,8 +232,8 @@ static int dispatch(int argc, char **argv) {
         hec_exporter_arguments(&argc, argv);
     int status = hec_args_parse(verb, argc, argv, &args);
     if (status != HEC_OK)
-        return status > 0 ? 0 : failed(verb, status);
-    return (status = hec_verb_info(verb)->function(&args)) < 0 ? failed(verb, status) : status;
+        return status > 0 ? 0 : failed(&args, status);
+    return (status = hec_verb_info(verb)->function(&args)) < 0 ? failed(&args, status) : status;
 }
 
 static int ended_by;

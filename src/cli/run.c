@@ -7,6 +7,7 @@
 #include "cli/live.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/when.h"
 #include "cli/with.h"
 #include "jobs/jobs.h"
 #include "launch/child.h"
@@ -32,7 +33,10 @@ struct run {
     struct hec_applied applied;
     struct hec_power_guard *guard;
     struct hec_live *live;
+    struct hec_lever_set levers;
+    struct hec_tuner_options tuning;
     struct hec_tuner *tuner;
+    struct hec_waiting waiting;
     char output[PATH_MAX];
 };
 
@@ -62,31 +66,10 @@ static int parse_lists(struct run *run) {
     return hec_load_printed(&run->args, "run", run->printed, &run->options.printed_count);
 }
 
-/* What was asked for by name is there, or the command does not run. */
-static int put_levers(struct run *run) {
-    struct hec_lever_set set;
-    struct hec_why why = {""};
-    int err = hec_with_parse(&run->args, &set);
-    if (err < 0 || !set.count)
-        return err;
-    if ((err = hec_with_guard(&run->args, &set, hec_args_value(&run->args, HEC_OPT_SIM), &run->guard)) < 0)
-        return err;
-    err = run->guard ? hec_power_levers_set(run->guard, &set, &why) : HEC_OK;
-    if (err == HEC_OK)
-        err = hec_apply(&set, environ, run->options.knobs, &run->applied, &why);
-    if (err < 0)
-        hec_error("run: %s", why.text);
-    else
-        hec_apply_to(&run->applied, &run->options);
-    return err;
-}
-
-/* --tune: asked for by name, so that it is there or the command does not run. */
-static int put_tuner(struct run *run) {
-    const char *what = hec_args_value(&run->args, HEC_OPT_TUNE), *simulated = hec_args_value(&run->args, HEC_OPT_SIM);
-    struct hec_tuner_options options = {.simulated = simulated, .visible = getenv("CUDA_VISIBLE_DEVICES")};
+/* --tune, without the device. */
+static int parse_tuner(struct run *run) {
+    const char *what = hec_args_value(&run->args, HEC_OPT_TUNE);
     double harm = 1, slowdown = 5;
-    struct hec_why why = {""};
     int err = hec_args_number(&run->args, HEC_OPT_MAX_HARM, 0.01, 20, &harm);
     if (err == HEC_OK)
         err = hec_args_number(&run->args, HEC_OPT_MAX_SLOWDOWN, 0, 50, &slowdown);
@@ -98,39 +81,136 @@ static int put_tuner(struct run *run) {
                    : HEC_OK;
     if (what && what[0] && strcmp(what, "exact") != 0)
         return hec_args_wrong(&run->args, "--tune takes exact alone");
+    run->tuning = (struct hec_tuner_options){.simulated = hec_args_value(&run->args, HEC_OPT_SIM),
+                                             .visible = getenv("CUDA_VISIBLE_DEVICES"),
+                                             .harm_most = harm / 100,
+                                             .slowdown_most = slowdown / 100};
+    return HEC_OK;
+}
+
+/* The guard that --with or --tune needs. Nothing of a device is changed. */
+static int open_guard(struct run *run) {
+    bool tune = hec_args_has(&run->args, HEC_OPT_TUNE);
+    struct hec_why why = {""};
+    int err = hec_with_parse(&run->args, &run->levers);
+    if (err == HEC_OK && run->levers.count)
+        err = hec_with_guard(&run->args, &run->levers, hec_args_value(&run->args, HEC_OPT_SIM), &run->guard);
+    if (err < 0 || !tune)
+        return err;
     if (run->guard)
         return hec_args_wrong(&run->args, "--tune sets limits of devices, and so does --with");
-    const struct hec_power_options power = {
-        .simulated = simulated, .visible = options.visible, .allowed = hec_args_has(&run->args, HEC_OPT_ALLOW_POWER)};
-    err = hec_power_guard_open(&power, &run->guard, &why);
-    options.guard = run->guard;
-    options.harm_most = harm / 100;
-    options.slowdown_most = slowdown / 100;
+    const struct hec_power_options power = {.simulated = run->tuning.simulated,
+                                            .visible = run->tuning.visible,
+                                            .allowed = hec_args_has(&run->args, HEC_OPT_ALLOW_POWER)};
+    if ((err = hec_power_guard_open(&power, &run->guard, &why)) < 0)
+        hec_error("--tune: %s", why.text);
+    return err;
+}
+
+static const char *agent_socket(const struct run *run) {
+    const char *given = hec_args_value(&run->args, HEC_OPT_AGENT);
+    return given ? given : HEC_JOBS_SOCKET;
+}
+
+/* The options that go with --agent. */
+static int check_agent(const struct run *run) {
+    static const bool fits[HEC_OPT_COUNT] = {
+        [HEC_OPT_AGENT] = true,      [HEC_OPT_TRACE] = true,      [HEC_OPT_TRACE_MEMORY] = true,
+        [HEC_OPT_HOOKS] = true,      [HEC_OPT_KNOB] = true,       [HEC_OPT_WITH] = true,
+        [HEC_OPT_VERBOSE] = true,    [HEC_OPT_WHEN] = true,       [HEC_OPT_CARBON_FILE] = true,
+        [HEC_OPT_PRICE_FILE] = true, [HEC_OPT_UNTIL_TIME] = true,
+    };
+    if (!hec_args_has(&run->args, HEC_OPT_AGENT))
+        return HEC_OK;
+    for (int i = 0; i < run->args.given_count; i++)
+        if (!fits[run->args.given[i].option]) {
+            hec_error("run: --%s is for a run of its own, not with --agent",
+                      hec_option_info(run->args.given[i].option)->name);
+            return HEC_ERR_USAGE;
+        }
+    if (agent_socket(run)[0] != '/') {
+        hec_error("run: --agent needs the absolute path of a socket");
+        return HEC_ERR_USAGE;
+    }
+    return HEC_OK;
+}
+
+/* What was asked for by name is there, or the command does not run. */
+static int put_levers(struct run *run) {
+    struct hec_why why = {""};
+    if (!run->levers.count)
+        return HEC_OK;
+    int err = run->guard ? hec_power_levers_set(run->guard, &run->levers, &why) : HEC_OK;
     if (err == HEC_OK)
-        err = hec_tuner_open(&options, &run->tuner, &why);
+        err = hec_apply(&run->levers, environ, run->options.knobs, &run->applied, &why);
+    if (err < 0)
+        hec_error("run: %s", why.text);
+    else
+        hec_apply_to(&run->applied, &run->options);
+    return err;
+}
+
+/* The same of --tune. */
+static int put_tuner(struct run *run) {
+    struct hec_why why = {""};
+    if (!hec_args_has(&run->args, HEC_OPT_TUNE))
+        return HEC_OK;
+    run->tuning.guard = run->guard;
+    int err = hec_tuner_open(&run->tuning, &run->tuner, &why);
     if (err < 0)
         hec_error("--tune: %s", why.text);
     run->options.energy_every_ns = HEC_TUNER_ENERGY_NS;
     return err;
 }
 
+/* All that can fail is seen before a night is waited for; then nothing is held while it is. */
+static int wait_for_it(struct run *run) {
+    struct hec_why why = {""};
+    struct hec_child child = {0};
+    int err = hec_child_check(&child, run->args.rest[0], &why);
+    if (err < 0) {
+        hec_error("%s", why.text);
+        return child.exit_code;
+    }
+    if ((err = hec_output_path(&run->args, false, run->output, &why)) == HEC_OK && run->output[0])
+        err = hec_output_new(&run->args, run->output, &why);
+    if (err < 0)
+        hec_error("%s", why.text);
+    if (err < 0 || (err = open_guard(run)) < 0)
+        return err;
+    hec_with_guard_close(run->guard);
+    run->guard = NULL;
+    hec_waiting_wait(&run->waiting);
+    run->options.begin_ns = hec_clock_mono_ns();
+    return HEC_OK;
+}
+
+/* HEC_OK, an error after printing a sentence, or the status to leave with. */
 static int parse(struct run *run) {
     struct hec_session_options *options = &run->options;
     int err;
-    if (run->args.rest_count == 0)
+    if (run->args.rest_count == 0 && !hec_args_has(&run->args, HEC_OPT_CHECK_WHEN))
         return hec_args_wrong(&run->args, "no command");
     double gpm_window_ms = 0;
     if ((err = hec_load_tracing(&run->args, options)) < 0 || (err = hec_load_price(&run->args, &run->price)) < 0 ||
         (err = hec_load_style(&run->args, STDERR_FILENO, &run->style)) < 0 || (err = parse_lists(run)) < 0 ||
         (err = hec_args_number(&run->args, HEC_OPT_GPM_WINDOW, 110, 10000, &gpm_window_ms)) < 0 ||
-        (err = put_levers(run)) < 0 || (err = put_tuner(run)) < 0)
+        (err = parse_tuner(run)) < 0 || (err = check_agent(run)) < 0 ||
+        (err = hec_waiting_open(&run->args, &run->waiting)) < 0)
         return err;
     options->command = run->args.rest;
     options->overwrite = hec_args_has(&run->args, HEC_OPT_FORCE);
     options->simulated = hec_args_value(&run->args, HEC_OPT_SIM);
     options->gpm_window_ns = (int64_t)(gpm_window_ms * (double)HEC_NS_PER_MS);
     options->wait_for_all = hec_args_has(&run->args, HEC_OPT_WAIT);
-    return HEC_OK;
+    options->at_end = hec_waiting_carbon;
+    options->at_end_context = &run->waiting;
+    if (hec_args_has(&run->args, HEC_OPT_CHECK_WHEN))
+        return HEC_OK;
+    if ((run->waiting.when && (err = wait_for_it(run)) != HEC_OK) || (err = open_guard(run)) < 0 ||
+        (err = put_levers(run)) < 0)
+        return err;
+    return put_tuner(run);
 }
 
 static void print_report(struct run *run, const struct hec_session *session, const char *path) {
@@ -168,9 +248,10 @@ static int show_live(struct run *run, struct hec_why *why) {
     return err;
 }
 
-/* Who sees what goes to the run file. */
+/* Who sees what goes to the run file, and what is in it from the start. */
 static const struct hec_sink *through(void *context, const struct hec_sink *to) {
     struct run *run = context;
+    hec_waiting_record(&run->waiting, to);
     if (run->live)
         to = hec_live_through(run->live, to);
     return run->tuner ? hec_tuner_through(run->tuner, to) : to;
@@ -194,7 +275,7 @@ static int observe(struct run *run) {
     run->options.output = run->output[0] ? run->output : NULL;
     if (err == HEC_OK && hec_args_has(&run->args, HEC_OPT_LIVE))
         err = show_live(run, &why);
-    run->options.through = run->live || run->tuner ? through : NULL;
+    run->options.through = through;
     run->options.through_context = run;
     if (err < 0)
         status = hec_err_exit_status(err);
@@ -256,25 +337,14 @@ static bool has_room(void) {
 
 /* Nothing of HEC stands between COMMAND and who started it. Returns where it cannot be run. */
 static int hand_over(struct run *run) {
-    static const bool fits[HEC_OPT_COUNT] = {
-        [HEC_OPT_AGENT] = true, [HEC_OPT_TRACE] = true, [HEC_OPT_TRACE_MEMORY] = true, [HEC_OPT_HOOKS] = true,
-        [HEC_OPT_KNOB] = true,  [HEC_OPT_WITH] = true,  [HEC_OPT_VERBOSE] = true,
-    };
     const struct hec_session_options *options = &run->options;
-    const char *given = hec_args_value(&run->args, HEC_OPT_AGENT), *socket = given ? given : HEC_JOBS_SOCKET;
+    const char *socket = agent_socket(run);
     struct hec_inject inject = {.mode = options->trace, .memory_mb = options->trace_memory_mb, .hooks = options->hooks};
     struct hec_environ env;
     uint32_t tag = (uint32_t)getpid();
-    for (int i = 0; i < run->args.given_count; i++)
-        if (!fits[run->args.given[i].option]) {
-            hec_error("run: --%s is for a run of its own, not with --agent",
-                      hec_option_info(run->args.given[i].option)->name);
-            return HEC_ERR_USAGE;
-        }
-    if (socket[0] != '/' || hec_environ_copy(&env, options->environment ? options->environment : environ) < 0) {
-        hec_error("run: --agent needs the absolute path of a socket");
-        return HEC_ERR_USAGE;
-    }
+    int err = hec_environ_copy(&env, options->environment ? options->environment : environ);
+    if (err < 0)
+        return err;
     if (options->knobs && options->knobs[0])
         hec_environ_set(&env, HEC_MARKS_ENV_KNOBS, options->knobs);
     if (access(socket, W_OK) == 0)
@@ -292,15 +362,17 @@ int hec_verb_run(struct hec_args *args) {
     run.options = hec_session_defaults();
     run.options.begin_ns = hec_clock_mono_ns();
     int err = parse(&run);
-    int status = err < 0                                  ? err
-                 : hec_args_has(&run.args, HEC_OPT_AGENT) ? hand_over(&run)
-                 : has_room()                             ? observe(&run)
-                                                          : become(run.options.command, environ);
+    int status = err != HEC_OK                                 ? err
+                 : hec_args_has(&run.args, HEC_OPT_CHECK_WHEN) ? hec_waiting_check(&run.waiting)
+                 : hec_args_has(&run.args, HEC_OPT_AGENT)      ? hand_over(&run)
+                 : has_room()                                  ? observe(&run)
+                                                               : become(run.options.command, environ);
     hec_tuner_close(run.tuner);
     hec_with_guard_close(run.guard);
     hec_live_free(run.live);
     hec_buf_free(&run.knobs);
     hec_buf_free(&run.units);
     hec_applied_free(&run.applied);
+    hec_waiting_close(&run.waiting);
     return status;
 }

@@ -52,8 +52,8 @@ int hec_run_read(struct hec_build *build, struct hec_why *why);
 /* After all was read: what had to be left out of it, as an event at its end. */
 void hec_run_left_out(struct hec_build *build);
 
-/* Joules, money and CO2 of the run and of its units of work: devices, who used them, and steps are there. */
-void hec_totals_find(struct hec_summary *out, const struct hec_price *price);
+/* Joules, money and CO2 of the run and of its units of work: devices, who used them, and steps are there. carbon: as in the input. */
+void hec_totals_find(struct hec_summary *out, const struct hec_price *price, const char *carbon);
 
 /* ---- knobs.c ---- */
 

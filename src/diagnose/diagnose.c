@@ -294,7 +294,7 @@ static int end_blocks(struct hec_build *b, struct hec_why *why) {
 }
 
 static int end_totals(struct hec_build *b, struct hec_why *why) {
-    hec_totals_find(b->out, b->price);
+    hec_totals_find(b->out, b->price, b->input->carbon);
     hec_mfu_find(b->out);
     return hec_printed_find(b, why);
 }

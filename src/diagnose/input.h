@@ -124,6 +124,7 @@ struct hec_summary_input {
         *joined_by; /* how many runs it was joined of, and by what their clocks were set; NULL: it was not */
     const char *gradients,
         *gradient_syncs; /* "BYTES BUCKET_BYTES", "SYNCHRONISATIONS PASSES STEPS", by the hooks or the importer */
+    const char *carbon;  /* "GRAMS LABEL": of a kWh of the grid while it ran, from a file (hec run --carbon-file) */
     const char *step_module, *samples_by; /* as the hooks say: the class of it; "loader" or "calls" */
     /* Its processes that are ranks of a job: texts of HEC_RANK_FACT (model/run.h). NULL: none is known. */
     int (*rank_facts)(void *context, int (*visit)(void *context, int32_t pid, const char *text), void *visitor_context);

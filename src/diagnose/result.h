@@ -223,6 +223,8 @@ struct hec_price {
     double dollars_per_kwh, grams_co2_per_kwh;
     double dollars_per_gpu_hour;          /* 0: not priced */
     bool dollars_default, carbon_default; /* nobody chose it: label it */
+    char carbon_from
+        [128]; /* the file that it is from: "average, Electricity Maps, DE, life cycle"; empty: it is no file's */
 };
 
 struct hec_host_summary {

@@ -238,11 +238,21 @@ static double dollars_of(const struct hec_summary *out, double joules, int devic
     return joules / HEC_JOULES_PER_KWH * out->price.dollars_per_kwh + hours * out->price.dollars_per_gpu_hour;
 }
 
-static void add_totals(struct hec_summary *out, const struct hec_price *price) {
-    out->price = *price;
+/* What was measured of the grid while it ran stands for a default that nobody chose. */
+static void price_carbon(struct hec_price *price, const char *carbon) {
+    char *label;
+    double grams = carbon ? strtod(carbon, &label) : NAN;
+    if (!price->carbon_default || !isfinite(grams) || grams < 0 || label == carbon || *label != ' ' || !label[1])
+        return;
+    price->grams_co2_per_kwh = grams;
+    price->carbon_default = false;
+    hec_copy_text(price->carbon_from, sizeof price->carbon_from, label + 1);
+}
+
+static void add_totals(struct hec_summary *out) {
     int used = add_energy(out, UINT64_MAX, &out->joules, &out->bound_joules);
     out->dollars = dollars_of(out, out->joules, used);
-    out->grams_co2 = out->joules / HEC_JOULES_PER_KWH * price->grams_co2_per_kwh;
+    out->grams_co2 = out->joules / HEC_JOULES_PER_KWH * out->price.grams_co2_per_kwh;
 }
 
 /* The devices of the programs whose steps count this unit; all that are used where there are no steps. */
@@ -278,8 +288,10 @@ static void price_units(struct hec_summary *out) {
     }
 }
 
-void hec_totals_find(struct hec_summary *out, const struct hec_price *price) {
-    add_totals(out, price);
+void hec_totals_find(struct hec_summary *out, const struct hec_price *price, const char *carbon) {
+    out->price = *price;
+    price_carbon(&out->price, carbon);
+    add_totals(out);
     price_units(out);
     hec_loop_units(out);
 }

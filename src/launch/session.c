@@ -412,6 +412,8 @@ void hec_session_wait(struct hec_session *s, struct hec_session_result *result) 
     if (!s->inject.traced)
         hec_inject_record(&s->inject, s->child.pid, s->child.start_ns, s->sink);
     hec_guard_watch_end(&s->guard, &s->child, s->options.command[0], s->sink);
+    if (s->options.at_end)
+        s->options.at_end(s->options.at_end_context, s->sink, s->child.start_ns, s->child.end_ns);
     record_end(s);
     *result = (struct hec_session_result){
         .exit_status = s->child.exit_code,

@@ -58,6 +58,9 @@ struct hec_session_options {
     /* the sink that everything goes to, which passes it on to the run file's; NULL: that one itself */
     const struct hec_sink *(*through)(void *context, const struct hec_sink *to);
     void *through_context;
+    /* what is known only now, when the command has ended: facts for the run file; NULL: nothing */
+    void (*at_end)(void *context, const struct hec_sink *to, int64_t start_ns, int64_t end_ns);
+    void *at_end_context;
     int64_t begin_ns; /* monotonic: when the caller began, for the cost of starting; 0: at hec_session_start */
 };
 

@@ -338,7 +338,37 @@ static void totals(double hour) {
     summary.units[0].count = 20;
     snprintf(summary.units[1].name, sizeof summary.units[1].name, "token");
     summary.units[1].count = 100;
-    hec_totals_find(&summary, &price);
+    hec_totals_find(&summary, &price, NULL);
+}
+
+/* What a file said of the grid stands for the default, and not for what somebody chose. */
+TEST(carbon_of_a_file) {
+    static const struct {
+        const char *carbon, *from;
+        bool chosen;
+        double grams;
+    } cases[] = {
+        {"200.5 average, WattTime, X", "average, WattTime, X", false, 200.5},
+        {"200.5 average, WattTime, X", "", true, 720},
+        {"0 marginal, Y", "marginal, Y", false, 0},
+        {NULL, "", false, 720},
+        {"", "", false, 720},
+        {"average", "", false, 720},
+        {"200", "", false, 720},
+        {"200 ", "", false, 720},
+        {"-1 average", "", false, 720},
+        {"nan average", "", false, 720},
+    };
+    hec_summary_free(&summary);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct hec_price price = {.grams_co2_per_kwh = 720, .carbon_default = !cases[i].chosen};
+        totals(0);
+        hec_totals_find(&summary, &price, cases[i].carbon);
+        assert_near(summary.grams_co2, 10000 / 3.6e6 * cases[i].grams, 1e-9);
+        assert_string_equal(summary.price.carbon_from, cases[i].from);
+        assert_int_equal(summary.price.carbon_default, !cases[i].chosen && !cases[i].from[0]);
+    }
+    memset(&summary, 0, sizeof summary);
 }
 
 TEST(totals_and_prices) {
@@ -365,7 +395,7 @@ TEST(totals_and_prices) {
     assert_near(summary.dollars, 10000 / 3.6e6 * 0.36, 1e-12);
     summary.devices[2].readings.energy.valid = false;
     summary.unit_count = 0;
-    hec_totals_find(&summary, &(struct hec_price){.dollars_per_kwh = 1});
+    hec_totals_find(&summary, &(struct hec_price){.dollars_per_kwh = 1}, NULL);
     assert_true(isnan(summary.joules) && isnan(summary.bound_joules) && isnan(summary.dollars));
     assert_int_equal(summary.unit_count, 1);
     assert_true(summary.units[0].is_default && strcmp(summary.units[0].name, "run") == 0 &&

@@ -69,6 +69,14 @@ static void put_knobs(struct hec_page *page, const struct hec_summary *s) {
             hec_page_row(page, 2, "", HEC_TONE_WARN, "%s", hec_event_words(words, &s->events[i]));
 }
 
+/* What --when waited for. */
+static void put_waited(struct hec_page *page, const struct hec_summary *s) {
+    char words[HEC_SUMMARY_WORDS];
+    for (int i = 0; i < s->event_count; i++)
+        if (s->events[i].kind == HEC_EVENT_WHEN)
+            hec_page_row(page, 0, "When", HEC_TONE_PLAIN, "%s", hec_event_words(words, &s->events[i]));
+}
+
 /* The last of what --tune says. */
 static void put_tuned(struct hec_page *page, const struct hec_summary *s) {
     const struct hec_event_summary *last = NULL;
@@ -127,9 +135,10 @@ static void put_phases(struct hec_page *page, const struct hec_summary *s) {
         hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (--json shows them)", s->phase_count - most);
 }
 
-/* Knobs, unavailable sources that have their own row, and why there is no trace, are no events for people. */
+/* Knobs, what was waited for, unavailable sources that have their own row, and why there is no trace, are no events for people. */
 static bool shown_elsewhere(const struct hec_summary *s, const struct hec_event_summary *event) {
-    if (event->kind == HEC_EVENT_KNOB || event->kind == HEC_EVENT_KNOB_RANGE || event->kind == HEC_EVENT_KNOB_REFUSED)
+    if (event->kind == HEC_EVENT_KNOB || event->kind == HEC_EVENT_KNOB_RANGE || event->kind == HEC_EVENT_KNOB_REFUSED ||
+        event->kind == HEC_EVENT_WHEN)
         return true;
     if (event->kind == HEC_EVENT_TRACE_GUARD)
         return strcmp(event->text, s->trace.why.text) == 0;
@@ -191,6 +200,7 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s, const 
     hec_screen_page(page, s, screen, HEC_SCREEN_LINES - 1);
     put_levers(page, s);
     put_knobs(page, s);
+    put_waited(page, s);
     put_tuned(page, s);
     put_self(page, s, true);
 }
@@ -208,6 +218,7 @@ static void put_run(struct hec_page *page, const struct hec_summary *s) {
     put_cost(page, s);
     put_levers(page, s);
     put_knobs(page, s);
+    put_waited(page, s);
     put_tuned(page, s);
     hec_terminal_caveats(page, s);
 }

@@ -184,7 +184,8 @@ char *hec_setup_place_words(char out[HEC_SUMMARY_WORDS], const struct hec_summar
 }
 
 char *hec_cost_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s) {
-    text dollars, grams, hour = "";
+    char hour[HEC_FORMAT_SIZE] = "", from[sizeof s->price.carbon_from + 8] = "";
+    text dollars, grams;
     const struct hec_price *p = &s->price;
     bool both = p->dollars_default && p->carbon_default;
     out[0] = '\0';
@@ -192,10 +193,12 @@ char *hec_cost_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s) {
         return out;
     if (p->dollars_per_gpu_hour > 0)
         snprintf(hour, sizeof hour, ", %.4g $ a GPU hour", p->dollars_per_gpu_hour);
-    snprintf(out, HEC_SUMMARY_WORDS, "%s, %s CO2 (%s%.4g $/kWh%s, %.4g g/kWh%s%s)",
+    if (p->carbon_from[0])
+        snprintf(from, sizeof from, ": %s", p->carbon_from);
+    snprintf(out, HEC_SUMMARY_WORDS, "%s, %s CO2 (%s%.4g $/kWh%s, %.4g g/kWh%s%s%s)",
              hec_format_dollars(dollars, s->dollars), hec_format_si(grams, s->grams_co2, 3, "g"),
              both ? "defaults: " : "", p->dollars_per_kwh, p->dollars_default && !both ? " by default" : "",
-             p->grams_co2_per_kwh, p->carbon_default && !both ? " by default" : "", hour);
+             p->grams_co2_per_kwh, p->carbon_default && !both ? " by default" : "", from, hour);
     return out;
 }
 
