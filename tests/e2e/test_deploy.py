@@ -49,7 +49,7 @@ def test_the_daemon_set_has_few_rights():
         path = volume.get("hostPath", {}).get("path", "")
         assert not path or mounts[volume["name"]].get("readOnly") or path.endswith("/hec"), volume
     rights = {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "Secret"}
-    assert not {made["kind"] for path in DEPLOY.glob("kubernetes/[!a]*/*.yaml") for made in yaml.safe_load_all(path.read_text())} & rights
+    assert not {made["kind"] for path in DEPLOY.glob("kubernetes/[bm]*/*.yaml") for made in yaml.safe_load_all(path.read_text())} & rights
     assert of_kind("ClusterRole")[0]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]  # in api/, for who asks for it
 
 
@@ -247,3 +247,62 @@ def test_a_step_reports_where_it_can(tmp_path, change, speaks):
     for name in ("CUDA_INJECTION64_PATH", "HEC_LIB", "PYTHONPATH") if speaks else ():
         assert pathlib.Path(exported[name].partition(":")[0]).exists(), name
     assert not speaks or exported["PYTHONPATH"].endswith(":/mine")
+
+
+def cron_job():
+    return of_kind("CronJob")[0]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+
+
+def test_off_peak_may_list_and_patch_jobs_alone():
+    spec = cron_job()
+    assert against_restricted(spec) == []
+    account, = [made for made in of_kind("ServiceAccount") if made["metadata"]["name"] == spec["serviceAccountName"]]
+    role, = [made for made in of_kind("ClusterRole") if made["metadata"]["name"] == account["metadata"]["name"]]
+    assert role["rules"] == [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "patch"]}]
+    volumes = {volume["name"] for volume in spec["volumes"]}
+    assert {mount["name"] for container in spec["initContainers"] + spec["containers"] for mount in container["volumeMounts"]} == volumes
+
+
+@pytest.mark.parametrize("hours, status", [("00:00-24:00", 0), ("co2<1", 1), ("price<1", 2), ("nonsense", 64)])
+def test_the_cron_job_asks_hec(tmp_path, hours, status):
+    """Its own command, with the file and the folder of a test."""
+    (tmp_path / "carbon.csv").write_text("time,Carbon intensity gCO2eq/kWh\n2000-01-01 00:00,100\n2099-01-01 00:00,100\n")
+    (tmp_path / "price.csv").write_text("time,price_per_kwh\n2000-01-01 00:00,100\n2000-01-01 01:00,100\n")
+    program, option, line = cron_job()["initContainers"][0]["command"]
+    line = line.replace("/opt/hec/bin/hec", f"{BINARY} ").replace("/answer", str(tmp_path)).replace("/grid", str(tmp_path))
+    line = line.replace("--carbon-file", f"--price-file {tmp_path}/price.csv --carbon-file")
+    done = subprocess.run([program, option, line], env={"WHEN": hours, "PATH": "/usr/bin:/bin"}, timeout=HANGS_S)
+    assert done.returncode == 0 and (tmp_path / "status").read_text() == f"{status}\n"
+    assert bool((tmp_path / "line").read_text()) == (status != 64)
+
+
+@pytest.mark.parametrize("status, patched", [(0, ["a train", "b tune"]), (1, []), (2, []), (64, [])])
+def test_jobs_that_opted_in_are_unsuspended(tmp_path, status, patched):
+    (tmp_path / "status").write_text(f"{status}\n")
+    (tmp_path / "line").write_text("true: co2 is 100\n")
+    programs(tmp_path, kubectl=f'printf "%s\\n" "$*" >>{tmp_path}/log; [ "$1" != get ] || printf "a train\\nb tune\\n"')
+    done = subprocess.run([DEPLOY / "kubernetes" / "off-peak" / "unsuspend.sh"], env={"PATH": f"{tmp_path}:/usr/bin:/bin", "ANSWER": str(tmp_path)},
+                          capture_output=True, text=True, timeout=HANGS_S)
+    assert done.returncode == (status if status > 2 else 0), done
+    log = (tmp_path / "log").read_text().splitlines() if patched else []
+    assert (tmp_path / "log").exists() == bool(patched)
+    if patched:
+        assert "--selector hec.energy/when=off-peak" in log[0] and "@.spec.suspend==true" in log[0]
+        assert log[1:] == [f'--namespace {job.split()[0]} patch job {job.split()[1]} --type merge --patch {{"spec":{{"suspend":false}}}}'
+                           for job in patched]
+
+
+@pytest.mark.parametrize("status, released", [(0, ["41", "50"]), (1, []), (2, []), (65, [])])
+def test_jobs_that_opted_in_are_released(tmp_path, status, released):
+    """No other comment, no job that an administrator holds or that waits for something else, no comment that only begins so."""
+    programs(tmp_path, hec=f'echo "$*" >>{tmp_path}/asked; echo "true: co2 is 100"; exit {status}',
+             squeue="cat <<END\n41 JobHeldUser off-peak\n42 JobHeldAdmin off-peak\n43 Priority off-peak\n44 JobHeldUser (null)\n"
+                    "45 JobHeldUser off-peak no\n46 JobHeldUser no off-peak\n47 JobHeldUser\n50 JobHeldUser off-peak\n50 JobHeldUser off-peak\nEND",
+             scontrol=f'echo "$*" >>{tmp_path}/log')
+    done = subprocess.run([DEPLOY / "slurm" / "off_peak.sh", "--when", "co2<200 | 22:00-06:00"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+                          capture_output=True, text=True, timeout=HANGS_S)
+    assert done.returncode == (status if status > 2 else 0), done
+    assert (tmp_path / "asked").read_text() == "run --check --when co2<200 | 22:00-06:00\n"
+    log = (tmp_path / "log").read_text().splitlines() if released else []
+    assert log == [f"release {job}" for job in released] and (tmp_path / "log").exists() == bool(released)
+    assert done.stdout == "".join(f"job {job} released: true: co2 is 100\n" for job in released)
