@@ -65,7 +65,7 @@ static int64_t horizon_of(const struct hec_off_peak *off_peak, int64_t t_s) {
 
 void hec_off_peak_look(const struct hec_off_peak *off_peak, int64_t t_s, struct hec_off_peak_look *out) {
     int64_t horizon_s = horizon_of(off_peak, t_s);
-    *out = (struct hec_off_peak_look){.now = now_of(off_peak, t_s), .true_s = INT64_MAX, .known_s = horizon_s};
+    *out = (struct hec_off_peak_look){.now = now_of(off_peak, t_s), .true_s = INT64_MAX};
     out->answer = hec_when_holds(&off_peak->when, &out->now);
     for (int64_t at_s = t_s; at_s < horizon_s; at_s = hec_off_peak_next(off_peak, at_s)) {
         struct hec_when_now then = now_of(off_peak, at_s);

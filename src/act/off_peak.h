@@ -15,7 +15,6 @@ struct hec_off_peak_look {
     enum hec_when_answer answer;
     struct hec_when_now now;
     int64_t true_s; /* when it will be true, by the files and the clock; now, where it is; INT64_MAX: they do not say */
-    int64_t known_s; /* so far they were asked */
 };
 
 /* Each kind of file is there that a term asks for: HEC_ERR_USAGE. */

@@ -205,6 +205,11 @@ TEST_WITH(test_files_renewed, begin, folder_remove) {
     hec_signals_free(&s);
     assert_int_equal(hec_signals_add(&s, folder, &why), HEC_ERR_CORRUPT);
     assert_non_null(strstr(why.text, "no plain file"));
+    assert_int_equal(mkfifo(second, 0600), 0);
+    assert_int_equal(hec_signals_add(&s, second, &why), HEC_ERR_CORRUPT);
+    assert_int_equal(truncate(first, HEC_SIGNAL_FILE_MOST + 1), 0);
+    assert_int_equal(hec_signals_add(&s, first, &why), HEC_ERR_LIMIT);
+    assert_non_null(strstr(why.text, "larger than 64 MiB"));
 }
 
 TEST_WITH(test_two_files, begin, folder_remove) {
