@@ -14,7 +14,7 @@ static bool same(const struct hec_signals_seen *a, const struct hec_signals_seen
            a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
 }
 
-/* The whole of a plain file, of the size that it had when it was opened. */
+/* The whole of a plain file, of the size that it had when it was opened. *bytes is the caller's to free, also after an error. */
 static int slurp(int fd, off_t size, char **bytes, size_t *length) {
     *length = 0;
     *bytes = malloc((size_t)size + 1);
@@ -24,11 +24,8 @@ static int slurp(int fd, off_t size, char **bytes, size_t *length) {
         ssize_t got = read(fd, *bytes + *length, (size_t)size - *length);
         if (got < 0 && errno == EINTR)
             continue;
-        if (got < 0) {
-            int err = hec_err_from_errno(errno);
-            free(*bytes);
-            return err;
-        }
+        if (got < 0)
+            return hec_err_from_errno(errno);
         if (got == 0)
             break;
         *length += (size_t)got;
@@ -42,10 +39,11 @@ static int parse_file(int fd, off_t size, const char *path, bool carbon, struct 
     size_t length;
     int err = slurp(fd, size, &bytes, &length);
     if (err < 0)
-        return hec_fail(why, err, "%.300s: %s", path, hec_err_text(err));
-    err = hec_signal_parse(bytes, length, carbon, out, &own);
+        snprintf(own.text, sizeof own.text, "%s", hec_err_text(err));
+    else
+        err = hec_signal_parse(bytes, length, carbon, out, &own);
     free(bytes);
-    return err < 0 ? hec_fail(why, err, "%.250s: %s", path, own.text) : HEC_OK;
+    return err < 0 ? hec_fail(why, err, "%.250s: %.250s", path, own.text) : HEC_OK;
 }
 
 /* 1: it is another file than the one that was seen, and was read into *out; 0: it is the same. */
@@ -91,7 +89,7 @@ static int check_alike(const struct hec_signals *signals, const struct hec_signa
 }
 
 static int renew(struct hec_signals *signals, struct hec_signals_file *file, struct hec_why *why) {
-    struct hec_signal read;
+    struct hec_signal read = {0};
     int changed = read_file(file, signals->carbon, &read, why);
     if (changed <= 0)
         return changed;
