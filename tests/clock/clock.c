@@ -163,6 +163,10 @@ void clock_awake(struct sim_clock *clock) {
     note_awake(clock, own_slot(clock)->tid);
 }
 
+void clock_served(struct sim_clock *clock, bool begins) {
+    __atomic_store_n(&own_slot(clock)->entering, begins, __ATOMIC_SEQ_CST);
+}
+
 /* As an awake thread does. */
 static struct sim_clock_slot *enter_awake(struct sim_clock *clock) {
     struct sim_clock_slot *slot = enter(clock);

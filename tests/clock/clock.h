@@ -36,6 +36,8 @@ enum clock_wait clock_wait_outside(struct sim_clock *clock, int64_t until_ns, co
 bool clock_ended(int result);
 /* The calling thread is awake. */
 void clock_awake(struct sim_clock *clock);
+/* Until it is taken back the calling thread counts as awake, though it sleeps: somebody works for it who is on no clock. */
+void clock_served(struct sim_clock *clock, bool begins);
 /* Who waits for it in this process runs again, one or all. */
 void clock_signal(struct sim_clock *clock, const void *object, bool all);
 /* That process may wake up (0: any). */
