@@ -99,15 +99,14 @@ static struct hec_budget_rung mean_of(const struct hec_budget_device *device) {
                                     .work_w = device->sums.work_w / device->work_s};
 }
 
-static void learn_rung(struct hec_budget_device *device, const struct hec_budget_reading *reading, double slowdown,
-                       double passed_s) {
+static void learn_rung(struct hec_budget_device *device, const struct hec_budget_reading *reading, double passed_s) {
     const struct hec_budget_rung now = mean_of(device), *best = &device->rungs[device->best];
     double pace = device->bound  ? now.clock_mhz / device->most_mhz
                   : device->rung ? pace_of(&now, &device->rungs[0])
                                  : 1;
     double of_best = device->measured ? pace_of(&now, best) * best->work_w / now.work_w : INFINITY;
     int next = device->rung + 1;
-    if (pace * (1 + slowdown) < 1 || of_best < WORSE)
+    if (pace * (1 + device->slowdown) < 1 || of_best < WORSE)
         next = HEC_BUDGET_RUNGS;
     else if (of_best > BETTER)
         device->best = device->rung;
@@ -138,8 +137,8 @@ static void check_found(struct hec_budget_device *device, double passed_s) {
     hold_rung(device, device->rung, passed_s);
 }
 
-static void learn(struct hec_budget_device *device, const struct hec_budget_reading *reading, double slowdown,
-                  double passed_s, double second_s) {
+static void learn(struct hec_budget_device *device, const struct hec_budget_reading *reading, double passed_s,
+                  double second_s) {
     if (isfinite(reading->clock_mhz))
         device->most_mhz = fmax(device->most_mhz, reading->clock_mhz);
     if (isfinite(reading->traffic))
@@ -171,7 +170,7 @@ static void learn(struct hec_budget_device *device, const struct hec_budget_read
     if (device->found)
         check_found(device, passed_s);
     else
-        learn_rung(device, reading, slowdown, passed_s);
+        learn_rung(device, reading, passed_s);
 }
 
 /* ---- shares ---- */
@@ -247,14 +246,17 @@ static void settle(struct hec_budget *budget, const struct hec_budget_reading *r
         shares[i].limit_w = kept[i];
 }
 
-static void follow_class(struct hec_budget_device *device, const struct hec_budget_reading *reading, double passed_s) {
+static void follow_class(struct hec_budget_device *device, const struct hec_budget_reading *reading,
+                         const double *slowdown, double passed_s) {
     enum hec_power_class now = takes_part(reading) ? reading->power_class : HEC_POWER_CLASS_COUNT;
-    if (device->power_class == now && device->holders == reading->holders)
+    double allowed = now < HEC_POWER_CLASS_COUNT ? slowdown[now] : 0;
+    if (device->power_class == now && device->holders == reading->holders && device->slowdown == allowed)
         return;
     if (device->power_class != HEC_POWER_CLASS_COUNT && now == HEC_POWER_CLASS_COUNT && isfinite(reading->own_w))
         device->most_w[0] = reading->own_w; /* what it draws without a limit is not known */
     device->power_class = now;
     device->holders = reading->holders;
+    device->slowdown = allowed;
     device->seen_s = passed_s;
     learn_anew(device, passed_s);
 }
@@ -277,15 +279,14 @@ void hec_budget_divide(struct hec_budget *budget, double passed_s, const struct 
     for (int i = 0; i < count; i++) {
         struct hec_budget_device *device = &budget->devices[i];
         remember_most(device, readings[i].watts, passed_s);
-        follow_class(device, &readings[i], passed_s);
+        follow_class(device, &readings[i], budget->slowdown, passed_s);
         shares[i].part = takes_part(&readings[i]);
         if (!shares[i].part) {
             left -= readings[i].there ? set_aside(device, &readings[i]) : 0;
             continue;
         }
-        double slowdown = budget->slowdown[device->power_class];
-        if (slowdown > 0)
-            learn(device, &readings[i], slowdown, passed_s, second_s);
+        if (device->slowdown > 0)
+            learn(device, &readings[i], passed_s, second_s);
         device->ceiling_w = limit_of(&readings[i], device->rung);
         shares[i].limit_w = readings[i].least_w;
         left -= readings[i].least_w;

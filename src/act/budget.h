@@ -54,6 +54,7 @@ struct hec_budget_rung { /* means while it was held and the device worked */
 struct hec_budget_device {
     enum hec_power_class power_class;
     uint64_t holders;
+    double slowdown;  /* what was allowed */
     double limit_w;   /* what was asked for last; NAN: its own */
     double ceiling_w; /* what it may have at most, whatever the budget has */
     double most_w[6]; /* drawn at most, in each of the last six times ten seconds */

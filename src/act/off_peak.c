@@ -28,13 +28,17 @@ int hec_off_peak_check(const struct hec_off_peak *off_peak, struct hec_why *why)
     return HEC_OK;
 }
 
-static struct hec_when_now now_of(const struct hec_off_peak *off_peak, int64_t t_s) {
+struct hec_when_now hec_off_peak_now(const struct hec_signals *carbon, const struct hec_signals *prices, int64_t t_s) {
     time_t t = (time_t)t_s;
     struct tm local = {0};
     localtime_r(&t, &local);
-    return (struct hec_when_now){.co2 = hec_signals_at(&off_peak->carbon, t_s),
-                                 .price = hec_signals_at(&off_peak->prices, t_s),
+    return (struct hec_when_now){.co2 = hec_signals_at(carbon, t_s),
+                                 .price = hec_signals_at(prices, t_s),
                                  .minute = 60 * local.tm_hour + local.tm_min};
+}
+
+static struct hec_when_now now_of(const struct hec_off_peak *off_peak, int64_t t_s) {
+    return hec_off_peak_now(&off_peak->carbon, &off_peak->prices, t_s);
 }
 
 int64_t hec_off_peak_next(const struct hec_off_peak *off_peak, int64_t t_s) {

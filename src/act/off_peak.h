@@ -20,6 +20,8 @@ struct hec_off_peak_look {
 /* Each kind of file is there that a term asks for: HEC_ERR_USAGE. */
 int hec_off_peak_check(const struct hec_off_peak *off_peak, struct hec_why *why);
 
+/* What is known of a moment, in seconds since 1970. */
+struct hec_when_now hec_off_peak_now(const struct hec_signals *carbon, const struct hec_signals *prices, int64_t t_s);
 /* At a moment, in seconds since 1970. */
 void hec_off_peak_look(const struct hec_off_peak *off_peak, int64_t t_s, struct hec_off_peak_look *out);
 

@@ -501,6 +501,8 @@ static int open_power(struct agent *agent, struct hec_why *why) {
         return HEC_OK;
     int err = hec_power_share_open(&(struct hec_power_share_options){.watts = options->power_budget_w,
                                                                      .rules = options->power_classes,
+                                                                     .carbon = options->carbon_file,
+                                                                     .prices = options->price_file,
                                                                      .simulated = options->simulated,
                                                                      .allowed = options->allow_power},
                                    &agent->power, why);

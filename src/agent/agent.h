@@ -33,7 +33,7 @@ struct hec_agent_options {
     const char *jobs;      /* socket on which jobs report; NULL: they do not */
     double window_s, window_every_s;
     double power_budget_w; /* 0: none */
-    const char *power_classes;
+    const char *power_classes, *carbon_file, *price_file;
     bool allow_power;
     bool verbose;
 };

@@ -1,6 +1,7 @@
 #include "agent/power.h"
 
 #include "act/power_device.h"
+#include "act/off_peak.h"
 #include "act/power_guard.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -29,6 +30,7 @@ struct hec_power_share {
     struct hec_node *node;
     struct hec_power_rules rules;
     struct timespec rules_changed;
+    struct hec_signals carbon, prices;
     bool rules_failing, was_short;
     struct limited limited[HEC_POWER_DEVICES];
     int limited_count;
@@ -69,22 +71,28 @@ static int read_devices(struct hec_power_share *share, struct hec_why *why) {
     return err < 0 ? err : HEC_OK;
 }
 
+/* What a condition asks for is there. */
+static int check_rules(const struct hec_power_share *share, const struct hec_power_rules *rules, struct hec_why *why) {
+    if (hec_power_rules_ask(rules, HEC_WHEN_CO2) && !share->carbon.count)
+        return hec_fail(why, HEC_ERR_USAGE, "%s: co2 needs --carbon-file FILE", share->options.rules);
+    if (hec_power_rules_ask(rules, HEC_WHEN_PRICE) && !share->prices.count)
+        return hec_fail(why, HEC_ERR_USAGE, "%s: price needs --price-file FILE", share->options.rules);
+    return HEC_OK;
+}
+
 /* As it is now. A file that cannot be read leaves what was, after the start. */
 static int read_rules(struct hec_power_share *share, struct hec_why *why) {
     struct stat info;
     struct hec_power_rules *fresh = malloc(sizeof *fresh);
     if (!fresh)
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for the rules of power");
-    memset(&info, 0, sizeof info);
     int err = hec_power_rules_read(share->options.rules, fresh, why);
     if (stat(share->options.rules, &info) == 0)
         share->rules_changed = info.st_mtim;
-    if (err == HEC_OK) {
+    if (err == HEC_OK)
+        err = check_rules(share, fresh, why);
+    if (err == HEC_OK)
         share->rules = *fresh;
-        for (int c = 0; c < HEC_POWER_CLASS_COUNT; c++)
-            share->budget.slowdown[c] =
-                isnan(fresh->slowdown[c]) ? hec_power_class_slowdown((enum hec_power_class)c) : fresh->slowdown[c];
-    }
     free(fresh);
     return err;
 }
@@ -92,8 +100,8 @@ static int read_rules(struct hec_power_share *share, struct hec_why *why) {
 static void read_rules_again(struct hec_power_share *share) {
     struct stat info;
     struct hec_why why = {""};
-    if (stat(share->options.rules, &info) == 0 &&
-        memcmp(&info.st_mtim, &share->rules_changed, sizeof info.st_mtim) == 0)
+    if (stat(share->options.rules, &info) == 0 && info.st_mtim.tv_sec == share->rules_changed.tv_sec &&
+        info.st_mtim.tv_nsec == share->rules_changed.tv_nsec)
         return;
     bool failing = read_rules(share, &why) < 0;
     if (failing && !share->rules_failing)
@@ -101,6 +109,22 @@ static void read_rules_again(struct hec_power_share *share) {
     else if (!failing)
         hec_info("the classes of jobs under the power budget were read again");
     share->rules_failing = failing;
+}
+
+/* How much slower each class may be by now. */
+static void follow_grid(struct hec_power_share *share) {
+    struct hec_why why = {""};
+    if (hec_signals_renew(&share->carbon, &why) < 0 || hec_signals_renew(&share->prices, &why) < 0)
+        hec_warn("the power budget goes by what was known of the grid: %s", why.text);
+    struct hec_when_now now = hec_off_peak_now(&share->carbon, &share->prices, hec_clock_wall_ns() / HEC_NS_PER_S);
+    for (int c = 0; c < HEC_POWER_CLASS_COUNT; c++)
+        share->budget.slowdown[c] = hec_power_rules_slowdown(&share->rules, (enum hec_power_class)c, &now);
+}
+
+static int read_grid(struct hec_power_share *share, struct hec_why *why) {
+    share->carbon.carbon = true;
+    int err = share->options.carbon ? hec_signals_add(&share->carbon, share->options.carbon, why) : HEC_OK;
+    return err == HEC_OK && share->options.prices ? hec_signals_add(&share->prices, share->options.prices, why) : err;
 }
 
 int hec_power_share_open(const struct hec_power_share_options *options, struct hec_power_share **out,
@@ -118,7 +142,9 @@ int hec_power_share_open(const struct hec_power_share_options *options, struct h
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&share->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int err = read_rules(share, why);
+    int err = read_grid(share, why);
+    if (err == HEC_OK)
+        err = read_rules(share, why);
     if (err == HEC_OK)
         err = hec_power_guard_open(&guard, &share->guard, why);
     if (err == HEC_OK)
@@ -248,6 +274,7 @@ static void look(struct hec_power_share *share) {
     struct hec_node *node = share->node;
     int64_t now_ns = hec_clock_mono_ns();
     read_rules_again(share);
+    follow_grid(share);
     pthread_mutex_lock(&node->lock);
     for (int index = 0; index < HEC_DEVICE_MAX; index++)
         read_device(share, index, now_ns, &readings[index]);
@@ -319,5 +346,7 @@ void hec_power_share_close(struct hec_power_share *share) {
         hec_warn("%s", why.text);
     pthread_mutex_destroy(&share->lock);
     pthread_cond_destroy(&share->changed);
+    hec_signals_free(&share->carbon);
+    hec_signals_free(&share->prices);
     free(share);
 }

@@ -15,9 +15,10 @@
 
 struct hec_power_share_options {
     double watts;
-    const char *rules;     /* file (agent/power_rules.h), read again when it changes */
-    const char *simulated; /* the machine, as --sim takes it; NULL: this one */
-    bool allowed;          /* limits of a real machine may be set */
+    const char *rules;           /* file (agent/power_rules.h), read again when it changes */
+    const char *carbon, *prices; /* files of the grid (observe/grid/signals.h), for its conditions; NULL: none */
+    const char *simulated;       /* the machine, as --sim takes it; NULL: this one */
+    bool allowed;                /* limits of a real machine may be set */
 };
 
 struct hec_power_said {

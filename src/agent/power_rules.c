@@ -42,16 +42,43 @@ static int parse_condition(char *word, struct hec_power_condition *condition, st
     return HEC_OK;
 }
 
+/* "CLASS PERCENT", and behind it maybe "when EXPR" */
 static int parse_slowdown(char **rest, struct hec_power_rules *rules, struct hec_why *why) {
     char *name = strtok_r(NULL, BLANKS, rest), *percent = name ? strtok_r(NULL, BLANKS, rest) : NULL, *end = percent;
+    char *word = percent ? strtok_r(NULL, BLANKS, rest) : NULL;
     enum hec_power_class power_class = name ? hec_power_class_find(name) : HEC_POWER_CLASS_COUNT;
     double value = percent ? strtod(percent, &end) : NAN;
-    if (power_class == HEC_POWER_CLASS_COUNT || !percent || strtok_r(NULL, BLANKS, rest) || end == percent ||
+    if (power_class == HEC_POWER_CLASS_COUNT || !percent || (word && strcmp(word, "when") != 0) || end == percent ||
         (*end && strcmp(end, "%") != 0) || !(value >= 0 && value <= 90))
         return hec_fail(why, HEC_ERR_USAGE,
-                        "it is not \"slowdown CLASS PERCENT\" with high, normal or low, and 0 to 90");
-    rules->slowdown[power_class] = value / 100;
+                        "it is not \"slowdown CLASS PERCENT [when EXPR]\" with high, normal or low, and 0 to 90");
+    if (rules->slowdown_count == HEC_POWER_SLOWDOWNS_MAX)
+        return hec_fail(why, HEC_ERR_USAGE, "there are more than %d slowdowns", HEC_POWER_SLOWDOWNS_MAX);
+    __typeof__(&rules->slowdowns[0]) slowdown = &rules->slowdowns[rules->slowdown_count];
+    slowdown->power_class = power_class;
+    slowdown->slowdown = value / 100;
+    slowdown->when = (struct hec_when){.count = 0};
+    struct hec_why reason = {""};
+    if (word && hec_when_parse(*rest, &slowdown->when, &reason) < 0)
+        return hec_fail(why, HEC_ERR_USAGE, "\"when\": %s", reason.text);
+    rules->slowdown_count++;
     return HEC_OK;
+}
+
+double hec_power_rules_slowdown(const struct hec_power_rules *rules, enum hec_power_class power_class,
+                                const struct hec_when_now *now) {
+    for (int i = 0; i < rules->slowdown_count; i++)
+        if (rules->slowdowns[i].power_class == power_class &&
+            (rules->slowdowns[i].when.count == 0 || hec_when_holds(&rules->slowdowns[i].when, now) == HEC_WHEN_TRUE))
+            return rules->slowdowns[i].slowdown;
+    return hec_power_class_slowdown(power_class);
+}
+
+bool hec_power_rules_ask(const struct hec_power_rules *rules, enum hec_when_kind kind) {
+    for (int i = 0; i < rules->slowdown_count; i++)
+        if (hec_when_asks(&rules->slowdowns[i].when, kind))
+            return true;
+    return false;
 }
 
 static int parse_line(char *line, struct hec_power_rules *rules, struct hec_why *why) {
@@ -83,9 +110,7 @@ static int parse_line(char *line, struct hec_power_rules *rules, struct hec_why 
 int hec_power_rules_parse(const char *text, size_t length, struct hec_power_rules *rules, struct hec_why *why) {
     char line[4096];
     int number = 0;
-    rules->count = 0;
-    for (int c = 0; c < HEC_POWER_CLASS_COUNT; c++)
-        rules->slowdown[c] = NAN;
+    rules->count = rules->slowdown_count = 0;
     for (size_t at = 0; at < length;) {
         const char *end = memchr(text + at, '\n', length - at);
         size_t whole = end ? (size_t)(end - text) - at : length - at;

@@ -116,6 +116,10 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
         hec_error("agent: --power-budget and --power-classes need each other: the file says which jobs take part");
         return HEC_ERR_USAGE;
     }
+    if (budget_w <= 0 && (hec_args_has(args, HEC_OPT_CARBON_FILE) || hec_args_has(args, HEC_OPT_PRICE_FILE))) {
+        hec_error("agent: --carbon-file and --price-file are for conditions of --power-classes");
+        return HEC_ERR_USAGE;
+    }
     const char *listen = either(args, HEC_OPT_LISTEN, HEC_OPT_ADDRESS);
     *options = (struct hec_agent_options){
         .listen = listen ? listen : HEC_AGENT_LISTEN,
@@ -141,6 +145,8 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
         .window_every_s = every_s,
         .power_budget_w = budget_w,
         .power_classes = hec_args_value(args, HEC_OPT_POWER_CLASSES),
+        .carbon_file = hec_args_value(args, HEC_OPT_CARBON_FILE),
+        .price_file = hec_args_value(args, HEC_OPT_PRICE_FILE),
         .allow_power = hec_args_has(args, HEC_OPT_ALLOW_POWER),
     };
     return HEC_OK;

@@ -99,6 +99,29 @@ def test_limits_go_with_the_jobs_and_with_the_agent(hec, machine, agent_of, prog
     after.until(are_own)
 
 
+def test_a_class_goes_by_the_grid(hec, agent_of, programs):
+    """While the grid is clean, jobs of the class are not slowed down."""
+    carbon, now = hec.folder / "carbon.csv", int(time.time()) // 3600 * 3600
+
+    def say(grams):
+        hours = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + 3600 * hour)) for hour in (-1, 0, 1)]
+        new = hec.folder / "new.csv"
+        new.write_text("time,carbon_g_per_kwh\n" + "".join(f"{hour},{grams}\n" for hour in hours), encoding="utf-8")
+        new.replace(carbon)
+
+    say(100)
+    (hec.folder / "classes").write_text("low\nslowdown low 0% when co2<200\nslowdown low 40%\n", encoding="utf-8")
+    agent = agent_of("--allow-power", "--power-budget", 4000, "--power-classes", "classes", "--carbon-file", carbon)
+    agent.until(lambda page: len(page.all("hec_device_power_class")) == 4)
+    for _ in range(20):
+        assert are_own(agent.page())
+        time.sleep(0.1)
+    say(300)
+    agent.until(lambda page: limit(page, 0) < OWN_W and limit(page, 1) < OWN_W)
+    say(100)
+    agent.until(are_own)
+
+
 def test_a_killed_agent_leaves_no_limit(hec, agent_of, programs):
     agent = budget(agent_of, 2100)
     agent.until(lambda page: limit(page, 1) < OWN_W)
@@ -120,10 +143,13 @@ def test_a_budget_that_cannot_hold_is_said(agent_of, programs):
     (["--power-classes", "classes"], "--power-budget and --power-classes need each other"),
     (["--power-budget", "0", "--power-classes", "classes"], "--power-budget"),
     (["--power-budget", "2000", "--power-classes", "classes"], "only changed with --allow-power"),
+    (["--carbon-file", "carbon.csv"], "--carbon-file and --price-file are for conditions of --power-classes"),
+    (["--power-budget", "2000", "--power-classes", "carbon", "--allow-power"], "carbon: co2 needs --carbon-file FILE"),
     (["--power-budget", "2000", "--power-classes", "missing", "--allow-power"], "missing"),
     (["--power-budget", "2000", "--power-classes", "wrong", "--allow-power"], 'wrong: line 2: there is no key "usr"'),
 ])
 def test_what_is_refused(hec, machine, arguments, sentence):
     (hec.folder / "wrong").write_text("high user=root\nlow usr=root\n", encoding="utf-8")
+    (hec.folder / "carbon").write_text("low\nslowdown low 5% when co2<200\n", encoding="utf-8")
     done = hec("agent", "--listen", "127.0.0.1:0", *arguments, env=machine.env)
     assert done.returncode != 0 and sentence in done.stderr

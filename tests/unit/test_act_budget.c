@@ -219,6 +219,25 @@ TEST(another_program_is_learnt_anew) {
     assert_true(pace_under(&cores, limits[0]) * 1.1 >= 1);
 }
 
+/* Carbon has fallen, or it is night. */
+TEST(another_slowdown_is_learnt_anew) {
+    const struct program hungry = {700, 1, true};
+    readings[0].power_class = HEC_POWER_LOW;
+    hec_budget_begin(&budget, GPUS * OWN_W);
+    int t = 0;
+    for (; t < 400; t++) {
+        read_program(0, &hungry);
+        hec_budget_divide(&budget, t, readings, GPUS, limits);
+    }
+    assert_true(pace_under(&hungry, limits[0]) < 0.8);
+    budget.slowdown[HEC_POWER_LOW] = 0.05;
+    for (; t < 800; t++) {
+        read_program(0, &hungry);
+        hec_budget_divide(&budget, t, readings, GPUS, limits);
+    }
+    assert_true(pace_under(&hungry, limits[0]) * 1.05 >= 1);
+}
+
 /* What was found while the budget held it is no reason to be slow when there is room. */
 TEST(room_is_used_again) {
     const struct program hungry = {700, 1, true};

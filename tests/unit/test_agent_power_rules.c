@@ -11,6 +11,24 @@ static int parse(const char *text) {
     return hec_power_rules_parse(text, strlen(text), &rules, &why);
 }
 
+static double slowdown_of(enum hec_power_class power_class, double co2, int hour) {
+    return hec_power_rules_slowdown(&rules, power_class, &(struct hec_when_now){co2, NAN, 60 * hour});
+}
+
+TEST(how_slow_a_class_may_be_goes_by_the_grid) {
+    assert_int_equal(
+        parse("slowdown low 10% when co2<200 | 22:00-06:00\nslowdown low 40\nslowdown high 1% when price<0.1\nlow"),
+        HEC_OK);
+    assert_true(slowdown_of(HEC_POWER_LOW, 150, 12) == 0.1);
+    assert_true(slowdown_of(HEC_POWER_LOW, 250, 12) == 0.4);
+    assert_true(slowdown_of(HEC_POWER_LOW, NAN, 12) == 0.4);
+    assert_true(slowdown_of(HEC_POWER_LOW, 250, 23) == 0.1);
+    assert_true(slowdown_of(HEC_POWER_HIGH, 150, 12) == 0.02); /* no price is known: what holds without a word */
+    assert_true(hec_power_rules_ask(&rules, HEC_WHEN_CO2) && hec_power_rules_ask(&rules, HEC_WHEN_PRICE));
+    assert_int_equal(parse("slowdown low 40"), HEC_OK);
+    assert_false(hec_power_rules_ask(&rules, HEC_WHEN_CO2));
+}
+
 TEST(the_first_rule_that_fits_counts) {
     const struct hec_tenant train = {.user = "alice", .command = "python train.py --lr 3", .job = "17"};
     const struct hec_tenant pod = {.pod_namespace = "prod", .pod = "web-1", .container = "main"}, bob = {.user = "bob"};
@@ -22,7 +40,7 @@ TEST(the_first_rule_that_fits_counts) {
     assert_int_equal(hec_power_rules_class(&rules, &pod), HEC_POWER_HIGH);
     assert_int_equal(hec_power_rules_class(&rules, &train), HEC_POWER_NORMAL);
     assert_int_equal(hec_power_rules_class(&rules, &bob), HEC_POWER_CLASS_COUNT);
-    assert_true(rules.slowdown[HEC_POWER_LOW] == 0.3 && isnan(rules.slowdown[HEC_POWER_HIGH]));
+    assert_true(slowdown_of(HEC_POWER_LOW, NAN, 0) == 0.3 && slowdown_of(HEC_POWER_HIGH, NAN, 0) == 0.02);
     assert_int_equal(parse("low job=*\nnormal"), HEC_OK); /* without a key: everybody */
     assert_int_equal(hec_power_rules_class(&rules, &train), HEC_POWER_LOW);
     assert_int_equal(hec_power_rules_class(&rules, &bob), HEC_POWER_NORMAL);
@@ -39,11 +57,13 @@ TEST(what_is_wrong_is_said_with_its_line) {
                {"low user", "line 1: \"user\" is not KEY=PATTERN"},
                {"low user=", "line 1: \"user=\" is not KEY=PATTERN"},
                {"\n\nlow usr=a", "line 3: there is no key \"usr\": namespace, pod, container, job, user or command"},
-               {"slowdown", "line 1: it is not \"slowdown CLASS PERCENT\""},
-               {"slowdown low 91", "line 1: it is not \"slowdown CLASS PERCENT\""},
-               {"slowdown low -1%", "line 1: it is not \"slowdown CLASS PERCENT\""},
-               {"slowdown low nan", "line 1: it is not \"slowdown CLASS PERCENT\""},
-               {"slowdown low 5% 6%", "line 1: it is not \"slowdown CLASS PERCENT\""},
+               {"slowdown", "line 1: it is not \"slowdown CLASS PERCENT [when EXPR]\""},
+               {"slowdown low 91", "line 1: it is not \"slowdown CLASS PERCENT [when EXPR]\""},
+               {"slowdown low -1%", "line 1: it is not \"slowdown CLASS PERCENT [when EXPR]\""},
+               {"slowdown low nan", "line 1: it is not \"slowdown CLASS PERCENT [when EXPR]\""},
+               {"slowdown low 5% 6%", "line 1: it is not \"slowdown CLASS PERCENT [when EXPR]\""},
+               {"slowdown low 5% when", "line 1: \"when\": column"},
+               {"slowdown low 5% when co2>3", "line 1: \"when\": column"},
                {"low user=a user=a user=a user=a user=a user=a user=a", "line 1: a rule has at most 6 conditions"}};
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         assert_int_equal(parse(row[i].text), HEC_ERR_USAGE);
