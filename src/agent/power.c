@@ -231,6 +231,10 @@ static bool write_limit(struct hec_power_share *share, struct limited *limited, 
     struct hec_why why = {""};
     int err = limit_mw ? hec_power_guard_set_of(share->guard, limited->uuid, HEC_POWER_CAP, limit_mw, &why)
                        : hec_power_guard_clear_of(share->guard, limited->uuid, &why);
+    if (err == HEC_ERR_LOST) /* without rights the agent cannot put them back itself */
+        hec_fail(
+            &why, err,
+            "the guardian of the limits was killed; the next start of the agent, or hec doctor --restore, puts them back");
     if (err < 0) {
         leave_alone(limited, &why);
         return false;

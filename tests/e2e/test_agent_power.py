@@ -106,7 +106,7 @@ def test_a_class_goes_by_the_grid(hec, agent_of, programs):
     def say(grams):
         hours = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + 3600 * hour)) for hour in (-1, 0, 1)]
         new = hec.folder / "new.csv"
-        new.write_text("time,carbon_g_per_kwh\n" + "".join(f"{hour},{grams}\n" for hour in hours), encoding="utf-8")
+        new.write_text("time,carbon intensity gCO2/kWh\n" + "".join(f"{hour},{grams}\n" for hour in hours), encoding="utf-8")
         new.replace(carbon)
 
     say(100)
