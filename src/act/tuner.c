@@ -409,6 +409,24 @@ const struct hec_sink *hec_tuner_through(void *context, const struct hec_sink *t
     return &t->sink;
 }
 
+void hec_tuner_end(struct hec_tuner *t, const struct hec_sink *to, int64_t t_ns) {
+    char words[32] = "", kept[64] = "the limit is as it was";
+    pthread_mutex_lock(&t->lock);
+    struct hec_tune_net net = hec_tune_net(&t->tune);
+    double spent_s = t->tune.harm.spent, passed_s = seconds_between(t->steady_ns, t_ns);
+    if (t->tune.phase == HEC_TUNE_HOLDS && !t->failed) {
+        hec_power_value_words(HEC_POWER_CAP, t->limits_mw[t->tune.at], words);
+        snprintf(kept, sizeof kept, "limit of %s kept to the end", words);
+    }
+    pthread_mutex_unlock(&t->lock);
+    if (isfinite(net.share))
+        hec_sink_event(
+            to, HEC_EVENT_TUNE, HEC_DEVICE_NONE, t_ns,
+            "%s: net %.1f %% fewer joules (%.1f to %.1f) than without it, since trying began; it held for %.0f %% of that, and "
+            "trying cost at most %.2f s of %.0f s",
+            kept, 100 * net.share, 100 * net.low, 100 * net.high, 100 * net.held, spent_s, passed_s);
+}
+
 const char *hec_tuner_idle(struct hec_tuner *t) {
     pthread_mutex_lock(&t->lock);
     bool tried = t->tried, failed = t->failed;

@@ -28,6 +28,8 @@ struct hec_tuner;
 int hec_tuner_open(const struct hec_tuner_options *options, struct hec_tuner **out, struct hec_why *why);
 /* For hec_session_options.through; the tuner is its context. */
 const struct hec_sink *hec_tuner_through(void *tuner, const struct hec_sink *to);
+/* When the command has ended: what it all came to goes to the run file. */
+void hec_tuner_end(struct hec_tuner *tuner, const struct hec_sink *to, int64_t t_ns);
 /* After the session: why nothing was tried; NULL: something was. */
 const char *hec_tuner_idle(struct hec_tuner *tuner);
 /* Limits are as they were once the guard is closed. NULL is fine. */

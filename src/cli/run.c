@@ -185,6 +185,14 @@ static int wait_for_it(struct run *run) {
     return HEC_OK;
 }
 
+/* What is known when the command has ended. */
+static void at_end(void *context, const struct hec_sink *to, int64_t start_ns, int64_t end_ns) {
+    struct run *run = context;
+    hec_waiting_carbon(&run->waiting, to, start_ns, end_ns);
+    if (run->tuner)
+        hec_tuner_end(run->tuner, to, end_ns);
+}
+
 /* HEC_OK, an error after printing a sentence, or the status to leave with. */
 static int parse(struct run *run) {
     struct hec_session_options *options = &run->options;
@@ -203,8 +211,8 @@ static int parse(struct run *run) {
     options->simulated = hec_args_value(&run->args, HEC_OPT_SIM);
     options->gpm_window_ns = (int64_t)(gpm_window_ms * (double)HEC_NS_PER_MS);
     options->wait_for_all = hec_args_has(&run->args, HEC_OPT_WAIT);
-    options->at_end = hec_waiting_carbon;
-    options->at_end_context = &run->waiting;
+    options->at_end = at_end;
+    options->at_end_context = run;
     if (hec_args_has(&run->args, HEC_OPT_CHECK_WHEN))
         return HEC_OK;
     if ((run->waiting.when && (err = wait_for_it(run)) != HEC_OK) || (err = open_guard(run)) < 0 ||

@@ -241,8 +241,35 @@ static void take_cut(struct hec_tune *t) {
         confirm_next(t);
 }
 
+/* The joules of a block that was cut are not known: those of the program at its own setting, which draws more. */
+static void sum_up(struct hec_tune *t, const struct hec_tune_block *block, bool held) {
+    double watts = block->joules / block->seconds;
+    if (block->setting == 0 && isfinite(watts))
+        t->own_power = watts;
+    double joules = (block->cut || !isfinite(watts) ? t->own_power : watts) * block->whole_s;
+    t->passed_s += block->whole_s;
+    t->joules += joules;
+    if (!held)
+        return;
+    t->held_s += block->whole_s;
+    t->saved += joules * (1 / t->saving.ratio - 1);
+    t->saved_low += joules * (1 / t->saving.high - 1);
+    t->saved_high += joules * (1 / t->saving.low - 1);
+}
+
+struct hec_tune_net hec_tune_net(const struct hec_tune *t) {
+    double tried = t->harm.spent * t->own_power;
+    if (t->held_s <= 0)
+        return (struct hec_tune_net){.share = NAN, .low = NAN, .high = NAN};
+    return (struct hec_tune_net){.share = (t->saved - tried) / (t->joules + t->saved),
+                                 .low = (t->saved_low - tried) / (t->joules + t->saved_low),
+                                 .high = (t->saved_high - tried) / (t->joules + t->saved_high),
+                                 .held = t->held_s / t->passed_s};
+}
+
 void hec_tune_block(struct hec_tune *t, const struct hec_tune_block *block) {
     bool own = block->setting == 0, tried = !own && t->phase != HEC_TUNE_HOLDS, counts = !block->cut;
+    sum_up(t, block, !own && !tried);
     if (tried)
         hec_harm_charge(&t->harm, block->whole_s - block->whole_units * hec_tune_own_seconds(t));
     if (own) {

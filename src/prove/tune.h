@@ -62,6 +62,12 @@ struct hec_tune_known { /* of one setting against the program's own: logs of rat
     bool out;
 };
 
+struct hec_tune_net { /* of the joules that the program would have taken at its own setting */
+    double share;     /* 0.07: saved, less the most that trying can have cost */
+    double low, high; /* as the interval of what was held says */
+    double held;      /* of the time: what was confirmed held */
+};
+
 struct hec_tune {
     struct hec_tune_plan plan;
     struct hec_harm harm; /* seconds */
@@ -80,6 +86,8 @@ struct hec_tune {
     int restarts;             /* times that all began anew */
     double found_own_seconds; /* a unit, when the held setting was found */
     struct hec_look saving;   /* of the held setting: joules a unit by those of the program's own */
+    double own_power;         /* watts of all devices in the last block of the program's own setting */
+    double passed_s, held_s, joules, saved, saved_low, saved_high; /* since the first block */
 };
 
 void hec_tune_begin(struct hec_tune *tune, const struct hec_tune_plan *plan);
@@ -87,6 +95,8 @@ void hec_tune_begin(struct hec_tune *tune, const struct hec_tune_plan *plan);
 struct hec_tune_step hec_tune_next(struct hec_tune *tune, double passed_s);
 void hec_tune_block(struct hec_tune *tune, const struct hec_tune_block *block);
 
+/* Of all that was done so far; share NAN: nothing was ever held. */
+struct hec_tune_net hec_tune_net(const struct hec_tune *tune);
 /* Of the held setting: seconds a unit by those of the program's own, less 1; NAN: none is held. */
 double hec_tune_slowdown(const struct hec_tune *tune);
 /* Seconds a unit at the program's own setting: what is surely not faster; NAN: not known yet. For who cuts blocks. */

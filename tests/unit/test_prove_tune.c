@@ -35,6 +35,24 @@ TEST(the_ledger_charges_before_a_trial_begins) {
     assert_true(hec_harm_allows(&harm, 150.1, 1));
 }
 
+/* Trying is charged with the most that it can have cost, so it is rather too little than too much. */
+TEST(what_all_of_it_has_saved) {
+    int inside = 0, held = 0, runs = runs_of(100);
+    for (int i = 0; i < runs; i++) {
+        struct tuned t = tuned_play(&busy, STEPS);
+        struct hec_tune_net net = hec_tune_net(&t.tune);
+        if (isnan(net.share))
+            continue;
+        held++;
+        inside += net.low <= t.saved && t.saved <= net.high;
+        assert_true(fabs(net.share - t.saved) < 0.03 && net.low < net.share && net.share < net.high);
+        assert_true(net.held > 0.5 && net.held < 1);
+    }
+    assert_true(held >= runs * 9 / 10 && inside >= held * 9 / 10);
+    struct tuned idle = tuned_play(&(struct tuned_program){2, {{300, 1, 100}, {200, 1, 100}}, NULL, 0}, 1000);
+    assert_true(isnan(hec_tune_net(&idle.tune).share));
+}
+
 TEST(it_finds_the_best_limit_that_is_not_too_slow) {
     int best = 0, runs = runs_of(40);
     for (int i = 0; i < runs; i++) {

@@ -30,6 +30,7 @@ struct tuned {
     bool claimed;  /* a saving, in the end */
     bool violated; /* what trying had cost passed its bound at some step */
     double lost;   /* by trying, in steps of the program at its own limit */
+    double saved;  /* of the joules that its steps would have taken at its own limit */
 };
 
 struct tuned_noise {
@@ -74,7 +75,7 @@ static inline struct tuned tuned_play(const struct tuned_program *p, double step
         plan.watts[i] = p->rows[i].limit;
     struct tuned t = {0};
     struct tuned_noise noise = {0, 0};
-    double passed = 0, phase = uniform(), own = p->rows[0].seconds;
+    double passed = 0, phase = uniform(), own = p->rows[0].seconds, joules = 0, own_joules = 0;
     hec_tune_begin(&t.tune, &plan);
     while (passed < steps) {
         if (p->then && passed >= p->then_from)
@@ -95,8 +96,11 @@ static inline struct tuned tuned_play(const struct tuned_program *p, double step
             block.joules += row->watts * seconds * exp(noise.joules);
         }
         block.watts = block.joules / block.seconds;
+        joules += block.whole_s * row->watts;
+        own_joules += block.whole_s * p->rows[0].watts / pace;
         hec_tune_block(&t.tune, &block);
     }
+    t.saved = 1 - joules / own_joules;
     t.claimed = t.tune.phase == HEC_TUNE_HOLDS;
     t.setting = t.claimed ? t.tune.at : 0;
     return t;
