@@ -53,6 +53,33 @@ TEST(what_all_of_it_has_saved) {
     assert_true(isnan(hec_tune_net(&idle.tune).share));
 }
 
+TEST(what_it_has_saved_is_net_of_what_trying_can_have_cost) {
+    struct hec_tune tune;
+    hec_tune_begin(&tune, &(struct hec_tune_plan){.settings = 2,
+                                                  .watts = {300, 270},
+                                                  .harm_most = 0.01,
+                                                  .slowdown_most = 0.05,
+                                                  .alpha = 0.05,
+                                                  .block_s = 10});
+    tune.phase = HEC_TUNE_HOLDS;
+    tune.at = 1;
+    tune.saving = (struct hec_look){.ratio = 0.9, .low = 0.8, .high = 0.95};
+    tune.harm.spent = 0.5;
+    hec_tune_block(&tune,
+                   &(struct hec_tune_block){
+                       .whole_s = 10, .whole_units = 10, .seconds = 8, .units = 8, .joules = 2400, .watts = 300});
+    hec_tune_block(
+        &tune,
+        &(struct hec_tune_block){
+            .setting = 1, .whole_s = 10, .whole_units = 10, .seconds = 8, .units = 8, .joules = 2160, .watts = 270});
+    struct hec_tune_net net = hec_tune_net(&tune);
+    assert_true(fabs(net.share - (300 - 150) / (5700.0 + 300)) <
+                1e-9); /* 2700 J at 0.9 were 3000; half a second at 300 W */
+    assert_true(fabs(net.low - (2700 / 0.95 - 2700 - 150) / (3000 + 2700 / 0.95)) < 1e-9);
+    assert_true(fabs(net.high - (2700 / 0.8 - 2700 - 150) / (3000 + 2700 / 0.8)) < 1e-9);
+    assert_true(net.held == 0.5);
+}
+
 TEST(it_finds_the_best_limit_that_is_not_too_slow) {
     int best = 0, runs = runs_of(40);
     for (int i = 0; i < runs; i++) {
