@@ -105,7 +105,7 @@ int sim_power_split(const struct sim_profile *profile, const struct sim_limits *
 }
 
 struct sim_active sim_active_between(const struct sim_active *before, const struct sim_active *after) {
-    struct sim_active between;
+    struct sim_active between = {.ns = {0}};
     for (int a = 0; a < SIM_ACTIVITY_COUNT; a++) {
         between.ns[a] = after->ns[a] - before->ns[a];
         between.work_ns[a] = after->work_ns[a] - before->work_ns[a];
