@@ -76,7 +76,7 @@ def test_limits_are_back_whoever_is_killed(hec, tmp_path):
         if (folder / "run.hec").exists():
             report = mine("report", "run.hec")
             assert report.returncode == 0, f"round {number}: {report.stderr}"
-        return "after the end" if ended else " and ".join(names) + (" while it ran" if guardians else "")
+        return "after the end" if ended else " and ".join(sorted(names)) + (" while it ran" if guardians else "")
 
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         outcomes = list(pool.map(play, range(ROUNDS)))
