@@ -42,6 +42,7 @@ struct hec_tuner {
     uint64_t devices;            /* bits of those whose counter is read: what the command may use */
     enum hec_step_source source; /* of its steps: the best that has come */
     int warm;
+    int64_t opened_ns;          /* when the command was about to begin */
     int64_t steady_ns, step_ns; /* when the first block began; the last step */
     struct hec_tune tune;
     struct hec_tune_step wanted;
@@ -174,6 +175,8 @@ static void take_first_steps(struct hec_tuner *t, int64_t t_ns) {
         return;
     double step_s = seconds_between(t->steady_ns, t_ns) / WARM_STEPS;
     t->plan.block_s = SETTLE_STEPS * step_s + fmax(BLOCK_S, STEPS_LEAST * step_s);
+    double whole_s = t->options.steps > 0 ? t->options.steps * step_s : t->options.seconds;
+    t->plan.whole_s = whole_s > 0 ? fmax(whole_s - seconds_between(t->opened_ns, t_ns), 1) : 0;
     hec_tune_begin(&t->tune, &t->plan);
     t->steady_ns = t_ns;
     want_next(t, t_ns);
@@ -370,6 +373,7 @@ int hec_tuner_open(const struct hec_tuner_options *options, struct hec_tuner **o
     if (!t)
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for the tuner");
     t->options = *options;
+    t->opened_ns = hec_clock_mono_ns();
     t->plan = (struct hec_tune_plan){
         .harm_most = options->harm_most, .slowdown_most = options->slowdown_most, .alpha = ALPHA, .react_s = REACT_S};
     int err = read_limits(t, why);

@@ -20,6 +20,7 @@ struct hec_tuner_options {
     const char *simulated, *visible; /* as the guard's */
     double harm_most;                /* 0.01: trying may cost so much of the time that has passed */
     double slowdown_most;            /* 0.05: what is kept may be slower by so much */
+    double seconds, steps;           /* that the command will take; 0: not known */
 };
 
 struct hec_tuner;

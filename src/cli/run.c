@@ -69,22 +69,30 @@ static int parse_lists(struct run *run) {
 /* --tune, without the device. */
 static int parse_tuner(struct run *run) {
     const char *what = hec_args_value(&run->args, HEC_OPT_TUNE);
-    double harm = 1, slowdown = 5;
-    int err = hec_args_number(&run->args, HEC_OPT_MAX_HARM, 0.01, 20, &harm);
-    if (err == HEC_OK)
-        err = hec_args_number(&run->args, HEC_OPT_MAX_SLOWDOWN, 0, 50, &slowdown);
-    if (err < 0)
-        return err;
+    double harm = 1, slowdown = 5, hours = 0, steps = 0;
+    const struct {
+        enum hec_option option;
+        double least, most, *value;
+    } numbers[] = {{HEC_OPT_MAX_HARM, 0.01, 20, &harm},
+                   {HEC_OPT_MAX_SLOWDOWN, 0, 50, &slowdown},
+                   {HEC_OPT_HOURS, 0.001, 1e5, &hours},
+                   {HEC_OPT_STEPS, 1, 1e12, &steps}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (hec_args_number(&run->args, numbers[i].option, numbers[i].least, numbers[i].most, numbers[i].value) < 0)
+            return HEC_ERR_USAGE;
+        if (hec_args_has(&run->args, numbers[i].option) && !hec_args_has(&run->args, HEC_OPT_TUNE))
+            return hec_args_wrong(&run->args, "--max-harm, --max-slowdown, --hours and --steps go with --tune");
+    }
     if (!hec_args_has(&run->args, HEC_OPT_TUNE))
-        return hec_args_has(&run->args, HEC_OPT_MAX_HARM) || hec_args_has(&run->args, HEC_OPT_MAX_SLOWDOWN)
-                   ? hec_args_wrong(&run->args, "--max-harm and --max-slowdown go with --tune")
-                   : HEC_OK;
+        return HEC_OK;
     if (what && what[0] && strcmp(what, "exact") != 0)
         return hec_args_wrong(&run->args, "--tune takes exact alone");
     run->tuning = (struct hec_tuner_options){.simulated = hec_args_value(&run->args, HEC_OPT_SIM),
                                              .visible = getenv("CUDA_VISIBLE_DEVICES"),
                                              .harm_most = harm / 100,
-                                             .slowdown_most = slowdown / 100};
+                                             .slowdown_most = slowdown / 100,
+                                             .seconds = 3600 * hours,
+                                             .steps = steps};
     return HEC_OK;
 }
 

@@ -8,6 +8,8 @@
 #define BURSTS                                                                                                         \
     1.25 /* a program in bursts draws more than its mean for moments: a limit below so many times that may bind */
 #define OWN_LEAST 3 /* blocks of its own setting before anything is tried */
+/* What is tried is kept after three pairs at the earliest, of two blocks each, and has to pay for at least as long. */
+#define PAYS_BLOCKS (2 * 2 * HEC_SEQUENTIAL_PAIRS_LEAST)
 #define LOST_MOST 2 /* a block may lose so many times what the slowdown that is allowed would cost it */
 #define CLEARLY_SLOWER                                                                                                 \
     0.015           /* than allowed: no limit below is tried. Two blocks differ by 0.6 % on H200s (docs/tune.md) */
@@ -108,7 +110,8 @@ struct hec_tune_step hec_tune_next(struct hec_tune *t, double passed_s) {
         return (struct hec_tune_step){.setting = t->blocks >= t->again ? 0 : t->at};
     bool tries = (t->phase == HEC_TUNE_WALKS || t->phase == HEC_TUNE_CONFIRMS) && t->lasts && t->last[0].setting == 0;
     double lost_most_s = LOST_MOST * t->plan.slowdown_most * t->plan.block_s;
-    tries = tries && hec_harm_allows(&t->harm, passed_s, lost_most_s + t->step_s + t->plan.react_s);
+    tries = tries && hec_harm_allows(&t->harm, passed_s, lost_most_s + t->step_s + t->plan.react_s) &&
+            (t->plan.whole_s <= 0 || passed_s + PAYS_BLOCKS * t->plan.block_s <= t->plan.whole_s);
     return tries ? (struct hec_tune_step){t->at, true, lost_most_s} : (struct hec_tune_step){0};
 }
 

@@ -31,6 +31,7 @@ struct hec_tune_plan {
     double alpha;         /* 0.05: how often a saving may be claimed where there is none */
     double block_s;       /* that a block takes at its own pace, what is left out after a switch included */
     double react_s;       /* from where a block has lost too much until its limit is gone */
+    double whole_s;       /* that the program takes, from the first block on; 0: not known */
 };
 
 struct hec_tune_block {

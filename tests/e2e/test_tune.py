@@ -37,6 +37,11 @@ def test_trying_costs_no_more_than_it_may(hec, machine):
     assert events == []
     _, events = tuned(hec, machine, seconds=40, options=["--max-harm", 20])
     assert events
+    for short in (["--hours", 0.006], ["--steps", 600]):  # some 20 s: too short to pay for anything
+        _, events = tuned(hec, machine, seconds=40, options=["--max-harm", 20, *short])
+        assert events == []
+    _, events = tuned(hec, machine, seconds=40, options=["--max-harm", 20, "--hours", 1])
+    assert events
 
 
 def test_why_nothing_was_tried(hec, machine):
@@ -55,6 +60,8 @@ def test_what_is_refused(hec, machine):
         (["--tune", "--sim", machine, "--with", "power_cap=400"], 2, "so does --with"),
         (["--max-harm", "2", "--sim", machine], 2, "go with --tune"),
         (["--tune", "--max-harm", "0", "--sim", machine], 2, "--max-harm"),
+        (["--hours", "2", "--sim", machine], 2, "go with --tune"),
+        (["--tune", "--hours", "0", "--sim", machine], 2, "--hours"),
         (["--tune", "--sim", machine + ",norights"], 0, ""),
     ):
         done = hec("run", *words, "--", "touch", f"ran{status}")

@@ -80,6 +80,29 @@ TEST(what_it_has_saved_is_net_of_what_trying_can_have_cost) {
     assert_true(net.held == 0.5);
 }
 
+TEST(nothing_is_tried_that_the_rest_cannot_pay_for) {
+    for (int whole = 0; whole < 3; whole++) {
+        const double whole_s[] = {0, 1119, 1121};
+        struct hec_tune tune;
+        hec_tune_begin(&tune, &(struct hec_tune_plan){.settings = 2,
+                                                      .watts = {300, 200},
+                                                      .harm_most = 0.01,
+                                                      .slowdown_most = 0.05,
+                                                      .alpha = 0.05,
+                                                      .block_s = 10,
+                                                      .whole_s = whole_s[whole]});
+        for (int i = 0; i < 4; i++)
+            hec_tune_block(&tune, &(struct hec_tune_block){.whole_s = 10,
+                                                           .whole_units = 10,
+                                                           .seconds = 8,
+                                                           .units = 8,
+                                                           .joules = 2400,
+                                                           .watts = 300,
+                                                           .step_s = 1});
+        assert_int_equal(hec_tune_next(&tune, 1000).tries, whole_s[whole] != 1119);
+    }
+}
+
 TEST(it_finds_the_best_limit_that_is_not_too_slow) {
     int best = 0, runs = runs_of(40);
     for (int i = 0; i < runs; i++) {
